@@ -32,11 +32,12 @@ bool ebb_cli_has_utf8(void);
 /* A JSON string of text that may not be UTF-8; null if memory runs out. */
 json_t *ebb_cli_json_text(const char *text);
 
-/* Print `root` and a line end, and let go of it; NULL: it could not be built.  The exit status. */
+/* Print `root` and a newline, and drop the reference to it.  NULL: it could not be built (out of
+ * memory).  Returns the exit status. */
 int ebb_cli_print_json(json_t *root);
 
-/* Say on standard error what a forced file asks for and does not get: ebb_plan.left_out, or
- * nothing. */
+/* Say on standard error which demands of a file opened with --force are ignored: `left_out` is
+ * ebb_plan.left_out, or empty. */
 void ebb_cli_tell_left_out(const ebb_args *a, const char *left_out);
 
 /* Is a word the name of a model file, by its ending? */

@@ -3,9 +3,9 @@
  * come as events through `sink`, which may be called from any thread (one call at a time) and must
  * not call the backend.
  *
- * There are two kinds.  One of ids is told the exact ids of the whole sequence.  One of messages
- * (it has `facts`) is told texts: the tokens are the server's, and counts before an answer are
- * about right. */
+ * There are two kinds.  A backend of ids gets the exact token ids of the whole sequence.  A backend
+ * of messages (it has `facts`) gets texts: the server tokenizes them, and token counts before an
+ * answer are estimates. */
 #ifndef EBB_CHAT_BACKEND_H
 #define EBB_CHAT_BACKEND_H
 #include <stddef.h>

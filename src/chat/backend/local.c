@@ -31,8 +31,8 @@ static void local_destroy(ebb_local *l)
     free(l);
 }
 
-/* Layers that were let go may come back now; true: more could in a while.  Reads a
- * layer at most, without the lock: whoever brings a command must not wait for it. */
+/* Reload an evicted layer; true: call again later, more could be reloaded.  Reads one layer at
+ * most, without the lock: a command from the UI's thread must not wait for the disk. */
 static bool reload_when_idle(ebb_local *l)
 {
     bool more;
@@ -54,7 +54,8 @@ static void wait_a_second(ebb_local *l)
     pthread_cond_timedwait(&l->wake, &l->lock, &until);
 }
 
-/* Somebody waits for LOCAL_COMMON_PREFIX; what was asked about memory goes before the next answer. */
+/* LOCAL_COMMON_PREFIX goes first: a thread waits for it.  Memory commands go before the next
+ * answer. */
 static ebb_local_command next_command(const ebb_local *l)
 {
     if (l->command != LOCAL_COMMON_PREFIX && l->has_budget)

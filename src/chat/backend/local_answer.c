@@ -64,7 +64,7 @@ static ebb_status prefill_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_e
     if (st != EBB_OK)
         return st;
     ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_PREFILL, .done = r.n_computed, .total = r.n_computed });
-    /* The answer goes on where the prompt ends, perhaps within a character. */
+    /* The detokenizer starts with the prompt's last tokens: they may end within a character. */
     ebb_detok_flush(l->detok, &drop);
     for (size_t i = n > PRIMING ? n - PRIMING : 0; i < n; i++)
         ebb_detok_push(l->detok, l->ids[i], &drop);

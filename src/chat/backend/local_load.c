@@ -60,7 +60,7 @@ static void report_draft(ebb_local *l, const ebb_engine *e)
     ebb_buf_fini(&line);
 }
 
-/* The engine has let layers go by itself: the worker, if it sleeps, is to take them back in time. */
+/* The engine has evicted layers by itself: wake the worker, so that it reloads them in time. */
 static void wake_on_evict(void *arg)
 {
     ebb_local *l = arg;
@@ -70,7 +70,7 @@ static void wake_on_evict(void *arg)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* Everything is built aside and shown at once, so that other threads see all or nothing. */
+/* All parts are built first and published in one step: other threads see all of them or none. */
 void ebb_local_load(ebb_local *l)
 {
     ebb_model *m = NULL;

@@ -19,7 +19,7 @@ static size_t prefill_step(const ebb_local *l)
     return ebb_session_cannot_shift(l->session) ? SIZE_MAX / 2 : STEP;
 }
 
-/* Take what is to be computed; false: nothing is. */
+/* Take the ids of the next speculative prefill; false: there are none. */
 static bool begin_prefill(ebb_local *l, ebb_cache_salt *cache_salt, ebb_backend_gap *gap)
 {
     bool any;
@@ -40,7 +40,7 @@ static bool begin_prefill(ebb_local *l, ebb_cache_salt *cache_salt, ebb_backend_
     return any;
 }
 
-/* So much stands; false: something else is to be done now, or all of it stands. */
+/* Report `done` computed ids; false: a command or newer ids wait, or all are computed. */
 static bool advance_prefill(ebb_local *l, size_t done, size_t step)
 {
     bool goes_on;
@@ -60,7 +60,7 @@ static void end_prefill(ebb_local *l)
 {
     pthread_mutex_lock(&l->lock);
     l->is_prefilling = false;
-    if (!l->is_answering || !atomic_load(&l->stop))      /* that was for us, not for the answer that waits */
+    if (!l->is_answering || !atomic_load(&l->stop))      /* the stop was for the prefill, not the answer */
         ebb_engine_cancel_clear(l->engine);
     free(l->running_ids);
     l->running_ids = NULL;

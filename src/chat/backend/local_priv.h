@@ -32,7 +32,7 @@ typedef struct ebb_local {
     ebb_local_command command;
     bool              is_loading, is_answering, quit;
     bool              has_budget, wants_plan;    /* asked for; before the next answer */
-    bool              is_setting_budget; /* layers are read or let go for another budget */
+    bool              is_setting_budget; /* layers are loaded or evicted for a new budget */
     uint64_t          budget_bytes;
     bool              is_orphan;         /* closed while loading: nobody listens, the worker
                                           * frees */

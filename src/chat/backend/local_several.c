@@ -1,6 +1,6 @@
 /* Several answers to one prompt, side by side (local_priv.h): each pass reads the weights once for all of them.
  *
- * Where the KV pool has no room for all, the last ones wait, empty, until another has ended. */
+ * Where the KV pool cannot hold all, the last ones wait without blocks until another has ended. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define PRIMING 4                /* as local_answer.c */
 
-/* One of them; the first is told as a single answer is. */
+/* One of the answers; the first one's events are those of a single answer. */
 typedef struct one_of_several {
     uint32_t     which;
     ebb_session *session;
@@ -73,7 +73,7 @@ static ebb_turn_stats stats_of(const several *v, const one_of_several *a)
     return t;
 }
 
-/* The first one is told by whoever began all this, when all have ended. */
+/* The END event of the first answer is the caller's, when all have ended. */
 static void end_one(several *v, one_of_several *a, ebb_finish finish)
 {
     ebb_backend_event ev = { .kind = EBB_BACKEND_END, .finish = finish, .which = a->which };
@@ -122,7 +122,7 @@ static ebb_status choose_token(several *v, one_of_several *a, bool *is_step, ebb
     return EBB_OK;
 }
 
-/* -- Room for them ---------------------------------------------------------------------- */
+/* -- Sharing the KV pool ---------------------------------------------------------------- */
 
 static bool is_standing(const one_of_several *a)
 {
@@ -139,7 +139,7 @@ static void let_wait(several *v, one_of_several *a)
     v->most = v->n_running > 1 ? v->n_running : 1;
 }
 
-/* Those that lost their place to another wait; as many as have room go on, the first of them first. */
+/* Answers whose blocks were taken wait; as many as fit the KV pool resume, in their order. */
 static ebb_status resume(several *v, ebb_error *err)
 {
     ebb_status st = EBB_OK;
@@ -159,7 +159,7 @@ static ebb_status resume(several *v, ebb_error *err)
     return st;
 }
 
-/* Those that run take a token each in one pass.  Where there is no room for all, the last one waits. */
+/* One pass with a token of each running answer.  If the KV pool is full, the last one waits. */
 static ebb_status step(several *v, ebb_error *err)
 {
     ebb_session_step steps[EBB_BACKEND_MAX_ANSWERS];
@@ -253,7 +253,7 @@ ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, eb
         st = init_one(&v, i, err);
     while (st == EBB_OK && has_unended(&v))
         st = atomic_load(&l->stop) ? EBB_FAIL(err, EBB_CANCELED, "stopped") : step(&v, err);
-    for (uint32_t i = 0; i < v.n; i++)           /* what was cut off is told, too */
+    for (uint32_t i = 0; i < v.n; i++)           /* answers that were stopped get their END event, too */
         if (!all[i].has_ended && all[i].session)
             end_one(&v, &all[i], EBB_FINISH_CANCELED);
     first = stats_of(&v, &all[0]);

@@ -28,7 +28,7 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->defaults.overflow_given = o->overflow_given;
     c->overflow.is_unattended = o->is_unattended;
     c->turn.grammar = copy_or_null(o->grammar, &ok);
-    if (o->grammar)                              /* a thought is not of it */
+    if (o->grammar)                              /* a grammar does not allow for a thought */
         c->defaults.settings.thinking = EBB_THINKING_OFF;
     c->settings = c->defaults.settings;
     c->opening.opts = o->engine;
@@ -45,7 +45,8 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     return ebb_chat_events_init(c, err);
 }
 
-/* Where another process still writes in this session, the memory is its own until it has ended. */
+/* While another process still answers in this session, opening the model waits: that process needs
+ * the memory. */
 static ebb_status open_first_model(ebb_chat *c, const char *path, ebb_error *err)
 {
     bool ok = true;
@@ -81,14 +82,14 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops
 void ebb_chat_end(ebb_chat *c)
 {
     ebb_chat_end_test(c);
-    ebb_quality_forget(c);                       /* nobody goes back */
-    if (c->turn.answer) {                        /* what was written until now is kept */
+    ebb_quality_forget(c);                       /* the everyday file is not opened again */
+    if (c->turn.answer) {                        /* the answer so far is saved */
         c->backend->ops->close(c->backend);
         c->backend = NULL;
         ebb_chat_handle_backend_events(c);
     }
     ebb_chat_close_backend(c);
-    if (c->saving.is_unsaved)                           /* the disk may have room by now */
+    if (c->saving.is_unsaved)                           /* the disk may have space by now */
         ebb_chat_save(c, false);
 }
 

@@ -13,7 +13,7 @@ static ebb_status fail_no_message_memory(ebb_error *err)
     return EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
 }
 
-/* Does a question stand at the end, perhaps with notes below it? */
+/* Is the leaf a question without an answer, notes below the question aside? */
 static bool is_question_open(const ebb_node *leaf)
 {
     while (leaf && leaf->m.role == EBB_ROLE_NOTE)
@@ -54,7 +54,7 @@ static ebb_status ask_question(ebb_chat *c, ebb_node *parent, const char *text, 
     return ebb_tree_set_leaf(&c->tree, leaf) ? st : fail_no_message_memory(err);
 }
 
-/* Nobody counts the answers of an engine elsewhere before they are paid for. */
+/* Several answers are for the local engine only: those of a server may be paid for. */
 static ebb_status want_answers(ebb_chat *c, uint32_t n, ebb_error *err)
 {
     if (n == 0 || n > EBB_CHAT_MAX_ANSWERS)
@@ -76,7 +76,7 @@ ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *te
         st = want_answers(c, n_answers, err);
     if (st != EBB_OK)
         return st;
-    /* A question that got no answer is not answered together with this one. */
+    /* An unanswered question at the leaf is left out: the new one becomes its sibling. */
     return ask_question(c, ebb_tree_above_question(ebb_tree_leaf(&c->tree)), text, n, err);
 }
 
@@ -160,7 +160,7 @@ ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
     return st;
 }
 
-/* Whoever wrote it: what goes on is its text. */
+/* The leaf's text is continued, no matter who wrote it: user or model. */
 static ebb_status continue_messages(ebb_chat *c, const ebb_node *leaf, ebb_error *err)
 {
     const ebb_backend_facts *facts = ebb_chat_facts(c);
@@ -182,7 +182,7 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
-    if (leaf && c->overflow.asked_at == leaf)    /* no other answer is one, too */
+    if (leaf && c->overflow.asked_at == leaf)    /* /continue answers the overflow question: forget */
         return ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 0, err);
     if (is_question_open(leaf))
         return ebb_chat_begin_answer(c, false, err);
@@ -275,7 +275,7 @@ ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err)
     return EBB_OK;
 }
 
-/* Other words for an answer: what follows builds on them. */
+/* A copy of a message with another text becomes the leaf; the conversation continues from there. */
 static ebb_status reword(ebb_chat *c, ebb_node *old, const char *text, size_t n, ebb_error *err)
 {
     ebb_node *node = ebb_tree_add(&c->tree, old->parent, old->m.role, text, n);
@@ -344,7 +344,7 @@ const char *ebb_chat_draft(const ebb_chat *c)
     return c->opening.opts.no_speculation ? NULL : c->opening.draft_path;
 }
 
-/* A slip of the finger must not cost the one at hand. */
+/* Check the name first: a typing error must not close the open model. */
 static ebb_status check_draft_choice(const ebb_chat *c, const char *name, ebb_error *err)
 {
     char *found = NULL;
@@ -362,7 +362,7 @@ static ebb_status check_draft_choice(const ebb_chat *c, const char *name, ebb_er
     return st;
 }
 
-/* The model at hand is opened again beside it: its K and V come back from the disk. */
+/* The model is opened again together with the draft model; its K and V are read back from disk. */
 ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err)
 {
     ebb_status st = check_draft_choice(c, name, err);

@@ -1,4 +1,5 @@
-/* How an answer ended that nobody saw: kept, and told when the session is opened next (chat_session.h). */
+/* How an answer ended while nobody watched: saved, and shown when the session is next opened
+ * (chat_session.h). */
 #include "conversation/chat_priv.h"
 
 void ebb_chat_record_away(ebb_chat *c, const ebb_message *answer)

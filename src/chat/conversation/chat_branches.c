@@ -7,7 +7,7 @@
 
 /* -- Labels ----------------------------------------------------------------------------- */
 
-/* Where a node is: how deep, and which of those at this depth, in the order they were made. */
+/* A node's depth, and its number among the nodes of that depth, in the order of their making. */
 typedef struct node_position {
     const ebb_node *node;
     uint32_t        depth, nth;
@@ -46,7 +46,7 @@ static node_position *list_positions(const ebb_tree *t, uint32_t *width)
     return places;
 }
 
-/* 5 if it is the only one at its depth, else 5a, 5b, ... 5z, 5aa. */
+/* "5" for the only node at its depth, else "5a", "5b", ... "5z", "5aa". */
 static void make_branch_label(const node_position *p, uint32_t width, char out[EBB_BRANCH_LABEL])
 {
     char letters[8];
@@ -69,7 +69,7 @@ static const ebb_node *first_root(const ebb_tree *t)
     return NULL;
 }
 
-/* Roots hang nowhere: the next one is the next without a parent. */
+/* The next root: roots have no common parent, so that is the next node without a parent. */
 static const ebb_node *next_root(const ebb_tree *t, const ebb_node *root)
 {
     bool is_past = false;

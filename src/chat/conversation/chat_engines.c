@@ -6,9 +6,9 @@
 #include "models/models.h"
 #include "remote/probe.h"
 
-/* -- Another one ------------------------------------------------------------------------------ */
+/* -- Changing the engine ---------------------------------------------------------------------- */
 
-/* A slip of the finger must not cost the one at hand. */
+/* Check the name first: a typing error must not close the open engine. */
 static ebb_status check_engine(const ebb_chat *c, const char *name, ebb_error *err)
 {
     ebb_engine_entry entry = { 0 };
@@ -20,7 +20,7 @@ static ebb_status check_engine(const ebb_chat *c, const char *name, ebb_error *e
     return st;
 }
 
-/* Which model is at hand, to come back to it. */
+/* Remember the open local model, for the way back from a server. */
 static ebb_status remember_here(ebb_chat *c, ebb_error *err)
 {
     bool ok;

@@ -13,17 +13,17 @@ void ebb_chat_follow_stop(ebb_chat *c)
     int fd = -1;
 
     if (ebb_writer_find(c, c->follow.session) != c->follow.writer)
-        return;                                  /* it has ended */
+        return;                                  /* that process has ended */
     if (!ebb_writer_lock_path(c, c->follow.session, &path) ||
         ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) != EBB_OK ||
-        !ebb_file_signal_holder(fd, SIGUSR1))    /* it saves what there is; without a terminal it leaves, too */
+        !ebb_file_signal_holder(fd, SIGUSR1))    /* saves the answer; exits if without terminal */
         ebb_chat_notice(c, "process %ld, which answers, cannot be reached from here; stop it where it runs",
                         (long)c->follow.writer);
     ebb_file_close(fd);
     ebb_buf_fini(&path);
 }
 
-/* The answer has grown; false: it is another message by now. */
+/* Add the text by which the answer has grown; false: the session's leaf is another message now. */
 static bool follow_text(ebb_chat *c)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree);
@@ -37,7 +37,7 @@ static bool follow_text(ebb_chat *c)
         same = leaf ? leaf->m.id == message : message == 0;
         if (same && leaf && text.len > had && memcmp(text.data, leaf->m.text ? leaf->m.text : "", had) == 0 &&
             ebb_node_set_text(leaf, text.data, text.len)) {
-            leaf->is_dirty = false;              /* it is the other program's to save */
+            leaf->is_dirty = false;              /* the other process saves it */
             leaf->n_stored = text.len;
             ebb_chat_emit_event(c, EBB_EVENT_TEXT, text.data + had, text.len - had, 0, 0);
         }
@@ -46,7 +46,7 @@ static bool follow_text(ebb_chat *c)
     return same;
 }
 
-/* All of it, and how it ended, as it stands now. */
+/* Load the complete answer, and how the answer ended, from the store. */
 static void end_following(ebb_chat *c)
 {
     ebb_error err = { 0 };
@@ -57,7 +57,7 @@ static void end_following(ebb_chat *c)
     if (ebb_chat_reload_session(c, session, &err) != EBB_OK)
         ebb_chat_notice(c, "%s; what is seen here is not all of it", err.msg);
     ebb_chat_report_interrupted(c);
-    if (c->settings.away_tokens) {               /* it was not unseen */
+    if (c->settings.away_tokens) {               /* its end was seen here */
         c->settings.away_tokens = 0;
         ebb_chat_save(c, false);
     }

@@ -1,4 +1,4 @@
-/* An answer that goes on after its reader has left (chat.h). */
+/* Finishing an answer after its reader has left (chat.h). */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "conversation/chat_priv.h"
 
-/* The kernel ends the process then, whatever it is doing: nothing of ours must hold that up. */
+/* SIGALRM with its default action ends the process at the deadline, even if a thread hangs. */
 static void set_deadline_alarm(unsigned s)
 {
     struct sigaction usual = { .sa_handler = SIG_DFL };
@@ -27,7 +27,7 @@ bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
     ebb_chat_event ev;
 
     set_deadline_alarm(how->limit_s + how->grace_s);
-    if (c->follow.session)                       /* it goes on without us */
+    if (c->follow.session)                       /* another process generates the answer */
         return true;
     c->is_away = true;
     if (ebb_chat_is_busy(c))

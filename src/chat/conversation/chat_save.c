@@ -50,7 +50,7 @@ static void report_save_success(ebb_chat *c)
     ebb_chat_set_saved(c);
 }
 
-/* The store could not be opened at first: there was no room for it, or somebody held it. */
+/* Open the store again if that failed before because the disk was full or the file locked. */
 static bool ensure_store(ebb_chat *c)
 {
     ebb_error err = { 0 };

@@ -54,7 +54,7 @@ static ebb_status check_session_name(const char *name, ebb_error *err)
     return EBB_OK;
 }
 
-/* The store may have come back: a lock is gone, there is space again. */
+/* Save, opening the store again if needed: the disk may have space again, or the lock be free. */
 static ebb_status save_session(ebb_chat *c, ebb_error *err)
 {
     ebb_status st = EBB_OK;
@@ -214,7 +214,7 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     drop_deleted(c);
     if (id != c->facts.id)
         return EBB_OK;
-    ebb_chat_set_saved(c);                       /* what of it was not in the store goes with it */
+    ebb_chat_set_saved(c);                       /* its unsaved messages are deleted with it */
     return ebb_chat_new_session(c, err);
 }
 
@@ -224,7 +224,7 @@ ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
 
     if (st == EBB_OK && !c->deleted.facts.id)
         st = EBB_FAIL(err, EBB_USAGE, "no session was deleted here");
-    if (st == EBB_OK)                            /* its row is gone: it is written whole */
+    if (st == EBB_OK)                            /* its row is deleted: insert all messages */
         st = ebb_store_save(c->store, &c->deleted.facts, &c->deleted.tree, true, err);
     if (st == EBB_OK)
         st = ebb_chat_enter_session(c, c->deleted.facts.id, err);

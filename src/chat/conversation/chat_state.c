@@ -82,7 +82,7 @@ void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
         out->n_ctx_used = ebb_chat_n_tokens(c);
 }
 
-/* Whether all tokens of the conversation were counted by those whose tokens they are. */
+/* Is a part of the conversation's token count an estimate, not counted by its server or model? */
 static bool is_about(const ebb_chat *c)
 {
     ebb_context_view v;

@@ -16,7 +16,7 @@ static bool copy_left_out(const ebb_truncation *from, int by, ebb_truncation *to
     return to->kept || !from->n_kept;
 }
 
-/* A copy of `m` below parent, without ids: after another beginning they mean nothing. */
+/* A copy of `m` below parent, without ids: they are of a prompt with another beginning. */
 static ebb_node *copy_below(ebb_chat *c, ebb_node *parent, const ebb_message *m, int by)
 {
     ebb_node *node = ebb_tree_add(&c->tree, parent, m->role, m->text, m->n_text);

@@ -120,7 +120,7 @@ static ebb_model_file *add_again(ebb_model_finding *f, ebb_model_file *known, co
     } else if (name && ebb_models_is_better_name(name, known->name)) {
         add_name_to(f, known, known->name);
         replace_text(f, &known->name, strdup(name));
-        return known;                            /* what is told of it is of this one */
+        return known;                            /* the caller takes its details from this entry */
     } else if (name && strcmp(name, known->name) != 0) {
         add_name_to(f, known, name);
     } else if (!name && (n_bytes > known->n_bytes || (n_bytes == known->n_bytes && strcmp(path, known->path) < 0))) {

@@ -34,7 +34,7 @@ typedef struct wanted_advice {
     ebb_model_advice *out;
 } wanted_advice;
 
-/* Several manifests may mean the same weights; what counts is the one whose name is told. */
+/* Several manifests may name the same weights: the one whose name is shown to users counts. */
 static void read_advice(const ebb_ollama_model *m, void *arg)
 {
     const wanted_advice *w = arg;

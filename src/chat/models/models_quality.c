@@ -34,7 +34,8 @@ static double bits_of(const ebb_model *m)
     return info->n_params ? 8.0 * (double)info->weight_bytes / (double)info->n_params : 0;
 }
 
-/* Opened for the pair, so that it is the caller's to close; NULL: it is not the same network, or no better. */
+/* Open a better file of the same network, for the caller to close; NULL: another network, or no
+ * better. */
 static ebb_model *open_better(const char *path, const ebb_model *everyday)
 {
     ebb_model *m;

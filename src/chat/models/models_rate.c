@@ -119,7 +119,7 @@ static int compare_descending(double a, double b)
     return a < b ? 1 : a > b ? -1 : 0;
 }
 
-/* What one gets of it. */
+/* What the user gets of a model: its quality, lowered for a short context and a low speed. */
 static double rating_gain(const ebb_model_rating *r)
 {
     double context = r->context_worth > 0 ? r->context_worth : 1;
@@ -223,7 +223,8 @@ static void add_base(ebb_buf *out, const ebb_model_rating *r)
         ebb_buf_addf(out, " (%s's)", r->file.store);
 }
 
-/* Why not the largest of those that are worth more than what was taken; of several of its size, the best placed. */
+/* Why the chosen model is not the largest of those with a higher score; of several of that size,
+ * the best rated one is named. */
 static void add_passed_over(ebb_buf *out, const ebb_model_rating *r, size_t n)
 {
     const ebb_model_rating *over = NULL;
@@ -247,7 +248,7 @@ static void add_passed_over(ebb_buf *out, const ebb_model_rating *r, size_t n)
         ebb_buf_addf(out, " would do %s tok/s", ebb_speed_text(over->plan.predicted_decode_tok_s, speed));
 }
 
-/* What somebody with another wish might take: a longer context, or more speed. */
+/* Alternatives to the chosen model: one with a longer context, one with more speed. */
 static void add_alternatives(ebb_buf *out, const ebb_model_rating *r, size_t n)
 {
     const ebb_model_rating *longer = NULL, *faster = NULL;
@@ -260,7 +261,7 @@ static void add_alternatives(ebb_buf *out, const ebb_model_rating *r, size_t n)
         if (p->n_ctx >= 2 * r[0].plan.n_ctx && (!longer || p->n_ctx > longer->plan.n_ctx))
             longer = &r[i];
         if (p->predicted_decode_tok_s >= 2 * r[0].plan.predicted_decode_tok_s && !faster)
-            faster = &r[i];                      /* the best of them: they are in order */
+            faster = &r[i];                      /* the best of them: the list is sorted */
     }
     for (int i = 0; i < 2; i++) {
         const ebb_model_rating *other = i ? faster : longer;

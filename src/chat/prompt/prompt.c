@@ -1,8 +1,8 @@
 /* The next prompt: old ids and the ids of what is new (prompt.h).
  *
- * Two renderings are compared: what the old ids are of, and the whole of now.  As far
- * as they agree the old ids stand.  `cut` is the place in the new rendering, always
- * the end of somebody's turn, up to which they do. */
+ * Two renderings are compared: that of the messages with old ids, and that of the whole
+ * conversation now.  Old ids are reused as far as the two agree, up to the end of a
+ * turn: the cut. */
 #include "prompt/prompt.h"
 
 #include <stdio.h>
@@ -19,9 +19,9 @@ typedef struct prompt_build {
     ebb_rendering       now;
     ebb_prompt         *out;
     size_t              cap;     /* of out->ids */
-    size_t              reuse_end; /* bytes of now.text that the old ids stand for */
-    size_t              n_reused; /* messages whose ids stand */
-    size_t              drops_end_token; /* 1: the end token of the last of them does not */
+    size_t              reuse_end; /* bytes of now.text that the reused ids cover */
+    size_t              n_reused; /* messages whose ids are reused */
+    size_t              drops_end_token; /* 1: but not the end token of the last one */
 } prompt_build;
 
 bool ebb_prompt_message_init(ebb_prompt_message *out, ebb_role role, const char *text, size_t n)
@@ -77,8 +77,8 @@ static size_t behind_end(const prompt_build *w, size_t at)
     return best;
 }
 
-/* The old ids stand through the answer a, whose text ends at `at`.  If the end token
- * was kept with the ids, what the template prints for it is passed over. */
+/* Reuse the old ids up to and including answer a, whose text ends at `at`.  If its ids have
+ * the end token, the text that the template prints for that token is skipped. */
 static void reuse_through(prompt_build *w, size_t a, size_t at)
 {
     const ebb_message *m = w->job.messages[a];
@@ -99,7 +99,7 @@ static void reuse_through(prompt_build *w, size_t a, size_t at)
         w->drops_end_token = 1;
 }
 
-/* -- How far the old ids stand ------------------------------------------------------------- */
+/* -- How far old ids are reused ------------------------------------------------------------ */
 
 /* Bytes of `now` that agree with `old`, where white space counts as much as none: some
  * templates print other blanks before an answer than around it later, and the ids
@@ -122,8 +122,8 @@ static size_t common_bytes(const ebb_buf *old, const ebb_buf *now, bool *whole)
     }
 }
 
-/* If the text of message a stands at `at`, but for white space around it that the
- * template may take away: where it ends.  Else 0. */
+/* The end of message a's text if the rendering has that text at `at`, white space around it
+ * aside, which templates may strip.  Else 0. */
 static size_t match_answer_text(const prompt_build *w, size_t a, size_t at)
 {
     const ebb_message *m = w->job.messages[a];
@@ -156,8 +156,8 @@ static void reuse_earlier(prompt_build *w, size_t n, size_t same)
     w->n_reused = w->reuse_end = w->drops_end_token = 0;
 }
 
-/* The last message with ids is k.  Nothing stands if the old conversation can no
- * longer be rendered. */
+/* The last message with ids is k.  No ids are reused if the old conversation can no longer be
+ * rendered. */
 static void find_reuse_end(prompt_build *w, size_t k)
 {
     bool answered = w->job.messages[k]->role == EBB_ROLE_ASSISTANT;
@@ -352,7 +352,7 @@ static void compare_old(prompt_build *w, const ebb_message *const *messages, siz
     o->rewritten = o->n_kept + w->drops_end_token < o->n_old;
 }
 
-/* Why old ids no longer stand, in words. */
+/* Why old ids could not be reused, as a text for the user. */
 static const char *why_rewritten(const prompt_build *w)
 {
     for (size_t i = 0; i < w->job.n; i++) {

@@ -39,7 +39,7 @@ typedef struct get {
     uint64_t             pos, total;             /* bytes in the part, and of the whole file */
     char                 sha256[65];             /* as the server has it; "" */
     uint64_t             next_look, next_room;
-    bool                 is_told, is_bad;        /* bad: no model will come of what is there */
+    bool                 is_told, is_bad;        /* told: by on_header; bad: the part is no model */
     double               frame_at, rate_at, bytes_s;
     uint64_t             rate_pos;
     unsigned             n_restarts;
@@ -47,7 +47,7 @@ typedef struct get {
     bool                 must_restart;
 } get;
 
-/* -- Telling -------------------------------------------------------------------------------- */
+/* -- Progress ------------------------------------------------------------------------------- */
 
 static void download_notice(const get *g, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void download_notice(const get *g, const char *fmt, ...)
@@ -89,14 +89,14 @@ static void report_progress(get *g, uint64_t done, bool is_check, bool must)
     g->w->on_progress(g->w->arg, &p);
 }
 
-/* The speed of something else begins. */
+/* The speed is measured anew: what follows is read or received at another one. */
 static void reset_rate(get *g)
 {
     g->rate_at = 0;
     g->bytes_s = 0;
 }
 
-/* -- What is there -------------------------------------------------------------------------- */
+/* -- Files already on disk ------------------------------------------------------------------ */
 
 static bool get_file_size(const char *path, uint64_t *n_bytes)
 {
@@ -107,7 +107,7 @@ static bool get_file_size(const char *path, uint64_t *n_bytes)
     return ok;
 }
 
-/* The whole file is there already: OK and was_there; or one that cannot be it. */
+/* OK and was_there: the file exists with the expected size.  IO: it exists with another size. */
 static ebb_status look_for_file(get *g, ebb_error *err)
 {
     char has[16], wants[16];
@@ -126,7 +126,7 @@ static ebb_status look_for_file(get *g, ebb_error *err)
                     g->path.data, (unsigned long long)n, (unsigned long long)g->total);
 }
 
-/* Whether the path still names the file that was locked: whoever had it may have finished. */
+/* Does the path still name the locked file?  The process that held the lock may have renamed it. */
 static bool is_part_in_place(const get *g)
 {
     struct stat at, mine;
@@ -151,7 +151,7 @@ static ebb_status open_download_part(get *g, ebb_error *err)
     return st == EBB_OK ? ebb_file_size(g->fd, g->part.data, &g->pos, err) : st;
 }
 
-/* A part can go on if it is known to be of this file, or if the server can be asked. */
+/* A part can be resumed if its checksum agrees, or if the server can compare its etag or date. */
 static bool is_part_resumable(const get *g)
 {
     if (g->total != UNKNOWN && g->pos > g->total)
@@ -161,7 +161,7 @@ static bool is_part_resumable(const get *g)
     return g->sidecar.etag[0] || g->sidecar.modified[0];
 }
 
-/* Take what is there into the checksum. */
+/* Hash the bytes of the part; the checksum then continues with the bytes that arrive. */
 static ebb_status hash_part(get *g, ebb_error *err)
 {
     char *piece = malloc(PIECE);
@@ -205,7 +205,7 @@ static ebb_status begin_download(get *g, ebb_error *err)
         return st;
     st = open_download_part(g, err);
     if (st == EBB_OK)
-        st = look_for_file(g, err);              /* it may have become whole before the lock was ours */
+        st = look_for_file(g, err);              /* another process may have completed it before we got the lock */
     if (st != EBB_OK || g->got->was_there)
         return st;
     if (!ebb_pull_sidecar_read(g->part.data, &g->sidecar) && g->pos)
@@ -283,7 +283,7 @@ static ebb_status check_disk_space(const get *g, ebb_error *err)
                     ebb_size_text(needs, want), ebb_size_text(free_bytes, have), ebb_size_text(needs - usable, lacks));
 }
 
-/* Nobody has said how much will come: it ends where the disk's last bytes begin. */
+/* A download of unknown size ends when the disk has less than SPARE_BYTES * 3/2 left. */
 static ebb_status check_spare_room(get *g, ebb_error *err)
 {
     uint64_t free_bytes;
@@ -301,7 +301,7 @@ static ebb_status check_spare_room(get *g, ebb_error *err)
                     g->part.data, ebb_size_text(g->pos, size));
 }
 
-/* What stands in the way of going on where the part ends; NULL: nothing. */
+/* Why the part cannot be resumed at its end, as a text for the user; NULL: it can. */
 static const char *why_not_resumable(const get *g, const ebb_http_reply *r)
 {
     bool has_sha = g->sha256[0] && (!g->sidecar.sha256[0] || strcmp(g->sha256, g->sidecar.sha256) == 0);
@@ -341,7 +341,7 @@ static ebb_status handle_reply(get *g, const ebb_http_reply *r, ebb_error *err)
             download_notice(g, "%s: from the beginning", why);
             st = restart_download(g, err);
             g->got->n_resumed = 0;
-            g->must_restart = r->status == 206;  /* what comes is not the beginning */
+            g->must_restart = r->status == 206;  /* the body starts in the middle of the file */
         }
     } else if (st == EBB_OK && r->from != 0) {
         st = EBB_FAIL(err, EBB_FORMAT, "%s: the server begins in the middle", g->w->name);
@@ -419,7 +419,7 @@ static ebb_status request_rest(get *g, ebb_http_reply *r, ebb_error *err)
     g->must_restart = false;
     memset(&g->why, 0, sizeof g->why);
     st = ebb_http_get(&q, r, err);
-    if (st == EBB_CANCELED && g->why.msg[0]) {   /* by one of ours, and it said why */
+    if (st == EBB_CANCELED && g->why.msg[0]) {   /* by one of our callbacks, with its error in g->why */
         if (err)
             *err = g->why;
         st = g->why.code;
@@ -432,7 +432,7 @@ static bool is_passing(int status)
     return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
-/* 416: nothing stands behind what is here. */
+/* 416, range not satisfiable: the part is complete, or longer than the server's file. */
 static ebb_status handle_416(get *g, const ebb_http_reply *r, bool *again, ebb_error *err)
 {
     ebb_status st = read_size(g, r, err);
@@ -444,7 +444,7 @@ static ebb_status handle_416(get *g, const ebb_http_reply *r, bool *again, ebb_e
     return restart_download(g, err);
 }
 
-/* What came of a request: OK with *again, or the end. */
+/* The result of a request.  OK and *again: another one is needed; OK alone: all bytes are here. */
 static ebb_status judge_reply(get *g, ebb_status st, const ebb_http_reply *r, bool *again, ebb_error *err)
 {
     *again = false;
@@ -461,7 +461,7 @@ static ebb_status judge_reply(get *g, ebb_status st, const ebb_http_reply *r, bo
     if (r->status == 416)
         return handle_416(g, r, again, err);
     if (r->status == 200 || r->status == 206) {
-        *again = g->total != UNKNOWN && g->pos < g->total;       /* cut off politely */
+        *again = g->total != UNKNOWN && g->pos < g->total;       /* the connection was closed in order, but early */
         return EBB_OK;
     }
     *again = is_passing(r->status);
@@ -526,7 +526,7 @@ static ebb_status fetch_rest(get *g, ebb_error *err)
 
 /* -- The end -------------------------------------------------------------------------------- */
 
-/* Nothing that looks like a model stays. */
+/* A damaged or empty part is removed with its sidecar, so that nobody takes it for a model. */
 static void discard_part(get *g)
 {
     ebb_file_remove(g->part.data);
@@ -545,7 +545,7 @@ static ebb_status verify_download(get *g, ebb_error *err)
                       g->w->name, g->got->sha256, g->sha256);
     g->is_bad = st != EBB_OK;
     g->got->is_verified = st == EBB_OK && g->sha256[0];
-    g->is_told = false;                          /* now that its size is certain */
+    g->is_told = false;                          /* on_header sees it again, with the exact size */
     return st == EBB_OK ? check_header(g, err) : st;
 }
 
@@ -596,7 +596,7 @@ ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request
     if (st == EBB_OK)
         st = run_download(&g, err);
     if (g.fd >= 0 && g.pos == 0 && get_file_size(g.part.data, &n) && n == 0 && is_part_in_place(&g) && st != EBB_BUSY)
-        discard_part(&g);                        /* nothing came */
+        discard_part(&g);                        /* not a byte arrived */
     ebb_file_close(g.fd);
     ebb_sha256_free(g.sha);
     ebb_buf_fini(&g.path);

@@ -32,7 +32,7 @@ void ebb_pull_fini(ebb_pull *p)
     memset(p, 0, sizeof *p);
 }
 
-/* A file on the disk that models are read from: one of them, else the program itself. */
+/* The file by which the disk's speed is measured: a model above 100 MiB, else our executable. */
 static char *file_to_measure(void)
 {
     ebb_model_file *files = NULL;
@@ -93,7 +93,7 @@ typedef struct pull_job {
     model_file            *files;
     unsigned               n, i;                 /* which one is being fetched */
     bool                   is_planned;
-    bool                   is_stopped;           /* by whoever saw the plan */
+    bool                   is_stopped;           /* by the caller, after seeing the plan */
 } pull_job;
 
 static bool file_exists(const char *path)
@@ -103,7 +103,7 @@ static bool file_exists(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* Open what is there of the model; BUSY as ebb_model_open_partial. */
+/* Open the partial model from the files so far; BUSY as ebb_model_open_partial. */
 static ebb_status open_partial_model(const pull_job *j, size_t *i_busy, ebb_model **m, ebb_error *err)
 {
     ebb_partial_file *partial = calloc(j->n, sizeof *partial);

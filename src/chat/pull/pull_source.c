@@ -70,7 +70,7 @@ static ebb_status fail_bad_source(const char *text, ebb_error *err)
     return EBB_FAIL(err, EBB_USAGE, "%.100s: a model is named OWNER/NAME[:TYPE] or by its address; " EXAMPLE, text);
 }
 
-/* What stands behind owner/name in an address: /blob/main/x.gguf, or nothing of interest. */
+/* The part of an address behind owner/name: /blob/main/x.gguf names a file, others are ignored. */
 static bool parse_rest(const char *rest, size_t n, ebb_pull_source *out)
 {
     static const char *const views[] = { "blob/", "resolve/", "raw/", "tree/" };

@@ -250,12 +250,12 @@ static double params_of(const ebb_pull_variant *o)
     return named > 0 ? named : (double)o->n_bytes * 8 / (bits > 0 ? bits : 4.85) / 1e9;
 }
 
-/* A token of context in f16, as models of such a size have it. */
+/* Estimated bytes of K and V of a token in f16, for a model of `params` * 10^9 parameters. */
 static double token_bytes(double params)
 {
     double x = params < 0.1 ? 0.1 : params, root = x;
 
-    for (int i = 0; i < 30; i++)                 /* Heron's */
+    for (int i = 0; i < 30; i++)                 /* Heron's method: the square root */
         root = (root + x / root) / 2;
     return 50000 * root;
 }
@@ -273,7 +273,7 @@ static void rate_variant(ebb_pull_variant *o, const ebb_machine *machine)
         snprintf(o->rating.why_not, sizeof o->rating.why_not, "not all of its parts are there");
     ebb_suggestion_estimate(&o->rating.plan, bytes, bytes * share, token_bytes(params), machine);
     o->rating.score = params * ebb_models_quality(bytes * 8 / (params * 1e9));
-    o->rating.file.path = o->parts[0].path;      /* the last word of the order */
+    o->rating.file.path = o->parts[0].path;      /* the last criterion of the order */
 }
 
 void ebb_pull_rate_variants(ebb_pull_variant *o, size_t n, const ebb_machine *machine)

@@ -42,7 +42,7 @@ static bool get_count(const json_t *o, const char *name, uint32_t *out)
     return true;
 }
 
-/* In seconds, where one is `unit` of what stands there; what no answer takes is not believed. */
+/* A duration in seconds from a field in 1/unit s; 0 for values that no answer can take. */
 static double get_seconds(const json_t *o, const char *name, double unit)
 {
     double v = json_number_value(json_object_get(o, name)) / unit;
@@ -114,7 +114,7 @@ static ebb_status add_message(ebb_answer *a, const json_t *message, ebb_error *e
     return st;
 }
 
-/* -- What it cost ------------------------------------------------------------------------------------ */
+/* -- Usage and timings ------------------------------------------------------------------------------- */
 
 static void take_usage(ebb_answer *a, const json_t *usage)
 {
@@ -126,7 +126,7 @@ static void take_usage(ebb_answer *a, const json_t *usage)
     a->has_cached = get_count(details, "cached_tokens", &a->n_cached) && a->n_cached <= a->n_prompt;
 }
 
-/* llama-server's; they stand also where there is no usage. */
+/* llama-server's `timings`, which are also sent where there is no `usage`. */
 static void take_timings(ebb_answer *a, const json_t *t)
 {
     uint32_t cached, computed, generated;

@@ -65,7 +65,7 @@ static json_t *valid_text(const char *s, size_t n)
     return j;
 }
 
-/* A thought goes back beside the words, or not at all: templates drop those of earlier answers. */
+/* A thought is sent in a field of its own, or not at all: templates drop earlier thoughts. */
 static json_t *one_message(const ebb_dialect *d, const ebb_prompt_message *m)
 {
     ebb_thought t = m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };

@@ -333,7 +333,7 @@ static void print_entry(const ebb_engine_entry *e, ebb_buf *out)
         ebb_buf_adds(out, "insecure = on\n");
 }
 
-/* What can be written must come back the same. */
+/* An entry must be the same after writing and reading; else it is refused. */
 static ebb_status check_entry(const ebb_engine_entry *e, ebb_error *err)
 {
     ebb_engine_entry copy = { 0 };

@@ -220,7 +220,7 @@ void ebb_server_fini(ebb_server *s)
     *s = (ebb_server){ 0 };
 }
 
-/* By what the server writes of itself. */
+/* The kind of server, by its host name, its Server header, or the owner of its models. */
 static ebb_server_kind kind_of(const ebb_engine_link *l, const ebb_client_reply *r, const json_t *first)
 {
     static const struct { const char *owner; ebb_server_kind kind; } owners[] = {
@@ -243,7 +243,7 @@ static ebb_server_kind kind_of(const ebb_engine_link *l, const ebb_client_reply 
     return EBB_SERVER_ANY;
 }
 
-/* An ebb over there has found its model as it would here: by a part of its file's name. */
+/* Does a remote ebb's model match?  As for local models, a part of its file's name is enough. */
 static bool is_meant(const char *model, const char *want)
 {
     const char *slash = strrchr(want, '/');
@@ -258,7 +258,7 @@ static bool is_meant(const char *model, const char *want)
     return *name && strcasestr(model, name) != NULL;
 }
 
-/* Which of them answers: the one that was asked for, else the first. */
+/* Choose the model that answers: the requested one, else the server's first. */
 static ebb_status choose_model(const ebb_engine_link *l, ebb_server *s, ebb_error *err)
 {
     const char *want = l->entry->model;
@@ -330,7 +330,7 @@ static ebb_status list_models(ebb_engine_link *l, ebb_server *s, bool *may_retry
 
 /* -- What only some of them say ---------------------------------------------------------------------- */
 
-/* Without it, everything works and less is known. */
+/* An optional request: without its reply, fewer facts about the server are known. */
 static json_t *ask_more(ebb_engine_link *l, const char *path, const char *body)
 {
     ebb_client_reply r;
@@ -357,7 +357,7 @@ static void probe_version(ebb_engine_link *l, ebb_server *s, const char *path)
     json_decref(o);
 }
 
-/* A model that is loaded says what it was loaded with. */
+/* Ollama reports the options of loaded models only. */
 static void probe_ollama(ebb_engine_link *l, ebb_server *s)
 {
     json_t *o;

@@ -8,7 +8,8 @@
 #include "base/hash.h"
 #include "remote/remote_priv.h"
 
-/* A server that is not there is looked for a few times; one that loads its model, as long as that takes. */
+/* Tries of a server that cannot be reached; of one that still loads its model, BUSY_S apart; limits
+ * for closing and for deleting an answer. */
 enum { TRIES = 4, BUSY_TRIES = 450, BUSY_S = 2, CLOSE_MS = 300, FORGET_MS = 1500 };
 static const double first_wait_s = 0.5;
 
@@ -78,7 +79,7 @@ bool ebb_remote_wait(ebb_remote *r, double s)
     return goes_on;
 }
 
-/* The last part of a path is what one knows a file by. */
+/* The file name of a path that ends in .gguf, else the model's name unchanged. */
 static const char *short_name(const char *model)
 {
     size_t n = strlen(model);
@@ -122,7 +123,7 @@ static ebb_status open_link(ebb_remote *r, ebb_error *err)
     return st == EBB_OK ? ebb_engine_link_unlock(&r->link, err) : st;
 }
 
-/* Until the server says what it is. */
+/* Probe the server until it has answered, or the tries are used up. */
 static ebb_status find_server(ebb_remote *r, ebb_error *err)
 {
     bool may_retry = true, was_told = false;

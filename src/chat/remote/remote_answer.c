@@ -124,7 +124,7 @@ static int on_tick(void *arg)
         hand_over(t, now_s);
     if (t->answer.text.len)
         return ms_until(t->handed_s + hand_over_s, now_s);
-    if (t->done_s > 0)                           /* all is said: who does not end the stream then is left */
+    if (t->done_s > 0)                           /* complete: a stream that stays open is closed */
         return now_s - t->done_s > AFTER_DONE_MS / 1e3 ? EBB_CLIENT_ENOUGH : AFTER_DONE_MS;
     return -1;
 }
@@ -220,7 +220,7 @@ static bool is_spill_refused(const ebb_client_reply *reply, ebb_status st)
     return (reply->status == 400 || reply->status == 422) && st != EBB_CONTEXT;
 }
 
-/* Nothing of it has begun: no connection, or a server that said so. */
+/* The server has not started to answer: no connection, or a refusal for being busy. */
 static bool may_try_again(const turn *t, const ebb_client_reply *reply, ebb_status st)
 {
     if (t->answer.n_text || st == EBB_CANCELED)
@@ -259,7 +259,7 @@ static ebb_status send_until_begun(turn *t, ebb_error *err)
 
 /* -- A line that broke --------------------------------------------------------------------------------- */
 
-/* The answer goes on over there, and is read on from where it was. */
+/* The server still generates the answer: read on from the first token that is missing here. */
 static ebb_status read_on(turn *t, ebb_status st, ebb_error *err)
 {
     ebb_remote *r = t->r;
@@ -282,7 +282,7 @@ static ebb_status read_on(turn *t, ebb_status st, ebb_error *err)
     return st;
 }
 
-/* Over there nobody knows that it is not wanted any more: the line might have broken. */
+/* Delete a cancelled answer: for the server, the closed connection might be a lost one. */
 static void forget_answer(ebb_remote *r, uint64_t number)
 {
     char path[64];
@@ -343,7 +343,7 @@ static void keep_figures(const turn *t, const ebb_turn_stats *c)
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Ollama tells the context it has loaded a model with only when it has. */
+/* Ollama reports the context of a model only after loading it: probe again. */
 static void learn_context(ebb_remote *r)
 {
     ebb_server now;

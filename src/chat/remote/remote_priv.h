@@ -27,8 +27,8 @@ typedef struct ebb_remote {
     bool              has_client;        /* link.client can be stopped */
     bool              is_stopped;        /* what is under way must end */
     bool              is_ready, has_failed, is_answering, has_work, quit;
-    bool              is_forgetting;     /* the server is told that an answer is not wanted any
-                                          * more */
+    bool              is_forgetting;     /* a request is being sent that cancels an answer on the
+                                          * server */
     bool              is_gone;           /* the worker has nothing to do any more */
     bool              is_orphan;         /* closed while something could not be interrupted: the
                                           * worker frees */

@@ -72,7 +72,7 @@ static ebb_status from_variable(const char *name, char out[EBB_SECRET_BYTES], eb
     return take_line(value, strlen(value), name, out, err);
 }
 
-/* All that it writes, as long as that is no more than a key. */
+/* Read all of the command's output; LIMIT: it is longer than a key. */
 static ebb_status read_output(ebb_child *c, ebb_buf *text, ebb_buf *words, bool (*is_stopped)(void *), void *arg,
                               ebb_error *err)
 {

@@ -7,7 +7,7 @@
 
 enum { MOST_RULES = 4096, MOST_OUT = 4 << 20 };
 
-/* Numbers that every reader takes, and white space that does not go on for ever. */
+/* Rules that all schemas share, with numbers that every reader accepts and bounded white space. */
 static const char prelude[] =
     "root ::= r0\n"
     "ws ::= (\" \" | \"\\n\" [ \\t]{0,20})?\n"
@@ -88,7 +88,8 @@ static bool add_rule(ebb_compiler *c, const json_t *schema)
     return true;
 }
 
-/* A rule that was called before it turned out that nothing is of it is one that never ends. */
+/* Write the rule's body.  An empty body matches nothing; as the rule may have been referenced
+ * already, it is written as one that never ends.  Returns -1 then. */
 static int close_rule(ebb_compiler *c, int rule, const ebb_buf *body)
 {
     if (body->failed || c->path.failed)

@@ -267,7 +267,7 @@ static bool read_keywords(ebb_compiler *c, json_t *o, ebb_shape *s)
 
 /* -- Alternatives -------------------------------------------------------------------------- */
 
-/* *l becomes what is of one of *l and of one of `other`, which is let go. */
+/* *l becomes the intersections of each shape of *l with each shape of `other`; `other` is freed. */
 static bool multiply(ebb_compiler *c, ebb_shapes *l, ebb_shapes *other)
 {
     ebb_shapes both = { 0 };
@@ -406,7 +406,7 @@ bool ebb_schema_shapes(ebb_compiler *c, const json_t *schema, ebb_shapes *out)
     } else {
         ok = read_object(c, (json_t *)schema, &l);
     }
-    for (size_t i = 0; i < l.n; i++) {           /* they are the caller's, as far as there is room */
+    for (size_t i = 0; i < l.n; i++) {           /* `out` takes each shape over; what `out` cannot hold is freed */
         ok = ok && ebb_shapes_add(c, out, &l.list[i]);
         if (ok)
             l.list[i] = (ebb_shape){ 0 };

@@ -1,4 +1,4 @@
-/* Lists: the first items, those behind, and how many (schema_priv.h). */
+/* Arrays: prefixItems, items, minItems and maxItems (schema_priv.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void add_item(ebb_buf *b, int rule)
     ebb_schema_add_call(b, rule == ANYTHING ? -1 : rule);
 }
 
-/* What comes behind item i - 1, which is there: the rest, as far as it must or may come. */
+/* The items that must or may follow item i - 1. */
 static void add_rest(ebb_buf *b, const items *l, uint64_t i)
 {
     uint64_t n_open = 0;
@@ -74,7 +74,7 @@ static void write_items(ebb_buf *b, const items *l)
     ebb_buf_adds(b, "ws \"]\"");
 }
 
-/* A place at which nothing is valid ends the list before it. */
+/* No value is valid for item i: the array has at most i items. */
 static void end_before(items *l, uint64_t i)
 {
     l->n = i;

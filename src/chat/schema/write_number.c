@@ -7,7 +7,7 @@
 
 #include "schema/schema_priv.h"
 
-enum { MOST_DIGITS = 15 };               /* of what a double holds exactly */
+enum { MOST_DIGITS = 15 };               /* that a double holds exactly */
 #define MOST_WHOLE INT64_C(999999999999999)
 
 /* -- Whole numbers ------------------------------------------------------------------- */
@@ -26,7 +26,8 @@ static void add_any_digits(ebb_buf *b, size_t n)
         ebb_buf_addf(b, " [0-9]{%zu}", n);
 }
 
-/* Digits from lo[0..n) to hi[0..n), of one length; is_low, is_high: as far as these count any more. */
+/* Numbers of n digits from lo to hi; is_low, is_high: the digits before are those of the bound, so
+ * that the bound still limits the next digit. */
 static void add_digits(ebb_buf *b, const char *lo, const char *hi, size_t n, bool is_low, bool is_high)
 {
     char first = is_low ? lo[0] : '0', last = is_high ? hi[0] : '9';
@@ -127,7 +128,7 @@ typedef struct decimal {
     bool    is_open;
 } decimal;
 
-/* The shortest digits that are this double: what is beyond them is beyond the double.  false: it has too many. */
+/* The shortest decimal that reads as this double.  false: it has more than MOST_DIGITS digits. */
 static bool read_decimal(double v, bool is_open, decimal *out)
 {
     char text[64], *point, *end;
@@ -158,14 +159,15 @@ static int digit_at(const decimal *d, int i)
     return i < (int)strlen(d->fraction) ? d->fraction[i] - '0' : 0;
 }
 
-/* Whether the text may end behind i digits, which are those of a bound where is_low, is_high. */
+/* May a fraction end after i digits?  is_low, is_high: those digits are the bound's own. */
 static bool may_stop(const fraction_range *r, int i, bool is_low, bool is_high)
 {
     return !(is_low && ((int)strlen(r->lo->fraction) > i || r->lo->is_open)) &&
            !(is_high && (int)strlen(r->hi->fraction) <= i && r->hi->is_open);
 }
 
-/* What may follow i digits of a fraction; false: nothing, not even the end.  At least one if i is 0. */
+/* The digits that may follow i digits of a fraction, at least one if i is 0; false: neither a digit
+ * nor the end may follow. */
 static bool add_fraction(ebb_buf *b, const fraction_range *r, int i, bool is_low, bool is_high)
 {
     int first = is_low ? digit_at(r->lo, i) : 0, last = is_high ? digit_at(r->hi, i) : 9;
@@ -202,7 +204,7 @@ static bool add_fraction(ebb_buf *b, const fraction_range *r, int i, bool is_low
     return has_way;
 }
 
-/* One whole part, and the fractions that are possible with it. */
+/* One whole part with the fractions that the bounds allow behind it. */
 static void add_edge(ebb_buf *b, size_t begin, int64_t whole, const fraction_range *r)
 {
     bool is_low = r->lo, is_high = r->hi, stops = may_stop(r, 0, is_low, is_high);
@@ -277,7 +279,7 @@ static void write_magnitudes(ebb_buf *b, const char *sign, const decimal *lo, co
     ebb_buf_fini(&way);
 }
 
-/* A bound beyond all that is written anyway is none. */
+/* A bound beyond the largest number that the grammar allows is no bound. */
 static void write_decimal(ebb_compiler *c, const ebb_shape *given, ebb_buf *b)
 {
     const decimal zero = { 0 };

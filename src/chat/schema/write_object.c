@@ -112,7 +112,7 @@ static bool read_numbers(ebb_compiler *c, const ebb_shape *s, object *o)
 
 /* -- Names that are none of these ------------------------------------------------------- */
 
-/* Names are spelled without escapes, so those that would need one cannot come. */
+/* Names are written without escapes, so names that need one are not generated. */
 static bool is_plain_name(const char *name)
 {
     for (; *name; name++)
@@ -143,9 +143,10 @@ static size_t char_bytes(const char *s)
     return ebb_utf8_decode(s, strlen(s), &cp);
 }
 
-/* Rule `node`, what may follow the first n_read bytes, which names[0..n) (sorted) have in common: any character that
- * none of them goes on with, and then anything; one that some go on with, and then what may follow that; or the end,
- * if none of them is this.  The rules of those that follow have the numbers from *n_nodes on. */
+/* Rule `node`: what may follow the first n_read bytes, which names[0..n) (sorted) have in common.
+ * A character with which no name continues, and then anything; one with which some names continue,
+ * and then the rule of that node; or the end, if no name ends here.  Further nodes are numbered
+ * from *n_nodes on. */
 static void add_other_name(ebb_buf *b, const object *o, const char **names, size_t n, size_t n_read, unsigned node,
                            unsigned *n_nodes)
 {
@@ -218,7 +219,7 @@ static bool add_property_text(ebb_compiler *c, const property *p)
     return text || ebb_schema_fail_memory(c);
 }
 
-/* The rest from property i on, with a comma before what comes next, and without. */
+/* The rules for properties from i on: one with a comma before the next property, one without. */
 static bool write_property_rules(ebb_compiler *c, const object *o, size_t i)
 {
     static const char kinds[] = { 'f', 'g' };

@@ -26,7 +26,7 @@ static const char *format_grammar(const char *name)
     for (size_t i = 0; name && i < sizeof formats / sizeof *formats; i++)
         if (strcmp(name, formats[i].name) == 0)
             return formats[i].grammar;
-    return NULL;                                 /* the others are for people, as most drafts have it */
+    return NULL;                                 /* other formats are annotations, as in most drafts */
 }
 
 static void write_length(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)

@@ -213,7 +213,7 @@ static void title_from_tree(ebb_session_facts *f, const ebb_tree *t)
             ebb_title_make(t->path[i]->m.text, t->path[i]->m.n_text, f->title, sizeof f->title);
 }
 
-/* Hand it on if there is something in it; it is empty after. */
+/* Pass a session that has messages to fn, and empty it. */
 static ebb_status deliver_session(ebb_status st, ebb_session_facts *f, ebb_tree *t, ebb_import_fn *fn, void *arg,
                                   size_t *n_done,
                           ebb_error *err)

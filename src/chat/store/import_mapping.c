@@ -18,16 +18,16 @@ typedef struct reader {
     waiting  *stack;
     size_t    n, cap;
     bool      has_circle;        /* a node was listed twice */
-    const char *current;         /* id of the node where it stands, NULL: unknown */
+    const char *current;         /* id of the conversation's leaf; NULL: unknown */
     ebb_node *leaf;
     ebb_buf   text;
     int64_t   changed_ms;        /* the newest date in it; 0: none */
 } reader;
 
-/* No key of that program's. */
+/* marks a visited node; no key of the imported format */
 static const char seen[] = "ebb:seen";
 
-/* Each node waits once in its life, so what is read is never more than the file has. */
+/* Each node is pushed only once, so that a circular file is read in finite time. */
 static bool push_waiting(reader *r, json_t *node, ebb_node *above)
 {
     waiting *p;
@@ -47,7 +47,7 @@ static bool push_waiting(reader *r, json_t *node, ebb_node *above)
     return true;
 }
 
-/* The message of a node below `above`; above itself if the node says nothing. */
+/* Add a node's message below `above`; `above` itself if the node has no message. */
 static ebb_node *read_message(reader *r, json_t *node, ebb_node *above)
 {
     json_t *m = json_object_get(node, "message"), *content = json_object_get(m, "content");

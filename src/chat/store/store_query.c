@@ -26,7 +26,7 @@ static int64_t parse_session_id(const char *name)
     return *name && *end == '\0' && n > 0 ? n : 0;
 }
 
-/* Of several sessions of one title none is meant more than another. */
+/* Several sessions have the title: an error that lists them, for the user to choose. */
 static ebb_status fail_ambiguous(ebb_store *s, const char *title, ebb_error *err)
 {
     enum { TOLD = 8 };

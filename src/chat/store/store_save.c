@@ -12,7 +12,7 @@ typedef struct numbered {
     int64_t   old_id;
 } numbered;
 
-/* One save: what must be taken back if it fails. */
+/* One save, with the ids of session and messages to restore if it fails. */
 typedef struct save_job {
     ebb_store         *s;
     ebb_session_facts *f;
@@ -36,8 +36,8 @@ static void assign_row_id(save_job *v, ebb_node *node, int64_t id)
     ebb_node_set_id(node, id);
 }
 
-/* The session's row.  One that another process deleted is begun anew, and all
- * its messages with it. */
+/* The session's row.  If another process has deleted it, the session and all its messages are
+ * inserted anew. */
 static int save_facts(save_job *v)
 {
     ebb_session_facts *f = v->f;
@@ -118,7 +118,7 @@ static int update_message(save_job *v, const ebb_node *node)
     return rc;
 }
 
-/* What it hangs below may be gone: another program took back a message that this one has seen. */
+/* Insert a message, and its parent first if another process has deleted that one meanwhile. */
 static int insert_message(save_job *v, ebb_node *node)
 {
     int rc = insert_row(v, node);
@@ -131,8 +131,8 @@ static int insert_message(save_job *v, ebb_node *node)
     return rc == SQLITE_OK ? insert_row(v, node) : rc;
 }
 
-/* Another program has gone on with the message since it was read or saved here: its words stay.  Where it was changed
- * here, too, what is here becomes a message beside it. */
+/* Another process has changed the message since it was read or saved here: the stored text stays.
+ * If the text was changed here, too, ours is inserted as a sibling. */
 static int save_beside(save_job *v, ebb_node *node)
 {
     return node->m.n_text == node->n_stored

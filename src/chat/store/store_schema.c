@@ -12,7 +12,7 @@ static const char *const scripts[] = {
     " title TEXT NOT NULL,"                      /* from the first question */
     " model TEXT NOT NULL,"
     " pinned_ms INTEGER NOT NULL,"
-    " leaf INTEGER,"                             /* message where it stands; NULL: before the first */
+    " leaf INTEGER,"                             /* message that ends the path; NULL: an empty path */
     " settings TEXT,"                            /* JSON object */
     " created_ms INTEGER NOT NULL,"
     " updated_ms INTEGER NOT NULL);"
@@ -104,7 +104,7 @@ static int apply_migrations(ebb_store *s)
     return rc;
 }
 
-/* A copy comes whole or not at all, in one transaction of SQLite: one that has the version has everything. */
+/* A copy is made in one SQLite transaction, so that a file with the version number is complete. */
 static bool is_copied(sqlite3 *copy, int version)
 {
     sqlite3_stmt *q = NULL;
@@ -138,8 +138,8 @@ static int copy_into(ebb_store *s, const char *path, int version)
     return rc;
 }
 
-/* The database as it was, beside it: sessions.db-before-vN.  One that is there may be of an attempt that a loss of
- * power ended: it is made whole. */
+/* Copy the database to sessions.db-before-vN before an upgrade.  A file of that name may be a copy
+ * that a power failure cut short: it is completed. */
 static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
 {
     char *path = sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", s->path, version);

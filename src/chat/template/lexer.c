@@ -78,7 +78,7 @@ static void emit_data(lexer *l, size_t to, char sign, bool is_print)
     advance_to(l, to);
 }
 
-/* The end of a tag at `close` (where "#}" or "%}" stands): eats what the sign asks for. */
+/* End a tag whose "#}" or "%}" is at `close`, and skip the white space that `sign` strips. */
 static void end_tag(lexer *l, size_t close, char sign)
 {
     size_t to = close + 2;
@@ -110,7 +110,7 @@ static void lex_comment(lexer *l, size_t from)
 }
 
 /* If a tag at `from` (behind "{%" and its sign) is just `word`: the position behind
- * "%}", and in *sign what stands before it.  Else 0. */
+ * "%}", and in *sign the character before "%}".  Else 0. */
 static size_t is_tag(const lexer *l, size_t from, const char *word, char *sign)
 {
     size_t at = skip_source_space(l, from), n = strlen(word);

@@ -37,7 +37,7 @@ tpl_str *ebb_tpl_str_cut(tpl_vm *vm, const tpl_str *s, size_t from, size_t to)
     return wrap(vm, s->p + from, to - from, s->taint ? s->taint + from : NULL);
 }
 
-/* The new string gets room to grow: `ns.text = ns.text + x` in a loop stays linear. */
+/* The new string has spare capacity, so that `ns.text = ns.text + x` in a loop stays linear. */
 static tpl_str *concat_in_place(tpl_vm *vm, const tpl_str *a, const tpl_str *b, size_t n)
 {
     size_t cap = n < 256 ? n : 2 * n;

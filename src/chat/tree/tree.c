@@ -8,7 +8,7 @@
 #include "base/grow.h"
 #include "base/text.h"
 
-/* Room for one more pointer. */
+/* Grow the list's capacity to at least n + 1 pointers. */
 static bool grow_list(ebb_node ***list, size_t n, size_t *cap)
 {
     ebb_node **p = ebb_grow(*list, n, cap, sizeof *p);

@@ -6,7 +6,7 @@
 
 #define SAVE_WITHIN_MS 700       /* how much of an answer under way a crash may take */
 
-/* -- Asking for it ------------------------------------------------------------------------- */
+/* -- Requesting an answer ------------------------------------------------------------------ */
 
 static uint32_t count_children(const ebb_node *node)
 {
@@ -160,7 +160,7 @@ ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool conti
 
 /* -- It is written, and ends ---------------------------------------------------------------- */
 
-/* The one that an event is of; NULL: it has ended. */
+/* The answer that an event belongs to; NULL: that answer has ended. */
 static ebb_node *answer_of(const ebb_chat *c, const ebb_backend_event *ev)
 {
     if (ev->which == 0)
@@ -193,7 +193,7 @@ static ebb_turn_stats sum_turn_stats(ebb_turn_stats a, const ebb_turn_stats *b)
     return a;
 }
 
-/* What a server does not tell is about what was asked. */
+/* A server that reports no prompt tokens: our estimate of the prompt is taken. */
 static ebb_turn_stats complete_cost(const ebb_chat *c, ebb_turn_stats turn_stats)
 {
     if (turn_stats.about & EBB_ABOUT_PROMPT)
@@ -226,7 +226,7 @@ static bool drop_if_empty(ebb_chat *c, ebb_node *node, ebb_finish finish)
     return true;
 }
 
-/* The question stands alone then, as before.  The others came later, so they go first. */
+/* Remove answers without a token, newest sibling first; true: the question is the leaf again. */
 static bool drop_empty_answers(ebb_chat *c, ebb_finish finish)
 {
     bool all = c->turn.is_new_answer;

@@ -6,9 +6,9 @@
 #include "base/clock.h"
 #include "conversation/chat_priv.h"
 
-#define POLL_MS 250              /* how often a long prefill tells how far it is */
+#define POLL_MS 250              /* between two reports of a long prefill's progress */
 
-/* What stands behind the last answer that has words was perhaps never read: its answer may have been stopped before. */
+/* Tokens behind the model's last answer: a prefill that was stopped may never have read them. */
 static uint64_t count_unread(const ebb_chat *c)
 {
     uint64_t n = 0;
@@ -23,12 +23,12 @@ static uint64_t count_unread(const ebb_chat *c)
     return n;
 }
 
-/* Some of what should be there is not: the turn does not count that as its own. */
+/* Progress of a prefill; a notice if ids of earlier turns have to be computed again. */
 static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
 {
     uint64_t own = count_unread(c) > c->turn.n_new ? count_unread(c) : c->turn.n_new;
 
-    if (ebb_chat_facts(c)) {                     /* what it computes again is its own matter, and the receipt's */
+    if (ebb_chat_facts(c)) {                     /* a server's recomputation is shown by its receipt alone */
         ebb_chat_emit_event(c, EBB_EVENT_PREFILL, NULL, 0, ev->done, ev->total);
         return;
     }
@@ -111,7 +111,7 @@ static void on_token_run(ebb_chat *c, ebb_queued_backend_event *queued)
         ebb_chat_emit_event(c, EBB_EVENT_TEXT, c->turn.answer->m.text + from, c->turn.answer->m.n_text - from, 0, 0);
 }
 
-/* One event, or a run of tokens: what is told and what stands go together. */
+/* Handle one event, or a run of tokens: the UI events and the tree change together. */
 static bool handle_next(ebb_chat *c)
 {
     ebb_queued_backend_event queued;

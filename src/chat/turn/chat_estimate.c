@@ -4,11 +4,11 @@
 
 #include "conversation/chat_priv.h"
 
-/* What a token has of bytes where nobody has counted yet, and what a message takes beside its words. */
+/* Bytes per token until a server has counted some, and tokens of a message beside its text. */
 static const double usual_bytes = 4, min_bytes = 1, most_bytes = 12;
 enum { FRAME_TOKENS = 4 };
 
-/* Was the prompt of this answer, all before it, counted by the server? */
+/* Has the server counted the prompt of this answer, all messages before it? */
 static bool is_counted(const ebb_message *m)
 {
     return m->role == EBB_ROLE_ASSISTANT && m->engine && m->turn_stats.n_prompt &&
@@ -24,7 +24,8 @@ static size_t bytes_of(const ebb_context_view *v, size_t n)
     return bytes;
 }
 
-/* The last of list[0..n) that was counted; n: none.  Its prompt was this one only if no note came in between. */
+/* The last answer of list[0..n) with a counted prompt, behind the messages that a note covers: the
+ * prompts of earlier ones were others.  n: none. */
 static size_t find_counted(const ebb_context_view *v, size_t n)
 {
     size_t i = n;

@@ -36,7 +36,8 @@ static ebb_status make_input_prompt(ebb_chat *c, size_t n_path, const char *text
     return st;
 }
 
-/* Ids that stay, whatever follows the whole words of the draft: those that two ways of going on share. */
+/* Ids of the input's whole words that no continuation changes: the prefix that two continuations
+ * share. */
 static size_t find_stable_prefix(ebb_chat *c, size_t n_path, const char *text, size_t n, ebb_prompt *p)
 {
     ebb_prompt other = { 0 };

@@ -32,12 +32,12 @@ static bool cost_at(ebb_chat *c, ebb_node *leaf, const ebb_message *question, eb
     ebb_cache_salt cache_salt = ebb_chat_cache_salt(ok ? ebb_context_view_note(at.nodes, at.n) : NULL);
 
     if (ok && at.n + (question != NULL) == 0)
-        return free(at.nodes), true;             /* before everything: nothing stands, nothing is to be computed */
+        return free(at.nodes), true;             /* an empty path: no tokens, no cost */
     ok = ok && ebb_chat_prompt(c, at.nodes, at.n, question, &p, NULL) == EBB_OK;
     if (ok) {
         out->n_tokens = (uint32_t)p.n_ids;
         out->n_new = (uint32_t)(p.n_ids - (p.n_old < p.n_ids ? p.n_old : p.n_ids));
-        out->is_about = p.messages != NULL;      /* of these, what the server still has is told by its receipt */
+        out->is_about = p.messages != NULL;      /* a server says only afterwards what it had cached */
         out->n_compute = out->is_about ? out->n_new
                                        : (uint32_t)(p.n_ids -
                                                     c->backend->ops->common_prefix(c->backend, p.ids, p.n_ids,

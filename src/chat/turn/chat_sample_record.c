@@ -10,7 +10,7 @@
 #include "conversation/chat_priv.h"
 #include "ebb/experimental/cache_salt.h"
 
-/* One that can be typed. */
+/* A seed short enough to be typed. */
 static uint64_t make_seed(void)
 {
     const uint64_t now[2] = { ebb_clock_ns(), (uint64_t)getpid() };

@@ -163,7 +163,7 @@ static ebb_status resize_memory(ebb_chat *c, turn_input *in, ebb_error *err)
     return st;
 }
 
-/* It could not be opened: as it was before if it was to be larger, else there is none. */
+/* The model could not be opened: back to the earlier context if it was to grow, else no model. */
 static ebb_status report_failed(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     (void)err;
@@ -174,7 +174,7 @@ static ebb_status report_failed(ebb_chat *c, turn_input *in, ebb_error *err)
     return EBB_OK;
 }
 
-/* The model that the user named is taken again when he names none. */
+/* Remember the model that the user has named, for a start without a name. */
 static void remember_user_model(ebb_chat *c)
 {
     ebb_error err;
@@ -195,8 +195,7 @@ static void report_model(ebb_chat *c)
     if (s.left_out[0])
         ebb_chat_notice(c, "%s", s.left_out);
     if (ebb_chat_settings_unfollowed(c, unfollowed, sizeof unfollowed))
-        ebb_chat_notice(c, "the model's file recommends what there is no setting for, and it is not followed: %s",
-                        unfollowed);
+        ebb_chat_notice(c, EBB_UNFOLLOWED_LINE, unfollowed);
     if (c->advice.system && !(ebb_chat_n_messages(c) && ebb_chat_message(c, 0)->role == EBB_ROLE_SYSTEM))
         ebb_chat_notice(c, "Ollama's %.80s comes with a system prompt; /prompt model takes it", c->advice.name);
 }
@@ -269,7 +268,7 @@ static ebb_status end_answer(ebb_chat *c, turn_input *in, ebb_error *err)
     return EBB_OK;
 }
 
-/* An answer that has filled the context goes on, if the policy frees some of it. */
+/* An answer that has filled the context is continued if the overflow policy frees some of it. */
 static ebb_status continue_or_finish(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     const ebb_node *leaf = ebb_tree_leaf(&c->tree);

@@ -66,7 +66,7 @@ static bool view_add_system(ebb_context_view *v, ebb_node *root)
     return true;
 }
 
-/* Of the messages that the note has settled, the ids are the note's: they stand at the last of them. */
+/* The messages that the note covers have the note's ids, all of them in the last message. */
 static void assign_head_ids(ebb_context_view *v)
 {
     for (size_t i = 0; i < v->n; i++)

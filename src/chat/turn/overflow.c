@@ -10,7 +10,7 @@ static ebb_overflow_policy policy_of(const ebb_chat *c)
     if (c->overflow.is_forced)
         return c->overflow.forced;
     if (ebb_context_view_is_last_turn(c->info->path))
-        return EBB_OVERFLOW_STOP;                /* nothing before the question takes room from it */
+        return EBB_OVERFLOW_STOP;                /* there are no earlier turns to leave out */
     if (c->overflow.has_compacted && c->settings.overflow == EBB_OVERFLOW_COMPACT)
         return EBB_OVERFLOW_FORGET;
     return c->settings.overflow == EBB_OVERFLOW_ASK && c->overflow.is_unattended ? EBB_OVERFLOW_FORGET

@@ -83,8 +83,9 @@ void ebb_overflow_close_gap(ebb_chat *c, const ebb_prompt *p);
 EBB_MUST_CHECK
 ebb_status ebb_overflow_undo(ebb_chat *c, size_t n_nodes, ebb_node *leaf, ebb_status st,
                              ebb_error *err);
-/* The decision stands, with its note in the path: *now takes the place of *p, and K and V behind
- * what went are moved if that is all that differs. */
+/* Carry out a decision whose note is in the path: the prompt *now replaces *p.  If the two
+ * differ only by messages that were left out, K and V of the later ones are shifted (RoPE
+ * re-rotation) and not computed again. */
 void ebb_overflow_take_prompt(ebb_chat *c, ebb_prompt *p, ebb_prompt *now,
                               const ebb_cache_salt *before);
 

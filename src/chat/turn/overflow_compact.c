@@ -1,4 +1,4 @@
-/* The model sums up the oldest turns, and the summary stands for them (overflow.h). */
+/* The model sums up the oldest turns, and the summary replaces them in the view (overflow.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static const char ask_for_summary[] =
     "numbers, what was "
     "decided, what is open. What you leave out is lost. Write the summary and nothing else.";
 
-/* The turns before `first` as they stand, and the request. */
+/* The turns before `first`, unchanged, and the request for a summary of them. */
 static ebb_status make_summary_prompt(ebb_chat *c, uint32_t first, ebb_prompt *out, ebb_error *err)
 {
     char text[sizeof ask_for_summary + 16];
@@ -38,7 +38,7 @@ static ebb_status make_summary_prompt(ebb_chat *c, uint32_t first, ebb_prompt *o
     return st;
 }
 
-/* The note that the summary is written into; the path ends with it. */
+/* The note that receives the summary; the path ends with this note. */
 static ebb_node *add_summary_note(ebb_chat *c, const ebb_truncation *l, ebb_overflow_next next)
 {
     char text[160];
@@ -99,7 +99,7 @@ ebb_status ebb_overflow_compact(ebb_chat *c, const ebb_prompt *p, ebb_overflow_n
     return st;
 }
 
-/* -- When it is written ---------------------------------------------------------------------- */
+/* -- The written summary --------------------------------------------------------------------- */
 
 /* What the model thought first is no part of the summary. */
 static bool strip_thinking(ebb_node *note, size_t n_header)
@@ -131,7 +131,7 @@ static bool is_summary_usable(const ebb_chat *c, ebb_node *note, const ebb_backe
            strspn(note->m.text + c->overflow.n_header, " \n\t") < note->m.n_text - c->overflow.n_header;
 }
 
-/* Nothing came of it: all is as before, and the question waits. */
+/* No summary was made: the path is as before, and the question waits. */
 static void abandon_summary(ebb_chat *c, ebb_node *note, const ebb_backend_event *ev)
 {
     ebb_node *back = c->overflow.cut_off ? c->overflow.cut_off : note->parent;

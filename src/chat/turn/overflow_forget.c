@@ -61,7 +61,8 @@ static ebb_status try_forget_turns(ebb_chat *c, const ebb_prompt *old, size_t ta
     ebb_status st;
 
     if (!ebb_overflow_choose_turns(c, old->n_ids, target, &l))
-        return c->overflow.is_unattended ? ebb_overflow_refuse_input(c, old->n_ids, err)
+        return c->overflow.is_unattended && !ebb_overflow_fits(c, old->n_ids)
+             ? ebb_overflow_refuse_input(c, old->n_ids, err)
              : EBB_FAIL(err, EBB_CONTEXT, "nothing is left to forget: the last turn, the system prompt and what is "
                                           "pinned have %zu tokens, "
                         "the context holds %u", old->n_ids, c->backend->ops->n_ctx(c->backend));

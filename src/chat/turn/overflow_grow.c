@@ -1,4 +1,5 @@
-/* A larger context: the model is opened again with it, and what stood is read back (overflow.h). */
+/* A larger context: the model is opened again with it, and K and V are read back from disk
+ * (overflow.h). */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -6,8 +7,8 @@
 #include "models/models.h"
 #include "models/plan_text.h"
 
-/* Twice as large, and again until `need` tokens and an answer find room, as far as the model was trained.
- * false: that is not enough. */
+/* Double the context until `need` tokens and an answer fit, up to the length that the model was
+ * trained for.  false: that length is not enough. */
 static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
 {
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), most = c->info->n_ctx_train ? c->info->n_ctx_train
@@ -20,7 +21,7 @@ static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
     return *out > n_ctx && *out > need;
 }
 
-/* The plan for it; UNSUPPORTED or BUDGET: it cannot be, err says why. */
+/* The plan for the larger context; UNSUPPORTED or BUDGET: not possible, err says why. */
 static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
 {
     ebb_engine_opts opts = c->opening.opts;
@@ -65,7 +66,7 @@ static ebb_node *add_growth_note(ebb_chat *c, uint32_t n_ctx, const ebb_plan *pl
            ? note : NULL;
 }
 
-/* The model at hand goes only when the other one can be begun. */
+/* The open model is closed only once the opening with the other options has been accepted. */
 ebb_status ebb_overflow_reopen(ebb_chat *c, uint32_t n_ctx, uint64_t ram_bytes, ebb_error *err)
 {
     uint32_t before = c->opening.opts.n_ctx;

@@ -7,7 +7,7 @@
 
 /* -- How much is free ---------------------------------------------------------------------- */
 
-/* The context of the model at hand, or the one that it is to have. */
+/* The context of the open model, or the one that it will be opened with. */
 static uint32_t ctx_of(const ebb_chat *c)
 {
     return c->overflow.n_ctx_wanted ? c->overflow.n_ctx_wanted : c->backend->ops->n_ctx(c->backend);
@@ -22,7 +22,7 @@ uint32_t ebb_overflow_reserve(const ebb_chat *c)
     return n_predict && n_predict < reserve ? n_predict : reserve;
 }
 
-/* A context that nobody has told is not full. */
+/* A context of unknown size (0) never counts as full. */
 bool ebb_overflow_fits(const ebb_chat *c, size_t n_ids)
 {
     uint32_t n_ctx = ctx_of(c);

@@ -32,7 +32,7 @@ void ebb_quality_fini(ebb_quality *q)
     free(q->draft_path);
 }
 
-/* The options of the everyday file stand again. */
+/* Restore the options with which the everyday file was opened. */
 static void restore_opening(ebb_chat *c)
 {
     ebb_quality *q = &c->quality;

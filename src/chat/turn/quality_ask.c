@@ -7,7 +7,7 @@
 #include "models/plan_text.h"
 #include "turn/quality.h"
 
-/* Before it begins: which file, how fast, how long until it has read what stands here. */
+/* Before the better file answers: its name, its speed, and how long it reads the conversation. */
 static void say_price(ebb_chat *c, const ebb_better_model *better, const char *when)
 {
     const ebb_plan *p = &better->plan;
@@ -36,7 +36,7 @@ static ebb_status find_better(ebb_chat *c, ebb_better_model *better, ebb_error *
         st = EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     if (st != EBB_OK)
         return st;
-    opts.n_ctx = c->backend->ops->n_ctx(c->backend);     /* what stands must find room there, too */
+    opts.n_ctx = c->backend->ops->n_ctx(c->backend);     /* the conversation must fit its context, too */
     return c->ops.better(c->ops.arg, c->backend, c->quality.named, &opts, better, err);
 }
 
@@ -51,7 +51,7 @@ ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err)
     return st;
 }
 
-/* How it is opened now is kept, for the way back. */
+/* The options of the everyday file are kept, for the way back. */
 static ebb_status keep_opening(ebb_chat *c, ebb_error *err)
 {
     ebb_quality *q = &c->quality;

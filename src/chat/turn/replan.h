@@ -6,8 +6,8 @@
 #define EBB_CHAT_REPLAN_H
 #include "conversation/chat.h"
 
-/* The budget that was asked for last stands, or cannot: a notice says what a new plan would bring
- * for it, and its price; none if that is nothing. */
+/* To be called once the engine has answered the last request for a budget.  A notice says what a
+ * new plan for that budget would bring, and its price; no notice if it would be no better. */
 void ebb_replan_offer(ebb_chat *c);
 
 /* Open the model at hand as a new plan for `bytes` has it.  Errors: CONTEXT (the conversation is

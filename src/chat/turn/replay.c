@@ -51,7 +51,7 @@ static ebb_status open_replay_engine(replay_job *r, const ebb_sample_record *d, 
     return st == EBB_OK ? ebb_session_new(r->engine, &r->session, err) : st;
 }
 
-/* -- What stood before it ------------------------------------------------------------ */
+/* -- The ids before the answer ------------------------------------------------------- */
 
 static bool append_context_ids(replay_job *r, const int32_t *ids, size_t n)
 {

@@ -100,14 +100,15 @@ static void open_history(ebb_app *a)
     if (dir->len == 0)
         return;
     if (ebb_file_mkdirs(dir->data, NULL) != EBB_OK)
-        return;                                  /* nothing can be kept there: that is told of the conversation */
+        return;                                  /* saving the conversation reports the same error */
     if (!ebb_buf_addf(&path, "%s/history", dir->data) ||
         ebb_history_open(&a->history, path.data, &err) != EBB_OK)
         ebb_app_say_error(a, &err);
     ebb_buf_fini(&path);
 }
 
-/* The theme for the background that the terminal has told, unless one was chosen; true: another one than before. */
+/* Adapt the theme to the background that the terminal reports, unless the user has chosen one.
+ * true: the theme has changed. */
 static bool suit_background(ebb_app *a)
 {
     const ebb_tui_opts *opts = a->frontend.opts;
@@ -121,7 +122,7 @@ static bool suit_background(ebb_app *a)
     return is_news;
 }
 
-/* What the terminal has said of itself, now or when it was opened. */
+/* Apply the terminal's replies to our queries, from now or from its opening. */
 static void take_answers(ebb_app *a)
 {
     ebb_error err;
@@ -208,7 +209,7 @@ static void announce_end(ebb_app *a, const ebb_message *m)
     ebb_buf_fini(&out);
 }
 
-/* Who has looked elsewhere meanwhile hears that the answer is there. */
+/* The bell at the end of a long answer, for users who have looked elsewhere meanwhile. */
 static void ring_bell(ebb_app *a)
 {
     static const double long_s = 60;
@@ -308,7 +309,7 @@ static bool figures_differ(const ebb_figures *a, const ebb_figures *b)
     return memcmp(&x, &y, sizeof x) != 0 || a->model != b->model || a->writer != b->writer || a->is_busy != b->is_busy;
 }
 
-/* The speed that the greeting names is measured while it stands there and nobody types yet. */
+/* Measure the memory speed for the greeting while the greeting is shown and the input empty. */
 static void measure_tick(ebb_app *a)
 {
     ebb_machine measured;
@@ -420,7 +421,7 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
     return wait;
 }
 
-/* Is it for what has the terminal now? */
+/* Is the input for the program that has the terminal now? */
 static bool is_for_outside(const ebb_app *a, ebb_input_kind kind)
 {
     return ebb_app_is_lent(a) && kind != EBB_INPUT_STOP && kind != EBB_INPUT_SIGNAL && kind != EBB_INPUT_HANGUP;

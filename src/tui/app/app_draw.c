@@ -14,7 +14,7 @@ typedef struct layout {
     int rules;                   /* above the input, and below it */
 } layout;
 
-/* The panel where there is room for it, or where it is wanted and possible. */
+/* Is the panel shown?  The wide layout, if chosen, shows it on narrower screens, too. */
 static bool has_panel(const ebb_app *a, const layout *l)
 {
     int from = a->layout == EBB_LAYOUT_WIDE ? 2 * EBB_PANEL_COLUMNS : EBB_PANEL_WIDE;
@@ -151,7 +151,7 @@ static void draw_panel(ebb_app *a, const layout *l)
     ebb_panel_draw(&c, &a->figures);
 }
 
-/* Rows that the greeting takes from the view; notices about loading stand below it where there is room for both. */
+/* Rows that the greeting takes from the view; notices about loading are below it if both fit. */
 static int draw_greeting_above(ebb_app *a, const layout *l)
 {
     enum { NOTICE_ROWS = 5 };

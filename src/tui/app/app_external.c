@@ -37,7 +37,7 @@ void ebb_app_suspend(ebb_app *a)
 
 /* -- $VISUAL, $EDITOR ------------------------------------------------------------------------ */
 
-/* The folder of this run's sockets is nobody else's, and most often in memory. */
+/* The draft goes to the runtime folder: private to the user, and usually in memory. */
 static int open_message_file(ebb_external *o)
 {
     ebb_buf dir = { 0 };
@@ -93,7 +93,7 @@ void ebb_app_external_editor(ebb_app *a)
     }
 }
 
-/* A message that could not be sent may have come into our line meanwhile: it stands below. */
+/* A queued message that could not be sent may be in the input by now: it is kept below the text. */
 static bool adopt_message_file(ebb_app *a, ebb_error *err)
 {
     ebb_buf text = { 0 }, own = { 0 };
@@ -112,7 +112,8 @@ static bool adopt_message_file(ebb_app *a, ebb_error *err)
     return ok;
 }
 
-/* One that was killed may have saved before; one that says no (:cq) means it. */
+/* A killed editor may have saved before: its file is read.  A failing exit status (:cq) discards
+ * the file. */
 void ebb_app_external_tick(ebb_app *a)
 {
     ebb_error err;

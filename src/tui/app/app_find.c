@@ -59,7 +59,7 @@ static bool search_typing_key(ebb_app *a, ebb_key key)
     if (key.mods == 0 && key.code == EBB_KEY_ENTER && a->view.n_hit > 0) {
         a->find.state = EBB_FIND_GOING;
     } else if (key.mods == 0 && key.code == EBB_KEY_ENTER && a->find.text.len > 0) {
-        ebb_app_hint(a, "not found; Esc leaves the search");     /* an n that follows is not typed into a message */
+        ebb_app_hint(a, "not found; Esc leaves the search");     /* so that an n is not typed into a message */
     } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
         shorten_typed_pattern(a);
     } else if (key.mods == 0 && key.code < EBB_KEY_UP) {
@@ -86,7 +86,7 @@ bool ebb_app_find_key(ebb_app *a, ebb_key key)
              (going && (key.mods & ~EBB_MOD_SHIFT) == 0 && key.code == 'N'))
         go_to_match(a, 1, false);
     else if (key.code == EBB_KEY_PGUP || key.code == EBB_KEY_PGDN)
-        return false;                            /* one may look around */
+        return false;                            /* paging keeps the search open */
     else if (!going && search_typing_key(a, key))
         return true;
     else {

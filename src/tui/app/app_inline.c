@@ -21,7 +21,7 @@ bool ebb_app_inline_is_fullscreen(ebb_app *a)
     return is_fullscreen;
 }
 
-/* What stands above does not hold any more, or not all of it is shown. */
+/* Notice that the scrollback's rows are outdated, or that earlier messages are not shown. */
 static void add_notice(ebb_app *a, ebb_buf *out, int rows, int cols)
 {
     ebb_transcript *t = &a->view;

@@ -63,7 +63,7 @@ void ebb_app_preview_tick(ebb_app *a, double now_s)
     a->frame.is_dirty = a->frame.is_dirty || p->is_known;
 }
 
-/* "+2,310 tokens, about 58 s", and of a command what is to be computed when it goes on from there. */
+/* "+2,310 tokens, about 58 s"; for a command, the tokens to compute at the place it jumps to. */
 static void add_cost(const ebb_app *a, ebb_buf *out)
 {
     const ebb_chat_cost *cost = &a->preview.cost;

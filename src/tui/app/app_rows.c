@@ -8,7 +8,7 @@
 
 enum { QUEUED_ROWS_MAX = 3 };
 
-/* What stands in front of the figures: a hint, the search, or news from below. */
+/* The status row's text before the figures: a hint, the search, the mode, or "new text below". */
 void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
 {
     bool ascii = a->term->ascii;

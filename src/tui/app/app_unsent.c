@@ -1,10 +1,10 @@
-/* What was typed and not sent (app.h): kept while it is typed, and when one leaves. */
+/* Unsent text (app.h): saved during typing, and when the program ends. */
 #include "app/app.h"
 #include "command/slash.h"
 
 static const double autosave_s = 1.0;            /* most of the typing that kill -9 takes */
 
-/* A conversation without a message has no name yet that would find it again. */
+/* "" for a conversation without messages: it has no name yet by which to find the text again. */
 static const char *session_of_unsent(const ebb_app *a)
 {
     return ebb_chat_n_messages(a->frontend.chat) > 0 ? ebb_chat_session_name(a->frontend.chat) : "";
@@ -17,7 +17,7 @@ static void add_unsent(ebb_buf *out, const char *text)
     ebb_buf_adds(out, text);
 }
 
-/* Messages that wait, and the line under way, but for what is a command or belongs to one. */
+/* Queued messages and the input, unless the input is a command or being edited for one. */
 static void gather_unsent(const ebb_app *a, ebb_buf *out)
 {
     ebb_buf line = { 0 };
@@ -58,7 +58,7 @@ void ebb_app_restore_unsent(ebb_app *a)
     ebb_buf_fini(&text);
 }
 
-/* Text that grows is kept within a second; when it is sent or taken away, that is so at once. */
+/* Typed text is saved within a second; once it is sent or deleted, the file follows at once. */
 void ebb_app_unsent_tick(ebb_app *a, double now_s)
 {
     size_t seen = a->editor.n_edits + a->queue.n;

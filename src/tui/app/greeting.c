@@ -78,7 +78,7 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
 
 /* -- Measuring ------------------------------------------------------------------------------ */
 
-/* Below it there is no room to measure with, and little to choose from. */
+/* Bytes.  With less memory available no speed is measured: neither buffers nor most models fit. */
 #define MEASURE_FROM ((uint64_t)1 << 30)
 
 bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *model)

@@ -18,8 +18,9 @@ bool ebb_greeting_is_guide(const ebb_model_info *model);
  * measure. */
 bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *model);
 
-/* Measuring takes half a second, more on a busy machine: a thread does it while the greeting stands
- * already, and nobody waits for it.  NULL: there is none.  To be dropped. */
+/* Measuring takes half a second, more on a busy machine: a thread does it while the greeting is on
+ * the screen already, and nothing waits for it.  NULL: no thread could be started.  The caller
+ * drops it. */
 typedef struct ebb_greeting_meter ebb_greeting_meter;
 ebb_greeting_meter *ebb_greeting_meter_start(void);
 bool ebb_greeting_meter_is_busy(const ebb_greeting_meter *m);

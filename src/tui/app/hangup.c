@@ -10,13 +10,13 @@
 
 enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
 
-/* Nothing that is written or read from now on may fail for want of a terminal. */
+/* Replace a hung-up stdin, stdout or stderr with /dev/null, so that no read or write fails. */
 static void point_nowhere(void)
 {
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     for (int i = 0; fd >= 0 && i < 3; i++)
-        if (isatty(i) || errno == EIO)           /* one that hung up says so */
+        if (isatty(i) || errno == EIO)           /* EIO: the terminal has hung up */
             dup2(fd, i);
     if (fd > 2)
         close(fd);

@@ -1,4 +1,4 @@
-/* The plain front end: lines in, lines out, nothing ever moved or taken back (tui.h).
+/* The plain front end: lines in, lines out, no output is ever moved or changed (tui.h).
  * For screen readers, dumb terminals, logs and pipes. */
 #include <errno.h>
 #include <poll.h>
@@ -24,8 +24,8 @@ typedef struct plain {
     ebb_buf   message;           /* lines that ended with a backslash */
     size_t    n_shown;           /* bytes of the answer that were printed */
     unsigned  milestone;         /* quarters of the prompt that were announced */
-    bool      is_opening;        /* /load: what the session holds is shown when it is there */
-    bool      has_prompt;        /* "You: " stands at the end of the output */
+    bool      is_opening;        /* /load: its messages are shown once it is loaded */
+    bool      has_prompt;        /* the output ends with "You: " */
     bool      in_answer;         /* "Model: " was printed */
     bool      at_line_start;
     bool      is_end;            /* of standard input */
@@ -217,7 +217,7 @@ static void handle_chat_events(plain *p)
 
 /* -- Lines ---------------------------------------------------------------------------------- */
 
-/* An answer that goes on was printed up to here. */
+/* The text of an answer that is still generated counts as printed so far. */
 static void skip_shown(plain *p)
 {
     size_t n = ebb_chat_n_messages(p->frontend.chat);
@@ -227,7 +227,7 @@ static void skip_shown(plain *p)
         p->n_shown = m->n_text;
 }
 
-/* Files go along where somebody types, not where lines come from who knows where. */
+/* Files that a message names are attached if it was typed at a terminal, not if from a pipe. */
 static void send_message(plain *p, const char *s, size_t n)
 {
     ebb_buf whole = { 0 };
@@ -299,13 +299,13 @@ static void plain_read_input(plain *p)
     if (got > 0)
         ebb_buf_add(&p->in, bytes, (size_t)got);
     else if (got < 0 && errno == EIO && p->is_terminal) {
-        p->signal = SIGHUP;                      /* the terminal is gone, and nobody told us */
+        p->signal = SIGHUP;                      /* the terminal hung up without a SIGHUP to us */
         p->frontend.quit = true;
     } else if (got == 0 || (errno != EINTR && errno != EAGAIN))
         p->is_end = true;
 }
 
-/* The shell's lines stand between what was there and what comes. */
+/* The shell's output is between our earlier lines and the next ones. */
 static void suspend(plain *p)
 {
     static const char nobody[] = "no shell is here that could bring ebb back; it was not stopped";

@@ -13,7 +13,7 @@
 
 /* -- Talking ------------------------------------------------------------------------- */
 
-/* The likeliest words are the same each time: that the answer does not change is said. */
+/* At temperature 0 a retry gives the same answer: the user gets a notice of that. */
 static ebb_status slash_retry(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     char temp[300] = "", *end = NULL;
@@ -33,7 +33,7 @@ static ebb_status slash_retry(ebb_frontend *f, const char *arg, ebb_error *err)
     return st;
 }
 
-/* The question that was taken back is there to be put in other words. */
+/* Undo a turn; its question comes back into the input, to be rephrased. */
 static ebb_status slash_undo(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_buf question = { 0 };

@@ -104,7 +104,7 @@ bool ebb_cut_at(const char *text, size_t n, const char *what, size_t *end)
 
 /* -- The command --------------------------------------------------------------------------- */
 
-/* The answer in the editor: what is left of it is where the model goes on. */
+/* Put the answer into the editor; the model then continues the text that the user leaves. */
 static ebb_status offer_cut(ebb_frontend *f, const ebb_message *m, ebb_error *err)
 {
     if (!f->edit)

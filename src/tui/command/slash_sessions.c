@@ -211,7 +211,7 @@ static void choose_file(const char *session, char *out, size_t cap)
         snprintf(out, cap, "%s-%d.md", stem, i);
 }
 
-/* Where that is, wherever ebb was begun. */
+/* The absolute path, which does not depend on the folder in which ebb was started. */
 static void say_written(ebb_frontend *f, const char *path)
 {
     char *whole = realpath(path, NULL);

@@ -25,7 +25,7 @@ static ebb_status say_setting(ebb_frontend *f, const char *name, bool is_list, e
     return st;
 }
 
-/* The context is no setting of a session: it is how the model stands in memory. */
+/* The context size is no setting of a session but an option with which the model is opened. */
 static bool is_context(const char *name)
 {
     static const char *const names[] = { "ctx", "context", "num_ctx", "n_ctx", "ctx-size" };
@@ -296,7 +296,7 @@ static void complete_ratings(ebb_frontend *f, ebb_model_file *files, size_t n, e
         return;
     }
     ebb_chat_stats(f->chat, &now);
-    machine.available_bytes += now.rss_anon_bytes;       /* the model at hand makes room for another one */
+    machine.available_bytes += now.rss_anon_bytes;       /* another model replaces the open one */
     if (ebb_models_rate(files, n, &opts, &machine, false, &r, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++) {

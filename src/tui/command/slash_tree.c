@@ -123,7 +123,7 @@ ebb_status ebb_slash_unpin(ebb_frontend *f, const char *arg, ebb_error *err)
     return set_pinned(f, arg, false, err);
 }
 
-/* -- Room in the context ------------------------------------------------------------------- */
+/* -- Freeing context ----------------------------------------------------------------------- */
 
 ebb_status ebb_slash_forget(ebb_frontend *f, const char *arg, ebb_error *err)
 {
@@ -150,7 +150,7 @@ ebb_status ebb_slash_grow(ebb_frontend *f, const char *arg, ebb_error *err)
 
 /* -- The drawing --------------------------------------------------------------------------- */
 
-/* How far in a row's children are: one bit per column, set where a line goes on down. */
+/* The indent of a row's children: one bit per column, set where a vertical line continues. */
 typedef struct indent {
     uint64_t lines;
     int      n;
@@ -215,7 +215,7 @@ static ebb_status each_tree_row(ebb_frontend *f, tree_row_fn *fn, void *arg, ebb
     return EBB_OK;
 }
 
-/* Where there is a menu one walks in it. */
+/* The front end's menu if it has one, else the tree as text. */
 ebb_status ebb_slash_tree(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_buf out = { 0 };

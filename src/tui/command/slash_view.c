@@ -1,4 +1,4 @@
-/* Commands that change what is seen, not what was said (slash_impl.h). */
+/* Commands that change the view, not the conversation (slash_impl.h). */
 #include "command/slash_impl.h"
 
 #include <string.h>

@@ -12,7 +12,7 @@
 #include "edit/attach.h"
 #include "os/spawn.h"
 
-/* Programs that would page or colour are told that nobody looks. */
+/* The environment switches pagers and colours off: no user sees the command's terminal. */
 static char shell[] = "/bin/sh", option[] = "-c", name[] = "ebb";
 static char script[] = "TERM=dumb PAGER=cat GIT_PAGER=cat NO_COLOR=1; export TERM PAGER GIT_PAGER NO_COLOR; "
                        "eval \"$1\"";
@@ -51,7 +51,7 @@ ebb_status ebb_command_output_start(ebb_command_output *o, const char *command, 
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the command");
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
         return EBB_FAIL(err, EBB_IO, "the command cannot be run: %s", strerror(errno));
-    fcntl(ends[1], F_SETFL, 0);                  /* its own end waits, as it is used to */
+    fcntl(ends[1], F_SETFL, 0);                  /* the command's end blocks, as programs expect */
     why = spawn_shell(o->command.data, ends[1], &o->pid);
     if (why != 0) {
         o->pid = 0;
@@ -70,7 +70,7 @@ bool ebb_command_output_is_running(const ebb_command_output *o)
     return o->pid > 0;
 }
 
-/* All of its session that has not left it. */
+/* Kill the command's process group; processes that have left the group survive. */
 static void kill_all(const ebb_command_output *o)
 {
     kill(-o->pid, SIGKILL);

@@ -89,7 +89,7 @@ static bool push_step(ebb_undo_steps *s, ebb_undo u)
     return true;
 }
 
-/* What a change of n_remove bytes at `at` into n others takes to be taken back. */
+/* The undo step of a change that replaces n_remove bytes at `at` with n others. */
 static bool make_step(const ebb_editor *e, size_t at, size_t n_remove, size_t n, size_t group, ebb_undo *u)
 {
     *u = (ebb_undo){ .at = at, .n_inserted = n, .caret = e->caret, .removed = malloc(n_remove + 1),
@@ -171,7 +171,8 @@ void ebb_editor_group(ebb_editor *e, bool is_grouped)
     e->is_grouped = is_grouped;
 }
 
-/* Valid UTF-8 without NUL, which would end a message, and without code points that stand for pastes here. */
+/* Valid UTF-8 without NUL, which would end a message, and without the code points that represent
+ * pastes here. */
 static void add_clean(ebb_buf *out, const char *s, size_t n)
 {
     size_t start = out->len;

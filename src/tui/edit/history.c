@@ -100,7 +100,7 @@ static ebb_status read_history_file(const char *path, ebb_buf *text, bool *is_cu
     return EBB_OK;
 }
 
-/* Replace what is known by what the file says; *must_trim: it has far more than is kept. */
+/* Replace the entries in memory with the file's; *must_trim: the file has far more of them. */
 static ebb_status load_entries(ebb_history *h, const char *path, bool *must_trim, ebb_error *err)
 {
     ebb_buf text = { 0 };
@@ -130,20 +130,21 @@ static bool is_file_at(int fd, const char *path)
            ours.st_ino == there.st_ino;
 }
 
-/* The file, ours alone until it is closed.  While we wait for it another program may put a shorter one in its place. */
+/* Open the file and lock it until it is closed.  While we wait for the lock, another process may
+ * replace the file with a trimmed one: then that one is opened. */
 static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
 {
     ebb_status st;
 
     while ((st = ebb_file_open(path, EBB_FILE_UPDATE, fd, err)) == EBB_OK) {
         if (flock(*fd, LOCK_EX) != 0 || is_file_at(*fd, path))
-            break;                               /* a file system without locks: so be it */
+            break;                               /* a file system without locks: go on without */
         ebb_file_close(*fd);
     }
     return st;
 }
 
-/* The file has grown far beyond what is kept: write what is. */
+/* The file has far more entries than are kept: rewrite it with those that are. */
 static ebb_status trim_history_file(ebb_history *h, ebb_error *err)
 {
     ebb_buf text = { 0 };
@@ -153,7 +154,7 @@ static ebb_status trim_history_file(ebb_history *h, ebb_error *err)
     ebb_status st = open_locked(h->path, &fd, err);
 
     if (st == EBB_OK)
-        st = load_entries(h, h->path, &must_trim, err);  /* with what came before it was locked */
+        st = load_entries(h, h->path, &must_trim, err);  /* with entries appended before the lock */
     for (first = h->n; first > 0 && n_bytes < FILE_BYTES_MAX / 4; first--)
         n_bytes += strlen(h->entries[first - 1]);
     for (size_t i = first; i < h->n; i++)
@@ -202,7 +203,7 @@ ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
     return st;
 }
 
-/* A crash may have left the beginning of a line, or bytes that were never written: what comes next is no part of it. */
+/* Remove an incomplete last line, or zeros, that a crash left: the next entry starts a line. */
 static ebb_status drop_torn_line(int fd, const char *path, ebb_error *err)
 {
     char tail[4096];

@@ -30,7 +30,7 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
     return st;
 }
 
-/* -- While it is typed --------------------------------------------------------------- */
+/* -- Saving while typing ------------------------------------------------------------- */
 
 void ebb_unsent_end_autosave(ebb_unsent_file *d)
 {
@@ -72,7 +72,7 @@ void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
 
 /* -- Coming back --------------------------------------------------------------------- */
 
-/* This file, if it is of the conversation and nobody holds it any more. */
+/* Restore this file if it belongs to the conversation and no running process has it locked. */
 static bool restore_file(const char *path, const char *session, ebb_buf *out)
 {
     ebb_buf whole = { 0 };
@@ -83,7 +83,7 @@ static bool restore_file(const char *path, const char *session, ebb_buf *out)
                  memcmp(whole.data, session, n) == 0 && whole.data[n] == '\n';
 
     ebb_file_close(fd);
-    if (is_it) {                                 /* after a loss of power zeros stand where the disk has nothing */
+    if (is_it) {                                 /* a power failure may leave zeros at the end */
         n_text = strnlen(whole.data + n + 1, whole.len - n - 1);
         is_it = ebb_buf_add(out, whole.data + n + 1, n_text) && unlink(path) == 0 && n_text > 0;
     }

@@ -54,7 +54,7 @@ static void insert_mode(ebb_vi *v, unsigned n_times)
     clear_pending(v);
 }
 
-/* What was typed stands there as often as the count said; one undo takes all of it back. */
+/* Repeat the inserted text as often as the count says; one undo removes all copies. */
 static void normal_mode(ebb_vi *v, ebb_editor *e)
 {
     size_t end = v->n_keys;

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "text/humanize.h"
 
-/* An idle panel is not painted, so it says since when and not how long. */
+/* A time of day instead of a duration: an idle panel is not redrawn. */
 static void add_time(ebb_buf *out, int64_t ms)
 {
     time_t t = (time_t)(ms / 1000);

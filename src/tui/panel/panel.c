@@ -3,8 +3,8 @@
 
 #include "term/width.h"
 
-/* In the order in which they are shown.  Where a line has not room for all, the
- * lower `rank` stays. */
+/* In the order in which they are shown.  If not all fit into a line, those with the
+ * lower `rank` stay. */
 static const struct row { const ebb_gauge *gauge; int rank; } table[] = {
     { &ebb_gauge_model, 3 },   { &ebb_gauge_progress, 0 }, { &ebb_gauge_speed, 1 }, { &ebb_gauge_context, 2 },
     { &ebb_gauge_engine, 4 }, { &ebb_gauge_memory, 4 },  { &ebb_gauge_layers, 6 },   { &ebb_gauge_disk, 5 },

@@ -31,7 +31,7 @@ static void take_terminal(void)
     pthread_sigmask(SIG_SETMASK, &was, NULL);
 }
 
-/* It has the terminal, or what it gave it to is gone.  Else a shell has. */
+/* The job has the terminal, or the process group that has it is gone.  Else a shell has it. */
 static bool may_take_terminal(const ebb_job *j)
 {
     pid_t holder = tcgetpgrp(STDIN_FILENO);
@@ -62,13 +62,13 @@ static void signal_job(const ebb_job *j, int number)
 static void put_in_foreground(ebb_job *j)
 {
     if (!give_terminal(j))
-        signal_job(j, SIGHUP);                   /* it would wait for it for ever */
+        signal_job(j, SIGHUP);                   /* the job would wait for the terminal for ever */
     signal_job(j, SIGCONT);
 }
 
 /* -- Running --------------------------------------------------------------------------------- */
 
-/* The shell would be between us and a program that stops itself alone: a plain command takes its place. */
+/* A plain command is exec'ed in the shell's place: we would not see a child of the shell stop. */
 bool ebb_job_add_command(ebb_buf *out, const char *command)
 {
     bool is_plain = !command[strcspn(command, "|&;<>()$`\\\"'*?[]{}#~=%!\n")];
@@ -97,7 +97,7 @@ ebb_status ebb_job_start(ebb_job *j, const char *command, const char *path, ebb_
         j->pid = 0;
         return EBB_FAIL(err, EBB_IO, "sh cannot be run: %s", strerror(failed));
     }
-    put_in_foreground(j);                        /* it may have asked for the terminal before it got it */
+    put_in_foreground(j);                        /* the job may have stopped for lack of it */
     return EBB_OK;
 }
 

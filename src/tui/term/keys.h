@@ -63,12 +63,12 @@ typedef struct ebb_input {
 
 typedef struct ebb_keys {
     ebb_buf in;                  /* bytes not yet decoded */
-    size_t  at;                  /* of these, how many are done with */
+    size_t  at;                  /* of these, how many are decoded */
     ebb_buf paste;               /* the last paste, or the one under way */
     bool    in_paste;
-    size_t  n_wheel;             /* arrows to come that are a turn of the wheel */
+    size_t  n_wheel;             /* arrow keys to come that are steps of the wheel */
     bool    expects_reply;       /* set by the caller: a lone ESC may begin one, too */
-    int     n_patience;          /* how often the rest of an answer has been waited for */
+    int     n_patience;          /* deadlines granted to a reply that is incomplete */
 } ebb_keys;
 
 void ebb_keys_fini(ebb_keys *k);

@@ -27,7 +27,7 @@ static void write_signal_byte(int number)
     errno = saved;
 }
 
-/* Somebody wants it, terminal or not. */
+/* Signals that processes send on purpose: they count without a terminal, too. */
 static bool is_request(int number)
 {
     return number == SIGTERM || number == SIGUSR1;
@@ -98,7 +98,7 @@ void ebb_signals_ignore_keys(bool ignores)
         install_signal(keys[i], ignores ? SIG_IGN : write_signal_byte);
 }
 
-/* Whoever was stopped was continued, and is told so, though perhaps in another thread. */
+/* A stopped process gets SIGCONT when it is continued, perhaps in another thread: wait for that. */
 bool ebb_signals_stop(void)
 {
     struct timespec look = { .tv_nsec = STOP_LOOK_NS };

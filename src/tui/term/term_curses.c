@@ -290,7 +290,7 @@ static void curses_theme(ebb_term *base, const ebb_theme *theme)
         for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
             if (s->attrs & 1u << i)
                 t->attr[f] |= attrs[i];
-        /* Eight colours: bold stands for bright, and grey would be black. */
+        /* Eight colours: bold replaces bright, dim replaces grey, which would be black. */
         if (t->n_colors == 8 && s->fg >= 8 && s->fg < 16) {
             t->attr[f] |= s->fg == 8 ? A_DIM : A_BOLD;
             fg = s->fg == 8 ? -1 : fg;

@@ -1,6 +1,6 @@
 /* The process's terminal, inline (term.h): a region below what the terminal keeps itself.
  *
- * Nothing is known of where the region stands on the screen: the cursor moves relative to the
+ * The region's place on the screen is unknown: the cursor moves relative to the
  * region's first row, and new rows come by line feeds, which scroll when they must.  So it
  * works wherever cursor-up, erase and colours do, and needs no answer of the terminal.
  *
@@ -36,7 +36,7 @@ typedef struct term_inline {
     int      n_colors;
     ebb_buf  sgr[EBB_FACE_COUNT];
 
-    ebb_grid next, shown;        /* the frame under way; the region as it stands */
+    ebb_grid next, shown;        /* the frame being drawn; the region on the screen */
     int      above;              /* of next's rows */
     int     *reach;              /* columns that a row of `shown` had since it was last erased as a whole */
     int      n_reach;
@@ -151,7 +151,7 @@ static void inline_cell(ebb_term *base, int row, int col, const char *text, int 
     ebb_grid_put(&((term_inline *)base)->next, row, col, text, width, face);
 }
 
-/* A terminal may think that a character beyond ASCII has other columns: the next is told its place. */
+/* Terminals may give the character another width: the cursor is then placed for the next one. */
 static bool is_risky(const ebb_cell *c)
 {
     uint32_t cp;
@@ -178,7 +178,8 @@ static int blank_from(const ebb_grid *g, int row)
     return col;
 }
 
-/* Room for a frame's rows; new ones have had nothing.  Without memory all count as long ones. */
+/* Grow `reach` to `rows`, new ones with 0 columns.  Without memory, rows beyond it are as wide as
+ * the screen. */
 static void make_reach(term_inline *t, int rows)
 {
     int *reach = rows > t->n_reach ? realloc(t->reach, (size_t)rows * sizeof *reach) : NULL;
@@ -337,7 +338,7 @@ static void make_face(const term_inline *t, const ebb_style *s, ebb_buf *out)
             ebb_cap_add(out, attrs[i].cap);
     if (t->no_color || t->n_colors < 8)
         return;
-    if (t->n_colors == 8 && fg >= 8 && fg < 16) {        /* bold stands for bright, and grey would be black */
+    if (t->n_colors == 8 && fg >= 8 && fg < 16) {        /* bold: bright; dim: grey, else black */
         ebb_cap_add(out, fg == 8 ? "dim" : "bold");
         fg = fg == 8 ? EBB_COLOR_DEFAULT : fg;
     }
@@ -476,7 +477,7 @@ static void enter_alternate_screen(term_inline *t)
     ebb_cap_add(&t->out, "smcup");
 }
 
-/* Rows that the cursor stands below the region's first one, after the width has changed. */
+/* Rows between the region's first one and the cursor, after the width has changed. */
 static int rows_above(const term_inline *t, const ebb_grid *g, int row)
 {
     int n = row;
@@ -550,7 +551,7 @@ static void inline_resized(term_inline *t)
     ebb_grid_resize(&t->next, t->is_fullscreen ? t->rows : 1, t->cols);
 }
 
-/* After a stop by others: whoever had the terminal left the cursor anywhere. */
+/* After SIGCONT: another program had the terminal, so the cursor's place is unknown. */
 static void inline_resumed(term_inline *t)
 {
     if (t->was_stopped) {

@@ -186,7 +186,7 @@ bool ebb_tty_is_behind(void)
     return (ioctl(STDOUT_FILENO, TIOCOUTQ, &n_waiting) == 0 && n_waiting > 0) || poll(&p, 1, 0) == 0;
 }
 
-/* Raw for what is typed, and lines for what is shown. */
+/* Raw mode for input; output keeps its line processing. */
 static void set_keys_only(void)
 {
     struct termios modes = line.cooked;
@@ -258,10 +258,10 @@ static bool is_readable(int fd, int timeout_ms)
     return poll(&p, 1, timeout_ms) > 0;
 }
 
-/* A terminal that has not answered by then is a silent one. */
+/* Seconds after which a terminal counts as one that does not reply. */
 static const double usual_reply_s = 1;
 
-/* Answers are taken wherever they stand among keys; true: one of them says something new. */
+/* Take the terminal's replies from between the keys; true: a reply has new information. */
 static bool take_replies(ebb_tty *t)
 {
     bool is_news = false;
@@ -394,7 +394,7 @@ bool ebb_tty_input(ebb_tty *t, ebb_input *out)
         ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
         if (got < 0 && (errno == EINTR || errno == EAGAIN))
             return false;
-        if (got <= 0) {                          /* nobody is there any more */
+        if (got <= 0) {                          /* end of input: the terminal is gone */
             t->is_gone = true;
             *out = (ebb_input){ .kind = EBB_INPUT_HANGUP };
             return true;

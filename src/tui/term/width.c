@@ -68,7 +68,7 @@ static bool is_region(uint32_t cp)
     return cp >= REGION_A && cp <= REGION_Z;
 }
 
-/* Columns that `cp` adds to a cluster in which `before` stood in front of it. */
+/* Columns that `cp` adds to a cluster in which it follows `before`. */
 static int added_width(uint32_t before, uint32_t cp)
 {
     if (before == ZWJ || (cp >= TONE_FIRST && cp <= TONE_LAST && before))

@@ -126,7 +126,7 @@ static void open_fence(ebb_md_blocks *b, const char *s, const md_line *l, size_t
     emit_md_block(b, EBB_MD_BLOCK_OPEN, info, end, l->end, out);
 }
 
-/* HTML that goes on over blank lines, and where it ends. */
+/* HTML blocks that blank lines do not end, with their start and end conditions. */
 static const struct { const char *begin, *end; } html_kinds[] = {
     { "<script", "</script>" }, { "<pre", "</pre>" }, { "<style", "</style>" }, { "<textarea", "</textarea>" },
     { "<!--", "-->" }, { "<?", "?>" }, { "<![CDATA[", "]]>" }, { "<!", ">" },

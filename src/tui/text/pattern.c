@@ -40,7 +40,7 @@ void ebb_pattern_set(ebb_pattern *p, const char *s, size_t n)
     }
 }
 
-/* Bytes of s[0..n) that the pattern covers at its beginning; 0: it does not stand here. */
+/* Bytes of s[0..n) that the pattern covers at its beginning; 0: no match. */
 static size_t match_pattern_at(const ebb_pattern *p, const char *s, size_t n)
 {
     size_t at = 0;

@@ -32,7 +32,7 @@ void ebb_wrap_reset(ebb_wrap *w)
 
 /* -- Raw to visible ------------------------------------------------------------ */
 
-/* How much of s[0..n) stands whole: a cut character and a CR at the end do not. */
+/* Bytes of s[0..n) before an incomplete character or a CR at the end. */
 static size_t whole_part(const char *s, size_t n)
 {
     uint32_t cp;

@@ -264,7 +264,7 @@ static bool is_growing(const ebb_transcript *t)
 }
 
 /* The window's first row at the bottom.  Under a growing answer it moves by several rows at once: each move
- * draws the whole window anew, and text that stands still is easier to read. */
+ * draws the whole window anew, and text that does not move is easier to read. */
 static ebb_row_pos top_at_bottom(ebb_transcript *t, ebb_row_pos last, int height)
 {
     int jump = height / 6;

@@ -9,7 +9,7 @@ void ebb_transcript_find(ebb_transcript *t, const char *s, size_t n)
     t->n_hit = 0;
 }
 
-/* The window so that the hit stands in its upper third. */
+/* Scroll the window so that the hit is in its upper third. */
 static void show_hit(ebb_transcript *t)
 {
     ebb_item *it = &t->items[t->hit_item];

@@ -4,7 +4,7 @@
 
 enum { ROWS_AT_A_TIME = 400 };
 
-/* The answer that was said last; n_items: there is none. */
+/* The item of the last answer; n_items: there is none. */
 static size_t last_answer_item(const ebb_transcript *t)
 {
     size_t i = t->n_items;
@@ -14,8 +14,8 @@ static size_t last_answer_item(const ebb_transcript *t)
     return i > 0 && t->items[i - 1].role == EBB_ROLE_ASSISTANT ? i - 1 : t->n_items;
 }
 
-/* An answer that was complete goes on: what follows is to move to the scrollback, too.  Lines of our own
- * that came after it are there already. */
+/* A complete answer is continued: its new rows have to move to the scrollback, too.  Notices that
+ * followed the answer are there already. */
 static void reopen_last_answer(ebb_transcript *t)
 {
     ebb_scrollback *h = &t->scrollback;
@@ -38,7 +38,7 @@ static bool is_empty(const ebb_row *r)
     return r->start == r->end;
 }
 
-/* Text rows of an item under way that stay as they are. */
+/* Text rows of a growing item that later text cannot change. */
 static size_t fixed_rows(const ebb_wrap *w)
 {
     size_t n = 0;
@@ -46,7 +46,7 @@ static size_t fixed_rows(const ebb_wrap *w)
     while (n + 1 < w->n_rows && (!w->is_rendered || w->rows[n].end < w->stable))
         n++;
     while (n > 0 && is_empty(&w->rows[n - 1]))
-        n--;                                     /* at the text's end they will not count */
+        n--;                                     /* blank rows at the text's end are not shown */
     return n;
 }
 

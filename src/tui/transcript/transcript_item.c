@@ -79,7 +79,7 @@ static void add_length(ebb_buf *line, const ebb_message *m, const ebb_thought *t
     ebb_buf_adds(line, " tokens");
 }
 
-/* While it goes on the number grows. */
+/* The thought's label; its token count grows while the model still thinks. */
 static void set_label(ebb_transcript *t, ebb_item *it, const ebb_message *m, const ebb_thought *thought)
 {
     ebb_buf line = { 0 };
@@ -234,7 +234,7 @@ size_t ebb_item_rows(ebb_transcript *t, size_t i)
 
 /* -- Drawing ------------------------------------------------------------------------- */
 
-/* The bars of quotes that a line began with stand in front of its further rows, too. */
+/* The quote bars of a line are repeated in front of its wrapped rows. */
 static void draw_lead(const ebb_wrap *w, const ebb_row *r, ebb_term *term, int row, int col)
 {
     const char *bar = w->plain_glyphs ? ">" : "\u258E";

@@ -12,7 +12,7 @@ static void add_count(ebb_buf *out, uint32_t n, bool is_about)
     ebb_humanize_count(out, n);
 }
 
-/* What the server says, and what it does not say is not there. */
+/* The figures that the server reports; others are left out. */
 static void add_remote(const ebb_message *m, const char *dot, ebb_buf *out)
 {
     const ebb_turn_stats *c = &m->turn_stats;
