@@ -535,8 +535,8 @@ static ebb_status add_operand(ebb_args *a, const char *word, ebb_error *err)
     return EBB_OK;
 }
 
-/* What hands type that come from other programs, and what it is here. */
-static const char *const habits[][2] = {
+/* Options of other programs, and what they are called here. */
+static const char *const foreign_options[][2] = {
     { "--api-key", "keys do not stand on a command line, where others see them: `ebb engines add NAME ADDRESS "
                    "--key-file FILE`" },
     { "--base-url", "-e ADDRESS is an engine elsewhere" },
@@ -578,10 +578,10 @@ static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool
 {
     ebb_closest near = ebb_closest_begin(word, n);
 
-    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
-        if (strlen(habits[i][0]) == n && memcmp(habits[i][0], word, n) == 0)
+    for (size_t i = 0; i < sizeof foreign_options / sizeof *foreign_options; i++)
+        if (strlen(foreign_options[i][0]) == n && memcmp(foreign_options[i][0], word, n) == 0)
             return EBB_FAIL(err, EBB_USAGE, "%s: no such option %s; %s", word, elsewhere ? "of this command" : "here",
-                            habits[i][1]);
+                            foreign_options[i][1]);
     if (elsewhere)
         return EBB_FAIL(err, EBB_USAGE, "%s: is an option of other commands; see --help", word);
     ebb_closest_try(&near, "--help");

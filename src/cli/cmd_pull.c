@@ -13,11 +13,11 @@
 #include "os/file.h"
 #include "os/paths.h"
 
-static volatile sig_atomic_t stop_signal;
+static volatile sig_atomic_t pull_stop_signal;
 
 static void on_pull_signal(int sig)
 {
-    stop_signal = sig;
+    pull_stop_signal = sig;
 }
 
 typedef struct pulling {
@@ -87,7 +87,7 @@ static ebb_status read_endpoint(ebb_buf *out, ebb_error *err)
 static bool is_pull_stopped(void *arg)
 {
     (void)arg;
-    return stop_signal != 0;
+    return pull_stop_signal != 0;
 }
 
 static void on_pull_message(void *arg, const char *text)
@@ -153,7 +153,7 @@ static bool ask_for_offer(const ebb_pull *p, size_t *i)
         else
             printf("\nPull which one?  Enter takes none: ");
         fflush(stdout);
-        if (!read_typed_line(word) || stop_signal || strcasecmp(word, "n") == 0 || strcasecmp(word, "no") == 0 ||
+        if (!read_typed_line(word) || pull_stop_signal || strcasecmp(word, "n") == 0 || strcasecmp(word, "no") == 0 ||
             strcasecmp(word, "q") == 0)
             return false;
         if (!word[0] || strcasecmp(word, "y") == 0 || strcasecmp(word, "yes") == 0) {
@@ -204,7 +204,7 @@ static void tell_way(pulling *u, size_t i)
                                                                 : ebb_pull_variant_spec(p->variants, p->n_variants, i));
     if (p->source.is_url && u->a->n_words > 1)
         ebb_buf_addf(&command, " %s", u->a->words[1]);
-    fprintf(stderr, "%s%.0f %% are there; `%s` goes on\n", stop_signal ? "stopped: " : "", 100 * u->line.share,
+    fprintf(stderr, "%s%.0f %% are there; `%s` goes on\n", pull_stop_signal ? "stopped: " : "", 100 * u->line.share,
             ebb_buf_text(&command));
     ebb_buf_fini(&command);
 }
@@ -223,7 +223,7 @@ static int fetch_offer(pulling *u, size_t i, ebb_error *err)
     if (st == EBB_OK) {
         status = ebb_pull_print_done(a, &done);
     } else {
-        status = stop_signal && st == EBB_CANCELED ? 0 : ebb_cli_fail(err);
+        status = pull_stop_signal && st == EBB_CANCELED ? 0 : ebb_cli_fail(err);
         if (st == EBB_CANCELED || st == EBB_IO)
             tell_way(u, i);
     }
@@ -299,5 +299,5 @@ int ebb_cmd_pull(ebb_args *a)
         explicit_bzero(token.data, token.cap);
     ebb_buf_fini(&token);
     ebb_buf_fini(&endpoint);
-    return stop_signal ? 128 + (int)stop_signal : status;
+    return pull_stop_signal ? 128 + (int)pull_stop_signal : status;
 }

@@ -61,7 +61,7 @@ static char *fixed(const char *word)
     return (char *)(uintptr_t)word;              /* as argv wants it; nobody writes there */
 }
 
-static void add_engine(needs *n, engine_needs *e)
+static void add_engine_needs(needs *n, engine_needs *e)
 {
     ebb_connect connect;
 
@@ -101,7 +101,7 @@ static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
         ebb_engines_find(a->engine_name, &n->engines[n->n_engines].entry, NULL) == EBB_OK)
         n->n_engines++;
     for (size_t i = 0; i < n->n_engines; i++)
-        add_engine(n, &n->engines[i]);
+        add_engine_needs(n, &n->engines[i]);
     return true;
 }
 

@@ -29,8 +29,8 @@ static const ebb_subcommand *find_subcommand(const char *name)
     return NULL;
 }
 
-/* What hands type that come from other programs, and what it is here. */
-static const char *const habits[][2] = {
+/* Subcommands of other programs, and what they are called here. */
+static const char *const foreign_subcommands[][2] = {
     { "list", "`ebb models` lists model files, `ebb sessions list` conversations" },
     { "ls", "`ebb models` lists model files, `ebb sessions list` conversations" },
     { "ps", "`ebb stat` shows the chats that run now" },
@@ -50,9 +50,9 @@ static void say_unknown_subcommand(const char *name, ebb_error *err)
     ebb_closest near = ebb_closest_begin(name, strlen(name));
     char *model = NULL;
 
-    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
-        if (strcmp(habits[i][0], name) == 0) {
-            EBB_FAIL(err, EBB_USAGE, "%s: no such command; %s", name, habits[i][1]);
+    for (size_t i = 0; i < sizeof foreign_subcommands / sizeof *foreign_subcommands; i++)
+        if (strcmp(foreign_subcommands[i][0], name) == 0) {
+            EBB_FAIL(err, EBB_USAGE, "%s: no such command; %s", name, foreign_subcommands[i][1]);
             return;
         }
     if (ebb_models_resolve(name, &model, NULL) == EBB_OK && (ebb_cli_is_model_file(model) || access(name, F_OK) != 0)) {

@@ -17,7 +17,7 @@ ebb_status ebb_pull_sidecar_path(const char *part_path, ebb_buf *out, ebb_error 
     return ebb_buf_addf(out, "%s.json", part_path) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
 }
 
-static void read_text(const json_t *root, const char *key, char *out, size_t cap)
+static void read_string(const json_t *root, const char *key, char *out, size_t cap)
 {
     const char *text = json_string_value(json_object_get(root, key));
 
@@ -35,10 +35,10 @@ bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
     if (ebb_pull_sidecar_path(part_path, &path, NULL) == EBB_OK &&
         ebb_file_slurp(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
         root = json_loadb(ebb_buf_text(&text), text.len, 0, NULL);
-    read_text(root, "command", n->command, sizeof n->command);
-    read_text(root, "sha256", n->sha256, sizeof n->sha256);
-    read_text(root, "etag", n->etag, sizeof n->etag);
-    read_text(root, "modified", n->modified, sizeof n->modified);
+    read_string(root, "command", n->command, sizeof n->command);
+    read_string(root, "sha256", n->sha256, sizeof n->sha256);
+    read_string(root, "etag", n->etag, sizeof n->etag);
+    read_string(root, "modified", n->modified, sizeof n->modified);
     bytes = json_object_get(root, "bytes");
     if (json_is_integer(bytes) && json_integer_value(bytes) >= 0)
         n->n_bytes = (uint64_t)json_integer_value(bytes);

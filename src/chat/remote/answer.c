@@ -74,7 +74,7 @@ static bool add_words(ebb_answer *a, const char *s, size_t n)
     return ok;
 }
 
-static ebb_status add_text(ebb_answer *a, const char *s, size_t n, bool is_thought, ebb_error *err)
+static ebb_status append_text(ebb_answer *a, const char *s, size_t n, bool is_thought, ebb_error *err)
 {
     static const char begin[] = "<think>\n", end[] = "\n</think>\n\n";
     bool ok = true;
@@ -107,9 +107,9 @@ static ebb_status add_message(ebb_answer *a, const json_t *message, ebb_error *e
         thought = get_text(message, names[i], &n_thought);
     text = get_text(message, "content", &n_text);
     if (thought)
-        st = add_text(a, thought, n_thought, true, err);
+        st = append_text(a, thought, n_thought, true, err);
     if (st == EBB_OK && text)
-        st = add_text(a, text, n_text, false, err);
+        st = append_text(a, text, n_text, false, err);
     a->n_pieces += thought || text;
     return st;
 }

@@ -234,7 +234,7 @@ static ebb_status check_mode(const reader *r, ebb_error *err)
     return EBB_FAIL(err, EBB_IO, "%s holds secrets, and others may read it: chmod 600 %s", r->path, r->path);
 }
 
-static ebb_status read_text(ebb_buf *path, ebb_buf *text, ebb_error *err)
+static ebb_status read_engines(ebb_buf *path, ebb_buf *text, ebb_error *err)
 {
     ebb_status st = ebb_path_in(EBB_DIR_CONFIG, "engines", path, err);
 
@@ -254,7 +254,7 @@ ebb_status ebb_engines_read(ebb_engine_entry **out, size_t *n, ebb_error *err)
 {
     ebb_buf path = { 0 }, text = { 0 };
     reader r = { 0 };
-    ebb_status st = read_text(&path, &text, err);
+    ebb_status st = read_engines(&path, &text, err);
 
     r.path = ebb_buf_text(&path);
     *out = NULL;
@@ -368,7 +368,7 @@ ebb_status ebb_engines_add(const ebb_engine_entry *e, ebb_error *err)
             st = EBB_FAIL(err, EBB_USAGE, "there is an engine %s already, at %.200s", e->name, list[i].address);
     ebb_engines_free(list, n);
     if (st == EBB_OK)
-        st = read_text(&path, &text, err);
+        st = read_engines(&path, &text, err);
     st = st == EBB_NOTFOUND ? EBB_OK : st;
     if (st == EBB_OK)
         st = ebb_path_in(EBB_DIR_CONFIG, NULL, &dir, err);

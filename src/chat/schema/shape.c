@@ -114,7 +114,7 @@ static bool read_bounds(ebb_compiler *c, const json_t *o, const char *key, const
     return !open || json_is_boolean(open) || read_bound(c, open_key, open, true, is_lower, out);
 }
 
-static bool read_text(ebb_compiler *c, const char *key, const json_t *v, const char **out)
+static bool read_keyword_text(ebb_compiler *c, const char *key, const json_t *v, const char **out)
 {
     *out = json_string_value(v);
     if (!*out || strlen(*out) != json_string_length(v))
@@ -235,9 +235,9 @@ static bool read_keyword(ebb_compiler *c, const char *key, json_t *v, ebb_shape 
     if (strcmp(key, "additionalProperties") == 0)
         return read_schema(c, key, v, &s->additional);
     if (strcmp(key, "pattern") == 0)
-        return read_text(c, key, v, &s->pattern);
+        return read_keyword_text(c, key, v, &s->pattern);
     if (strcmp(key, "format") == 0)
-        return read_text(c, key, v, &s->format);
+        return read_keyword_text(c, key, v, &s->format);
     if (strcmp(key, "uniqueItems") == 0 && json_is_true(v))
         return ebb_schema_fail(c, EBB_UNSUPPORTED, "uniqueItems is not supported");
     if (is_in(key, refused, sizeof refused / sizeof *refused))

@@ -196,7 +196,7 @@ static void answer_door(ebb_client *c)
 
 /* -- Making one ------------------------------------------------------------------------------- */
 
-static char *copy_text(const char *s, bool *ok)
+static char *copy_string(const char *s, bool *ok)
 {
     char *copy = s ? strdup(s) : NULL;
 
@@ -210,7 +210,7 @@ static char **copy_command(char *const *argv, bool *ok)
 
     *ok &= !argv || copy;
     for (int i = 0; copy && argv[i] && i < MAX_ARGS; i++)
-        copy[i] = copy_text(argv[i], ok);
+        copy[i] = copy_string(argv[i], ok);
     return copy;
 }
 
@@ -232,10 +232,10 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
     }
     st = ebb_curl_load(&c->curl, err);
     if (st == EBB_OK) {
-        c->url = copy_text(opts->url, &ok);
-        c->name = copy_text(opts->name, &ok);
-        c->unix_path = copy_text(opts->unix_path, &ok);
-        c->ca_file = copy_text(opts->ca_file, &ok);
+        c->url = copy_string(opts->url, &ok);
+        c->name = copy_string(opts->name, &ok);
+        c->unix_path = copy_string(opts->unix_path, &ok);
+        c->ca_file = copy_string(opts->ca_file, &ok);
         c->command = copy_command(opts->command, &ok);
         c->has_no_proxy = opts->has_no_proxy;
         c->connect_s = opts->connect_s ? opts->connect_s : CONNECT_S;

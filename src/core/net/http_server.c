@@ -138,7 +138,7 @@ void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *re
 
 /* -- Requests --------------------------------------------------------------------------------- */
 
-static void refuse(ebb_http_exchange *x, unsigned status, const char *type, const char *message)
+static void refuse_request(ebb_http_exchange *x, unsigned status, const char *type, const char *message)
 {
     char body[256];
     int n = snprintf(body, sizeof body, "{\"error\":{\"code\":%u,\"message\":\"%s\",\"type\":\"%s\"}}\n", status,
@@ -161,9 +161,9 @@ static void look_at_headers(ebb_http_exchange *x)
     const char *length = ebb_http_header(x, "Content-Length");
 
     if (x->server->opts.is_owner_only && !is_owner(x))
-        refuse(x, 403, "permission_error", "this socket is another user's");
+        refuse_request(x, 403, "permission_error", "this socket is another user's");
     else if (length && strtoull(length, NULL, 10) > x->server->opts.max_body)
-        refuse(x, 413, "invalid_request_error", "the request is too large");
+        refuse_request(x, 413, "invalid_request_error", "the request is too large");
 }
 
 static ebb_http_exchange *begin_exchange(ebb_http_server *s, struct MHD_Connection *connection)

@@ -88,7 +88,7 @@ static void load_argument(program *p, unsigned i)
     load(p, offsetof(struct seccomp_data, args) + i * sizeof(uint64_t));
 }
 
-static void refuse(program *p, int with)
+static void add_refusal(program *p, int with)
 {
     add_step(p, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (unsigned)with));
 }
@@ -107,7 +107,7 @@ static void if_equal(program *p, unsigned k)
 static void refuse_call(program *p, int call, int with)
 {
     if_equal(p, (unsigned)call);
-    refuse(p, with);
+    add_refusal(p, with);
 }
 
 /* What follows, until end_call, only for `call`. */
@@ -137,11 +137,11 @@ static void judge_socket(program *p, ebb_connect connect)
             allow(p);
         }
     add_step(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_UNIX, 1, 0));
-    refuse(p, EACCES);
+    add_refusal(p, EACCES);
     load_argument(p, 1);                         /* streams: others could be sent to without connect */
     add_step(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf));
     add_step(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SOCK_STREAM, 1, 0));
-    refuse(p, EACCES);
+    add_refusal(p, EACCES);
     end_call(p, begun);
 }
 
@@ -164,7 +164,7 @@ static void judge_clone(program *p)
     begun = begin_call(p, SYS_clone);
     load_argument(p, 0);
     add_step(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (unsigned)NEW_NAMESPACES, 0, 1));
-    refuse(p, EPERM);
+    add_refusal(p, EPERM);
     end_call(p, begun);
 }
 
@@ -177,7 +177,7 @@ static bool build(program *p, ebb_connect connect)
     load(p, offsetof(struct seccomp_data, nr));
 #ifdef __x86_64__
     add_step(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32, 0, 1));
-    refuse(p, ENOSYS);
+    add_refusal(p, ENOSYS);
 #endif
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         refuse_call(p, refused[i], EPERM);

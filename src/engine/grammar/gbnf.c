@@ -291,7 +291,7 @@ static bool read_char(parser *p, uint32_t *cp)
     return true;
 }
 
-static uint32_t read_text(parser *p)
+static uint32_t read_literal(parser *p)
 {
     const char *from = p->at++;
     uint32_t first = (uint32_t)p->t->n_text, cp;
@@ -497,7 +497,7 @@ static uint32_t read_repeats(parser *p, uint32_t node, bool is_group)
 static uint32_t read_item(parser *p, uint32_t depth)
 {
     switch (*p->at) {
-    case '"': return read_text(p);
+    case '"': return read_literal(p);
     case '[': return read_chars(p);
     case '(': return read_group(p, depth);
     case '.': return read_any_char(p);

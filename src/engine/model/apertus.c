@@ -29,8 +29,8 @@ static void bind_xielu(ebb_binder *b)
     }
 }
 
-static const ebb_traits traits = {
+static const ebb_traits apertus = {
     .rope_is_halves = true, .has_qk_norm = true, .act = EBB_GATE_XIELU, .ffn_is_plain = true, .more = bind_xielu,
 };
 
-const ebb_arch ebb_arch_apertus = { .name = "apertus", .bind = ebb_bind_traits, .traits = &traits };
+const ebb_arch ebb_arch_apertus = { .name = "apertus", .bind = ebb_bind_traits, .traits = &apertus };

@@ -363,7 +363,7 @@ static uint32_t count_rows(ebb_binder *b, const ebb_gguf_tensor *t, uint64_t n, 
 }
 
 /* What is used before the first layer counts as that layer's. */
-static uint32_t group_of(const ebb_binder *b)
+static uint32_t expert_group(const ebb_binder *b)
 {
     if (b->layer != EBB_NO_LAYER)
         return b->layer;
@@ -384,7 +384,7 @@ static void add_nth(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t i, uint32_
         .whole = {
             .name = t->name, .offset = t->offset + t->n_bytes / n * i, .n_bytes = t->n_bytes / n,
             .n_elems = t->n_elems / n, .part = t->part,
-            .group = group_of(b), .is_certain = expert == 0, .expert = expert,
+            .group = expert_group(b), .is_certain = expert == 0, .expert = expert,
         },
         .type = (ebb_type)t->type, .n_rows = n_rows, .is_whole = expert > 0,
     };

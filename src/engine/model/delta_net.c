@@ -20,33 +20,33 @@ static size_t n_channels(const ebb_net *net)
     return (2 * (size_t)net->n_head_delta_k + net->n_head_delta_v) * net->dim_delta;
 }
 
-static size_t conv_floats(const ebb_net *net)
+static size_t delta_net_conv_floats(const ebb_net *net)
 {
     return ebb_conv_state_floats(net, (uint32_t)n_channels(net));
 }
 
-static size_t state_floats(const ebb_net *net)
+static size_t delta_net_state_floats(const ebb_net *net)
 {
-    return conv_floats(net) + (size_t)net->n_head_delta_v * net->dim_delta * net->dim_delta;
+    return delta_net_conv_floats(net) + (size_t)net->n_head_delta_v * net->dim_delta * net->dim_delta;
 }
 
 /* Where an entry of the log has the update of a head; a key. */
-static size_t log_update_at(const ebb_net *net, size_t h)
+static size_t delta_net_log_update_at(const ebb_net *net, size_t h)
 {
     return n_channels(net) + h * (net->dim_delta + 1);
 }
 
 static size_t log_key_at(const ebb_net *net, size_t g)
 {
-    return log_update_at(net, net->n_head_delta_v) + g * net->dim_delta;
+    return delta_net_log_update_at(net, net->n_head_delta_v) + g * net->dim_delta;
 }
 
-static size_t log_floats(const ebb_net *net)
+static size_t delta_net_log_floats(const ebb_net *net)
 {
     return log_key_at(net, net->n_head_delta_k);
 }
 
-static size_t thread_floats(const ebb_net *net)
+static size_t delta_net_thread_floats(const ebb_net *net)
 {
     return (3 + (size_t)net->dim_delta) * net->dim_delta;        /* q, k, o, M */
 }
@@ -99,7 +99,7 @@ static void replay_head(void *arg, float *m, const float *log)
     const head_part *p = arg;
     const ebb_forward *r = p->job->x.r;
     const size_t n = r->net->dim_delta;
-    const float *u = log + log_update_at(r->net, p->h), *k = log + log_key_at(r->net, p->g);
+    const float *u = log + delta_net_log_update_at(r->net, p->h), *k = log + log_key_at(r->net, p->g);
 
     for (size_t i = 0; i < n; i++) {
         r->kern->scale(m + i * n, u[n], n);
@@ -120,8 +120,8 @@ static void step_head(void *arg, float *m, uint32_t c, float *log)
     normalize(r, p->k, x + (net->n_head_delta_k + p->g) * n, 1.0f);
     delta_step(r, m, p->q, p->k, v, fade, 1.0f / (1.0f + expf(-r->recurrent.beta[c * n_v + h])), p->o);
     if (log) {
-        memcpy(log + log_update_at(net, h), v, n * sizeof *log);
-        log[log_update_at(net, h) + n] = fade;
+        memcpy(log + delta_net_log_update_at(net, h), v, n * sizeof *log);
+        log[delta_net_log_update_at(net, h) + n] = fade;
     }
     r->kern->rmsnorm(p->o, p->o, p->job->d->norm, n, net->norm_eps);
     r->kern->silu_mul(r->buf.y + (c * n_v + h) * n, r->recurrent.z + (c * n_v + h) * n, p->o, n);
@@ -139,7 +139,7 @@ static void head_slice(void *arg, uint32_t h, uint32_t thread)
     head_part p = { .job = job, .h = h, .q = q, .k = q + n, .o = q + 2 * n };
 
     p.g = net->delta_is_grouped ? h / (net->n_head_delta_v / n_k) : h % n_k;
-    ebb_recurrence_advance(&job->x, &ops, &p, conv_floats(net) + h * n * n, n * n, q + 3 * n);
+    ebb_recurrence_advance(&job->x, &ops, &p, delta_net_conv_floats(net) + h * n * n, n * n, q + 3 * n);
 }
 
 /* Keys, as several heads have used them: only when none looks at the log any more. */
@@ -158,7 +158,7 @@ static void log_keys(const ebb_recurrence *x)
 
 /* -- The layer -------------------------------------------------------------------- */
 
-static ebb_status advance(ebb_forward *r, const ebb_recurrent *d, ebb_error *err)
+static ebb_status delta_net_advance(ebb_forward *r, const ebb_recurrent *d, ebb_error *err)
 {
     delta_job job = { .x = ebb_recurrence_of(r, d), .d = d };
     uint32_t width = (uint32_t)n_channels(r->net);
@@ -173,4 +173,6 @@ static ebb_status advance(ebb_forward *r, const ebb_recurrent *d, ebb_error *err
     return EBB_OK;
 }
 
-const ebb_recurrent_class ebb_recurrent_delta_net = { state_floats, log_floats, thread_floats, advance };
+const ebb_recurrent_class ebb_recurrent_delta_net = {
+    delta_net_state_floats, delta_net_log_floats, delta_net_thread_floats, delta_net_advance
+};

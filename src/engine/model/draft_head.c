@@ -28,7 +28,7 @@ void ebb_op_keep_hidden(ebb_forward *r)
 /* -- The input of its layer -------------------------------------------------------- */
 
 /* Both halves of a column, normed.  The state is that of the column before. */
-static void join_slice(void *arg, uint32_t c, uint32_t thread)
+static void join_column(void *arg, uint32_t c, uint32_t thread)
 {
     const ebb_forward *r = arg;
     const ebb_draft_head *head = &r->net->draft_head;
@@ -63,7 +63,7 @@ ebb_status ebb_op_draft_join(ebb_forward *r, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_input_begin(r, 2 * (uint32_t)n, ebb_act_bit(&head->join));
-    ebb_forward_slices(r, join_slice, r, b->n);
+    ebb_forward_slices(r, join_column, r, b->n);
     return ebb_op_matmul(r, &m, 1, 0, err);
 }
 

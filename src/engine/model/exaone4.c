@@ -13,8 +13,8 @@ static void bind_exaone_windows(ebb_binder *b)
     ebb_bind_windows(b, 4096, 4, 0);
 }
 
-static const ebb_traits traits = {
+static const ebb_traits exaone4 = {
     .rope_is_halves = true, .has_qk_norm = true, .norms = EBB_NORMS_BEHIND, .more = bind_exaone_windows,
 };
 
-const ebb_arch ebb_arch_exaone4 = { .name = "exaone4", .bind = ebb_bind_traits, .traits = &traits };
+const ebb_arch ebb_arch_exaone4 = { .name = "exaone4", .bind = ebb_bind_traits, .traits = &exaone4 };

@@ -35,9 +35,9 @@ static void bind_layer_kinds(ebb_binder *b)
         net->layers[i].q_norm.is_on = net->layers[i].k_norm.is_on = net->n_expert != EXPERTS_WITHOUT_NORM;
 }
 
-static const ebb_traits traits = {
+static const ebb_traits llama4 = {
     .qk_norm_is_late = true, .routing = { .is_sigmoid = true, .is_raw = true, .has_shared = true },
     .more = bind_layer_kinds,
 };
 
-const ebb_arch ebb_arch_llama4 = { .name = "llama4", .bind = ebb_bind_traits, .traits = &traits };
+const ebb_arch ebb_arch_llama4 = { .name = "llama4", .bind = ebb_bind_traits, .traits = &llama4 };

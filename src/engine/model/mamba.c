@@ -14,18 +14,18 @@
 
 #define CHANNELS 32u             /* of a slice */
 
-static size_t conv_floats(const ebb_net *net)
+static size_t mamba_conv_floats(const ebb_net *net)
 {
     return ebb_conv_state_floats(net, net->dim_mamba);
 }
 
-static size_t state_floats(const ebb_net *net)
+static size_t mamba_state_floats(const ebb_net *net)
 {
-    return conv_floats(net) + (size_t)net->dim_mamba * net->dim_mamba_state;
+    return mamba_conv_floats(net) + (size_t)net->dim_mamba * net->dim_mamba_state;
 }
 
 /* Where an entry of the log has t of the channels, then t x of them; B. */
-static size_t log_update_at(const ebb_net *net)
+static size_t mamba_log_update_at(const ebb_net *net)
 {
     return net->dim_mamba;
 }
@@ -35,12 +35,12 @@ static size_t log_b_at(const ebb_net *net)
     return 3 * (size_t)net->dim_mamba;
 }
 
-static size_t log_floats(const ebb_net *net)
+static size_t mamba_log_floats(const ebb_net *net)
 {
     return log_b_at(net) + net->dim_mamba_state;
 }
 
-static size_t thread_floats(const ebb_net *net)
+static size_t mamba_thread_floats(const ebb_net *net)
 {
     return CHANNELS * (size_t)net->dim_mamba_state;
 }
@@ -78,7 +78,7 @@ static void replay_channels(void *arg, float *h, const float *log)
     const channels_part *p = arg;
     const ebb_forward *r = p->job->x.r;
     const size_t n = r->net->dim_mamba_state;
-    const float *t = log + log_update_at(r->net) + p->at, *u = t + r->net->dim_mamba;
+    const float *t = log + mamba_log_update_at(r->net) + p->at, *u = t + r->net->dim_mamba;
 
     for (uint32_t j = 0; j < p->n; j++)
         add_update(r, h + j * n, t[j], p->job->l->a + (p->at + j) * n, u[j], log + log_b_at(r->net));
@@ -101,8 +101,8 @@ static void step_channels(void *arg, float *h, uint32_t c, float *log)
         add_update(r, h + j * n, t, p->job->l->a + i * n, u, b);
         y[j] = fmaf(p->job->l->d[i], x[j], r->kern->dot(h + j * n, b + n, n));
         if (log) {
-            log[log_update_at(net) + i] = t;
-            log[log_update_at(net) + inner + i] = u;
+            log[mamba_log_update_at(net) + i] = t;
+            log[mamba_log_update_at(net) + inner + i] = u;
         }
     }
     r->kern->silu_mul(y, r->recurrent.in + c * 2 * inner + inner + p->at, y, p->n);
@@ -117,7 +117,7 @@ static void channels_slice(void *arg, uint32_t slice, uint32_t thread)
     size_t n = net->dim_mamba_state;
 
     p.n = net->dim_mamba - p.at < CHANNELS ? net->dim_mamba - p.at : CHANNELS;
-    ebb_recurrence_advance(&job->x, &ops, &p, conv_floats(net) + p.at * n, p.n * n,
+    ebb_recurrence_advance(&job->x, &ops, &p, mamba_conv_floats(net) + p.at * n, p.n * n,
                            ebb_forward_floats(job->x.r, thread));
 }
 
@@ -171,7 +171,7 @@ static ebb_status project_dt(ebb_forward *r, const ebb_recurrent *l, mamba_job *
     return ebb_op_matmul(r, &up, 1, 0, err);
 }
 
-static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err)
+static ebb_status mamba_advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err)
 {
     mamba_job job = { .x = ebb_recurrence_of(r, l), .l = l };
     uint32_t inner = r->net->dim_mamba;
@@ -190,4 +190,6 @@ static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err
     return EBB_OK;
 }
 
-const ebb_recurrent_class ebb_recurrent_mamba = { state_floats, log_floats, thread_floats, advance };
+const ebb_recurrent_class ebb_recurrent_mamba = {
+    mamba_state_floats, mamba_log_floats, mamba_thread_floats, mamba_advance
+};

@@ -34,33 +34,33 @@ static size_t in_width(const ebb_net *net)
     return net->dim_mamba + n_channels(net) + net->n_mamba_head;
 }
 
-static size_t conv_floats(const ebb_net *net)
+static size_t mamba2_conv_floats(const ebb_net *net)
 {
     return ebb_conv_state_floats(net, (uint32_t)n_channels(net));
 }
 
-static size_t state_floats(const ebb_net *net)
+static size_t mamba2_state_floats(const ebb_net *net)
 {
-    return conv_floats(net) + (size_t)net->dim_mamba * net->dim_mamba_state;
+    return mamba2_conv_floats(net) + (size_t)net->dim_mamba * net->dim_mamba_state;
 }
 
 /* Where an entry of the log has the update of a head; B of all groups. */
-static size_t log_update_at(const ebb_net *net, size_t h)
+static size_t mamba2_log_update_at(const ebb_net *net, size_t h)
 {
     return n_channels(net) + h * (dim_head(net) + 1);
 }
 
 static size_t log_b_at(const ebb_net *net)
 {
-    return log_update_at(net, net->n_mamba_head);
+    return mamba2_log_update_at(net, net->n_mamba_head);
 }
 
-static size_t log_floats(const ebb_net *net)
+static size_t mamba2_log_floats(const ebb_net *net)
 {
     return log_b_at(net) + n_shared(net);
 }
 
-static size_t thread_floats(const ebb_net *net)
+static size_t mamba2_thread_floats(const ebb_net *net)
 {
     return dim_head(net) * (1 + (size_t)net->dim_mamba_state);   /* t x, A */
 }
@@ -93,7 +93,7 @@ static void replay_head(void *arg, float *a, const float *log)
 {
     const head_part *p = arg;
     const ebb_forward *r = p->job->x.r;
-    const float *u = log + log_update_at(r->net, p->h);
+    const float *u = log + mamba2_log_update_at(r->net, p->h);
 
     add_update(r, a, u[dim_head(r->net)], u, log + log_b_at(r->net) + p->b_at);
 }
@@ -116,8 +116,8 @@ static void step_head(void *arg, float *a, uint32_t c, float *log)
     for (size_t i = 0; i < n_rows; i++)
         y[i] = fmaf(p->job->l->d[p->h], x[i], r->kern->dot(a + i * n, b + n_shared(net), n));
     if (log) {
-        memcpy(log + log_update_at(net, p->h), p->u, n_rows * sizeof *log);
-        log[log_update_at(net, p->h) + n_rows] = fade;
+        memcpy(log + mamba2_log_update_at(net, p->h), p->u, n_rows * sizeof *log);
+        log[mamba2_log_update_at(net, p->h) + n_rows] = fade;
     }
 }
 
@@ -130,7 +130,7 @@ static void head_slice(void *arg, uint32_t h, uint32_t thread)
     head_part p = { .job = job, .h = h, .u = ebb_forward_floats(job->x.r, thread) };
 
     p.b_at = h / (net->n_mamba_head / net->n_mamba_group) * net->dim_mamba_state;
-    ebb_recurrence_advance(&job->x, &ops, &p, conv_floats(net) + h * n, n, p.u + dim_head(net));
+    ebb_recurrence_advance(&job->x, &ops, &p, mamba2_conv_floats(net) + h * n, n, p.u + dim_head(net));
 }
 
 /* B, as all heads of a group have used it: only when none looks at the log any more. */
@@ -164,7 +164,7 @@ static void gate_slice(void *arg, uint32_t c, uint32_t thread)
         r->kern->rmsnorm(y + g * n, y + g * n, job->l->norm + g * n, n, net->norm_eps);
 }
 
-static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err)
+static ebb_status mamba2_advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err)
 {
     mamba_job job = { .x = ebb_recurrence_of(r, l), .l = l };
     size_t width = in_width(r->net), inner = r->net->dim_mamba;
@@ -180,4 +180,6 @@ static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err
     return EBB_OK;
 }
 
-const ebb_recurrent_class ebb_recurrent_mamba2 = { state_floats, log_floats, thread_floats, advance };
+const ebb_recurrent_class ebb_recurrent_mamba2 = {
+    mamba2_state_floats, mamba2_log_floats, mamba2_thread_floats, mamba2_advance
+};

@@ -21,6 +21,6 @@ static void bind_long_context(ebb_binder *b)
         net->layers[i].has_temperature = net->temperature != 0;
 }
 
-static const ebb_traits traits = { .has_yarn_betas = true, .more = bind_long_context };
+static const ebb_traits mistral3 = { .has_yarn_betas = true, .more = bind_long_context };
 
-const ebb_arch ebb_arch_mistral3 = { .name = "mistral3", .bind = ebb_bind_traits, .traits = &traits };
+const ebb_arch ebb_arch_mistral3 = { .name = "mistral3", .bind = ebb_bind_traits, .traits = &mistral3 };

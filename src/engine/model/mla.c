@@ -75,8 +75,8 @@ static void prepare_slice(void *arg, uint32_t slice, uint32_t thread)
 
 /* -- One KV head for all -------------------------------------------------------------- */
 
-/* k = [r | c], v = c, and the turned part of each head's q. */
-static void join_slice(void *arg, uint32_t slice, uint32_t thread)
+/* k = [r | c], v = c, and the rotated part of each head's q. */
+static void join_latent_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const latent_job *job = arg;
     const ebb_forward *r = job->r;
@@ -102,7 +102,7 @@ static ebb_status absorb(ebb_forward *r, const ebb_layer *l, ebb_error *err)
                        .n_heads = net->n_head };
     latent_job job = { .r = r, .l = l };
 
-    ebb_forward_slices(r, join_slice, &job, ebb_n_columns(&r->cols));
+    ebb_forward_slices(r, join_latent_slice, &job, ebb_n_columns(&r->cols));
     return ebb_op_heads(r, &m, &p, err);
 }
 

@@ -448,7 +448,7 @@ typedef struct join_job {
 } join_job;
 
 /* y = norm(y) + norm(beside) */
-static void join_slice(void *arg, uint32_t slice, uint32_t thread)
+static void join_mixture_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const join_job *job = arg;
     const ebb_forward *r = job->r;
@@ -479,7 +479,7 @@ ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *
     st = compute_experts(r, l, r->buf.y, err);
     if (st != EBB_OK)
         return st;
-    ebb_forward_slices(r, join_slice, &job, ebb_n_columns(&r->cols));
+    ebb_forward_slices(r, join_mixture_slice, &job, ebb_n_columns(&r->cols));
     ebb_op_add_y(r, &l->ffn_post_norm);
     return EBB_OK;
 }

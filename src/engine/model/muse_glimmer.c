@@ -15,8 +15,8 @@ static void bind_kinds(ebb_binder *b)
     ebb_bind_windows(b, 0, 4, 1);
 }
 
-static const ebb_traits traits = {
+static const ebb_traits muse_glimmer = {
     .has_qk_norm = true, .has_head_gate = true, .norms = EBB_NORMS_BOTH, .post_norm_eps = 1e-8f, .more = bind_kinds,
 };
 
-const ebb_arch ebb_arch_muse_glimmer = { .name = "muse-glimmer", .bind = ebb_bind_traits, .traits = &traits };
+const ebb_arch ebb_arch_muse_glimmer = { .name = "muse-glimmer", .bind = ebb_bind_traits, .traits = &muse_glimmer };

@@ -3,7 +3,7 @@
  * without YaRN. */
 #include "model/arch.h"
 
-static void bind_windows(ebb_binder *b)
+static void bind_olmo2_windows(ebb_binder *b)
 {
     double base = b->net->ropes[0].freq_base;
 
@@ -14,7 +14,7 @@ static void bind_windows(ebb_binder *b)
 
 static const ebb_traits olmo2 = {
     .rope_is_halves = true, .has_qk_norm = true, .qk_norm = EBB_QK_WHOLE, .norms = EBB_NORMS_BEHIND,
-    .more = bind_windows,
+    .more = bind_olmo2_windows,
 };
 static const ebb_traits olmoe = {
     .rope_is_halves = true, .has_qk_norm = true, .qk_norm = EBB_QK_WHOLE, .routing = { .is_raw = true },

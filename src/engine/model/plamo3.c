@@ -2,15 +2,15 @@
  * by a base of their own. */
 #include "model/arch.h"
 
-static void bind_windows(ebb_binder *b)
+static void bind_plamo3_windows(ebb_binder *b)
 {
     ebb_bind_local_rope(b, ebb_bind_f64_or(b, ".rope.freq_base_swa", b->net->ropes[0].freq_base));
     ebb_bind_windows(b, 0, 8, 1);
 }
 
-static const ebb_traits traits = {
+static const ebb_traits plamo3 = {
     .rope_is_halves = true, .has_qk_norm = true, .norms = EBB_NORMS_BOTH, .post_norms_are_bare = true,
-    .more = bind_windows,
+    .more = bind_plamo3_windows,
 };
 
-const ebb_arch ebb_arch_plamo3 = { .name = "plamo3", .bind = ebb_bind_traits, .traits = &traits };
+const ebb_arch ebb_arch_plamo3 = { .name = "plamo3", .bind = ebb_bind_traits, .traits = &plamo3 };

@@ -5,17 +5,17 @@
  * over the last K columns.  A layer's state is the last K - 1 products b * u. */
 #include "model/recurrent.h"
 
-static size_t state_floats(const ebb_net *net)
+static size_t short_conv_state_floats(const ebb_net *net)
 {
     return ebb_conv_state_floats(net, net->n_embd);
 }
 
-static size_t log_floats(const ebb_net *net)
+static size_t short_conv_log_floats(const ebb_net *net)
 {
     return net->n_embd;
 }
 
-static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err)
+static ebb_status short_conv_advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err)
 {
     ebb_recurrence x = ebb_recurrence_of(r, l);
     size_t n = r->net->n_embd;
@@ -29,4 +29,6 @@ static ebb_status advance(ebb_forward *r, const ebb_recurrent *l, ebb_error *err
     return EBB_OK;
 }
 
-const ebb_recurrent_class ebb_recurrent_conv = { state_floats, log_floats, NULL, advance };
+const ebb_recurrent_class ebb_recurrent_conv = {
+    short_conv_state_floats, short_conv_log_floats, NULL, short_conv_advance
+};

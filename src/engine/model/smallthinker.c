@@ -5,7 +5,7 @@
 #define WINDOW 4096u             /* readers of these files take it whatever number but 0 the file has, and so were they
                                     tried */
 
-static void bind_windows(ebb_binder *b)
+static void bind_smallthinker_windows(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
@@ -17,8 +17,9 @@ static void bind_windows(ebb_binder *b)
     }
 }
 
-static const ebb_traits traits = {
-    .rope_is_halves = true, .act = EBB_GATE_RELU, .routing = { .gating_is_in_file = true }, .more = bind_windows,
+static const ebb_traits smallthinker = {
+    .rope_is_halves = true, .act = EBB_GATE_RELU, .routing = { .gating_is_in_file = true },
+    .more = bind_smallthinker_windows,
 };
 
-const ebb_arch ebb_arch_smallthinker = { .name = "smallthinker", .bind = ebb_bind_traits, .traits = &traits };
+const ebb_arch ebb_arch_smallthinker = { .name = "smallthinker", .bind = ebb_bind_traits, .traits = &smallthinker };

@@ -37,7 +37,7 @@ void ebb_ollama_model_fini(ebb_ollama_model *o)
 
 /* The group of a tensor: its name up to and including the part behind the first
  * "blk" or "mm" if something follows, else its first part.  Returns the length. */
-static size_t group_of(const char *name)
+static size_t ollama_group(const char *name)
 {
     const char *part = name;
 
@@ -75,7 +75,7 @@ static bool tensor_layer(const char *name, size_t n, uint64_t *layer)
 
 void ebb_ollama_model_add_tensor(ebb_ollama_model *o, const ebb_tensor_info *t)
 {
-    size_t n = group_of(t->name);
+    size_t n = ollama_group(t->name);
     uint64_t layer, elements = 1;
 
     for (uint32_t d = 0; d < t->n_dims; d++)

@@ -7,7 +7,7 @@
 #define COUNT(a) (sizeof (a) / sizeof (a)[0])
 
 /* Texts that end a generation. */
-static const char *const ends[] = {
+static const char *const eog_names[] = {
     "<|eot_id|>",
     "<|eom_id|>",
     "<|im_end|>",
@@ -156,7 +156,7 @@ void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, 
     r->add_eos = v->add_eos > 0;
     r->add_space_prefix = v->add_space_prefix < 0 ? is_spm : v->add_space_prefix > 0;
 
-    add_attr(t, ends, COUNT(ends), EBB_TOK_IS_CONTROL | EBB_TOK_IS_EOG);
+    add_attr(t, eog_names, COUNT(eog_names), EBB_TOK_IS_CONTROL | EBB_TOK_IS_EOG);
     add_attr(t, controls, COUNT(controls), EBB_TOK_IS_CONTROL);
     fix_harmony(t);
     fix_phi3(t, v->name);

@@ -215,7 +215,7 @@ ebb_token ebb_tokenizer_find(const ebb_tokenizer *t, const char *text)
     return ebb_tok_table_find(&t->table, text, strlen(text));
 }
 
-static size_t copy_text(const char *s, size_t n, char *out, size_t cap)
+static size_t copy_piece(const char *s, size_t n, char *out, size_t cap)
 {
     if (n > 0 && cap > 0)
         memcpy(out, s, n < cap ? n : cap);
@@ -237,11 +237,11 @@ size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, c
         return 0;
     e = &t->table.entries[id];
     if (attr & (hidden | EBB_TOK_IS_USER))
-        return copy_text(e->ptr, e->len, out, cap);
+        return copy_piece(e->ptr, e->len, out, cap);
     if (attr & EBB_TOK_IS_BYTE) {
         int byte = ebb_tok_byte_value(e->ptr, e->len);
         char c = (char)byte;
-        return copy_text(&c, byte >= 0, out, cap);
+        return copy_piece(&c, byte >= 0, out, cap);
     }
     if (attr & EBB_TOK_IS_NORMAL)
         return spells_spaces(t) ? ebb_spm_decode(e->ptr, e->len, out, cap) : ebb_bpe_decode(e->ptr, e->len, out, cap);

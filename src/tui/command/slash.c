@@ -162,8 +162,8 @@ static ebb_status slash_copy(ebb_frontend *f, const char *arg, ebb_error *err)
 
 /* -- Help, leaving ----------------------------------------------------------------------- */
 
-/* What hands type that come from other programs. */
-static const char *const habits[][2] = {
+/* Commands of other programs, and what they are called here. */
+static const char *const foreign_names[][2] = {
     { "?", "help" }, { "h", "help" }, { "exit", "quit" }, { "q", "quit" }, { "bye", "quit" }, { "clear", "new" },
     { "reset", "new" }, { "regen", "retry" }, { "regenerate", "retry" }, { "sessions", "list" }, { "ls", "list" },
     { "history", "list" }, { "open", "load" }, { "switch", "load" }, { "resume", "load" }, { "rename", "title" },
@@ -180,9 +180,9 @@ static bool is_name_or_alias(const char *name, const char *s, size_t n)
 
 const ebb_slash_command *ebb_slash_command_find(const char *name, size_t n)
 {
-    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
-        if (is_name_or_alias(habits[i][0], name, n)) {
-            name = habits[i][1];
+    for (size_t i = 0; i < sizeof foreign_names / sizeof *foreign_names; i++)
+        if (is_name_or_alias(foreign_names[i][0], name, n)) {
+            name = foreign_names[i][1];
             n = strlen(name);
             break;
         }

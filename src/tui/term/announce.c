@@ -9,7 +9,7 @@
 enum { TEXT_BYTES_MAX = 120 };
 
 /* One line of it; a ';' would begin another part of the control string. */
-static void add_text(ebb_buf *out, const char *s, size_t n, bool ascii)
+static void add_filtered(ebb_buf *out, const char *s, size_t n, bool ascii)
 {
     ebb_buf visible = { 0 };
     size_t len = 0, used;
@@ -26,7 +26,7 @@ static void add_text(ebb_buf *out, const char *s, size_t n, bool ascii)
 void ebb_announce_add_title(ebb_buf *out, const char *text, size_t n, bool ascii)
 {
     ebb_buf_adds(out, "\033]2;");
-    add_text(out, text, n, ascii);
+    add_filtered(out, text, n, ascii);
     ebb_buf_adds(out, n > 0 ? " - ebb\a" : "ebb\a");
 }
 
@@ -40,6 +40,6 @@ void ebb_announce_add_notification(ebb_buf *out, const char *text, size_t n, con
 {
     ebb_buf_adds(out, in_tmux ? "\033Ptmux;\033" : "");
     ebb_buf_adds(out, knows_777_alone(term_name, is_vte) ? "\033]777;notify;ebb;" : "\033]9;");
-    add_text(out, text, n, ascii);
+    add_filtered(out, text, n, ascii);
     ebb_buf_adds(out, in_tmux ? "\a\033\\" : "\a");
 }

@@ -211,7 +211,7 @@ static size_t string_length(const char *p, size_t n)
 }
 
 /* One escape sequence at p; the bytes used, 0: more are needed. */
-static size_t read_escape(ebb_keys *k, const char *p, size_t n, unsigned alt, ebb_input *out)
+static size_t read_escape_sequence(ebb_keys *k, const char *p, size_t n, unsigned alt, ebb_input *out)
 {
     size_t len;
     uint32_t cp;
@@ -237,7 +237,7 @@ static size_t read_escape(ebb_keys *k, const char *p, size_t n, unsigned alt, eb
         return string_length(p, n);
     case '\033':
         if (n >= 3 && (p[2] == '[' || p[2] == 'O')) {
-            len = read_escape(k, p + 1, n - 1, EBB_MOD_ALT, out);
+            len = read_escape_sequence(k, p + 1, n - 1, EBB_MOD_ALT, out);
             return len ? len + 1 : 0;
         }
         set_key(out, EBB_KEY_ESC, alt);
@@ -335,7 +335,7 @@ bool ebb_keys_next(ebb_keys *k, ebb_input *out)
         if (*p == '\033' && read_wheel(k, p, n, out))
             used = ARROW_BYTES;
         else if (*p == '\033')
-            used = read_escape(k, p, n, 0, out);
+            used = read_escape_sequence(k, p, n, 0, out);
         else if ((used = ebb_utf8_decode(p, n, &cp)) > 0)
             set_char(out, cp, 0);
         if (used == 0)

@@ -11,7 +11,7 @@
 enum { STOP_LOOKS = 20, STOP_LOOK_NS = 5 * 1000 * 1000 };
 
 static const int caught[] = { SIGTERM, SIGUSR1, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
-static int ends[2] = { -1, -1 };
+static int wake_pipe[2] = { -1, -1 };
 static bool is_alone;            /* the terminal is gone */
 static volatile sig_atomic_t was_continued;
 
@@ -22,7 +22,7 @@ static void write_signal_byte(int number)
 
     if (number == SIGCONT)
         was_continued = 1;
-    if (write(ends[1], &byte, 1) < 0)            /* a full pipe holds wake-ups enough */
+    if (write(wake_pipe[1], &byte, 1) < 0)  /* a full pipe holds wake-ups enough */
         errno = saved;
     errno = saved;
 }
@@ -44,7 +44,7 @@ static void install_signal(int number, void (*handler)(int))
 
 bool ebb_signals_open(void)
 {
-    if (ends[0] >= 0 || pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    if (wake_pipe[0] >= 0 || pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         install_signal(caught[i], write_signal_byte);
@@ -54,25 +54,25 @@ bool ebb_signals_open(void)
 
 void ebb_signals_close(void)
 {
-    if (ends[0] < 0)
+    if (wake_pipe[0] < 0)
         return;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         install_signal(caught[i], SIG_DFL);
-    close(ends[0]);
-    close(ends[1]);
-    ends[0] = ends[1] = -1;
+    close(wake_pipe[0]);
+    close(wake_pipe[1]);
+    wake_pipe[0] = wake_pipe[1] = -1;
 }
 
 int ebb_signals_fd(void)
 {
-    return ends[0];
+    return wake_pipe[0];
 }
 
 int ebb_signals_next(void)
 {
     char byte;
 
-    return read(ends[0], &byte, 1) == 1 ? byte : 0;
+    return read(wake_pipe[0], &byte, 1) == 1 ? byte : 0;
 }
 
 /* SIGHUP does not come alone: a shell that ends has SIGCONT sent after it, to whoever is left. */
@@ -84,7 +84,7 @@ void ebb_signals_leave_terminal(void)
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         if (!is_request(caught[i]))
             install_signal(caught[i], SIG_IGN);
-    while (ends[0] >= 0 && (number = ebb_signals_next()) != 0)
+    while (wake_pipe[0] >= 0 && (number = ebb_signals_next()) != 0)
         asked = is_request(number) ? number : asked;
     if (asked)
         write_signal_byte(asked);
