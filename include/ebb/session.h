@@ -73,9 +73,9 @@ typedef struct ebb_session_step {
 /* Add steps[i].ids behind each sequence, all in one pass, which reads the weights once for all of
  * them; the logits of each one's last position are ready then, bit for bit those that it would have
  * alone.  The sequences are different ones of one engine, at most ebb_engine_max_sequences, and
- * their tokens at most ebb_engine_n_batch.  A step of one token alone is ebb_session_append; with
- * company there are no draft tokens.  None of the sequences gives way to another of them; others of
- * the engine may.
+ * their tokens at most ebb_engine_n_batch.  A single step of one token is ebb_session_append; a
+ * pass of several sequences drafts no tokens.  None of the sequences is evicted for another of
+ * them; others of the engine may be.
  * Errors, after which nothing was added to any: USAGE (steps that cannot share a pass), CONTEXT,
  * BUDGET (the KV pool has no room for all of these at once: fewer of them may go on, when one was
  * emptied), CANCELED, IO. */

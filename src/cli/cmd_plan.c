@@ -78,12 +78,12 @@ static ebb_status get_machine(const ebb_args *a, ebb_machine *machine, bool *is_
 
 /* -- All models of this machine ------------------------------------------------------ */
 
-static void print_rating(const ebb_model_rating *r, bool is_taken)
+static void print_rating(const ebb_model_rating *r, bool is_chosen)
 {
     const char *name = ebb_models_name(&r->file);
     char size[16], context[16], speed[16];
 
-    printf("%c %-9s %10s %-8s ", is_taken ? '*' : ' ', r->why_not[0] ? "-" : ebb_tier_name(r->plan.tier),
+    printf("%c %-9s %10s %-8s ", is_chosen ? '*' : ' ', r->why_not[0] ? "-" : ebb_tier_name(r->plan.tier),
            ebb_size_text(r->file.n_bytes, size), r->quantization);
     if (r->why_not[0]) {
         printf("%-26s ", "cannot run");
@@ -125,13 +125,13 @@ static void print_ratings(const ebb_machine *machine, const ebb_model_rating *r,
     ebb_buf_fini(&why);
 }
 
-static json_t *rating_json(const ebb_model_rating *r, bool is_taken)
+static json_t *rating_json(const ebb_model_rating *r, bool is_chosen)
 {
     json_t *o = json_object();
 
     json_object_set_new(o, "path", ebb_cli_json_text(r->file.path));
     json_object_set_new(o, "bytes", json_integer((json_int_t)r->file.n_bytes));
-    json_object_set_new(o, "taken", json_boolean(is_taken));
+    json_object_set_new(o, "taken", json_boolean(is_chosen));
     if (r->why_not[0]) {
         json_object_set_new(o, "why_not", ebb_cli_json_text(r->why_not));
         return o;

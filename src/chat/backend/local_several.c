@@ -124,7 +124,8 @@ static ebb_status choose_token(several *v, one_of_several *a, bool *is_step, ebb
 
 /* -- Sharing the KV pool ---------------------------------------------------------------- */
 
-static bool is_standing(const one_of_several *a)
+/* K, V and logits of all its ids are there: no other sequence took its blocks. */
+static bool is_computed(const one_of_several *a)
 {
     size_t n;
 
@@ -132,7 +133,7 @@ static bool is_standing(const one_of_several *a)
     return n == a->n_ids && ebb_session_logits(a->session);
 }
 
-static void let_wait(several *v, one_of_several *a)
+static void preempt(several *v, one_of_several *a)
 {
     a->is_waiting = true;
     v->n_running--;
@@ -145,8 +146,8 @@ static ebb_status resume(several *v, ebb_error *err)
     ebb_status st = EBB_OK;
 
     for (uint32_t i = v->n; i-- > 0;)
-        if (!v->all[i].has_ended && !v->all[i].is_waiting && !is_standing(&v->all[i]))
-            let_wait(v, &v->all[i]);
+        if (!v->all[i].has_ended && !v->all[i].is_waiting && !is_computed(&v->all[i]))
+            preempt(v, &v->all[i]);
     for (uint32_t i = 0; i < v->n && st == EBB_OK; i++) {
         one_of_several *a = &v->all[i];
 
@@ -171,7 +172,7 @@ static ebb_status step(several *v, ebb_error *err)
         one_of_several *a = &v->all[i];
         bool is_step = false;
 
-        if (!a->has_ended && !a->is_waiting && is_standing(a))
+        if (!a->has_ended && !a->is_waiting && is_computed(a))
             st = choose_token(v, a, &is_step, err);
         if (!is_step)
             continue;
@@ -182,7 +183,7 @@ static ebb_status step(several *v, ebb_error *err)
         return st;
     while ((st = ebb_sessions_append(steps, n, err)) == EBB_BUDGET && n > 1) {
         n--;
-        let_wait(v, of[n]);
+        preempt(v, of[n]);
         st = ebb_session_sync(of[n]->session, NULL, 0, NULL, err);
         if (st != EBB_OK)
             return st;

@@ -14,7 +14,7 @@ const char *ebb_template_choice_name(const ebb_chat *c)
 }
 
 /* Render with `name` from now on; on failure all is as it was. */
-static ebb_status take_template(ebb_chat *c, const char *name, bool is_told, ebb_error *err)
+static ebb_status take_template(ebb_chat *c, const char *name, bool is_reported, ebb_error *err)
 {
     const ebb_model_info *info;
     ebb_prompter *p = NULL;
@@ -25,7 +25,7 @@ static ebb_status take_template(ebb_chat *c, const char *name, bool is_told, ebb
         return st;
     c->ops.unready(c->ops.arg, c->prompter);
     c->prompter = p;
-    if (is_told)
+    if (is_reported)
         ebb_chat_notice(c, "%s", notice[0] ? notice : "chat template: the file's own template");
     return EBB_OK;
 }

@@ -85,7 +85,7 @@ ebb_status ebb_system_prompt_read(const char *dir, const char *name, ebb_buf *ou
 
 void ebb_system_prompt_each(const char *dir, void (*fn)(void *arg, const char *name), void *arg)
 {
-    bool is_told[N_SHIPPED] = { false };
+    bool is_listed[N_SHIPPED] = { false };
     DIR *d = dir ? opendir(dir) : NULL;
 
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
@@ -95,12 +95,12 @@ void ebb_system_prompt_each(const char *dir, void (*fn)(void *arg, const char *n
         e->d_name[n - 4] = '\0';
         const struct shipped *s = find_shipped(e->d_name);
         if (s)
-            is_told[s - shipped] = true;
+            is_listed[s - shipped] = true;
         fn(arg, e->d_name);
     }
     if (d)
         closedir(d);
     for (size_t i = 0; i < N_SHIPPED; i++)
-        if (!is_told[i])
+        if (!is_listed[i])
             fn(arg, shipped[i].name);
 }

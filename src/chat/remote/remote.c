@@ -126,7 +126,7 @@ static ebb_status open_link(ebb_remote *r, ebb_error *err)
 /* Probe the server until it has answered, or the tries are used up. */
 static ebb_status find_server(ebb_remote *r, ebb_error *err)
 {
-    bool may_retry = true, was_told = false;
+    bool may_retry = true, was_reported = false;
     ebb_status st = open_link(r, err);
     double wait_s = first_wait_s;
 
@@ -134,9 +134,9 @@ static ebb_status find_server(ebb_remote *r, ebb_error *err)
         st = ebb_server_probe(&r->link, &r->server, &may_retry, err);
         if (st == EBB_OK || !may_retry || (st == EBB_BUSY ? ++busy > BUSY_TRIES : ++i >= TRIES))
             return st;
-        if (!was_told)
+        if (!was_reported)
             ebb_remote_emit_text(r, EBB_BACKEND_NOTICE, err->msg);
-        was_told = true;
+        was_reported = true;
         if (!ebb_remote_wait(r, st == EBB_BUSY ? BUSY_S : wait_s))
             return EBB_FAIL(err, EBB_CANCELED, "stopped");
         wait_s *= 2;

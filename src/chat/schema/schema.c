@@ -138,7 +138,7 @@ static bool is_old_draft(const json_t *root)
 
 ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err)
 {
-    ebb_compiler c = { .root = schema, .ref_stands_alone = is_old_draft(schema), .out = out, .err = err,
+    ebb_compiler c = { .root = schema, .ref_ignores_siblings = is_old_draft(schema), .out = out, .err = err,
                        .made = json_array() };
 
     ebb_buf_adds(&c.path, "#");

@@ -49,7 +49,7 @@ typedef struct ebb_schema_rule {
 
 typedef struct ebb_compiler {
     const json_t    *root;
-    bool             ref_stands_alone;   /* until draft 7: what is beside $ref does not count */
+    bool             ref_ignores_siblings;   /* until draft 7: what is beside $ref does not count */
     ebb_buf         *out;        /* rules */
     ebb_buf          path;       /* of the schema at hand: "#/properties/a" */
     json_t          *made;       /* list: what was made by merging */

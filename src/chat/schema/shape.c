@@ -366,7 +366,7 @@ static bool read_object(ebb_compiler *c, json_t *o, ebb_shapes *l)
     ebb_shape own;
     bool ok;
 
-    if (ref && c->ref_stands_alone)
+    if (ref && c->ref_ignores_siblings)
         return follow_ref(c, ref, l);
     ok = read_keywords(c, o, &own);
     if (!ok) {

@@ -162,8 +162,8 @@ ebb_status ebb_serve_prefill(ebb_serve *s, ebb_served *a, size_t most, ebb_error
 /* Where a part of its ids that begins at `there` ends, at most so many tokens on. */
 size_t ebb_serve_part_end(const ebb_serve *s, const ebb_served *a, size_t there, size_t most);
 void ebb_serve_note_progress(ebb_serve *s, ebb_served *a, const ebb_sync_result *r, size_t done);
-/* Fewer go by turns until one has ended. */
-void ebb_serve_lost_place(ebb_serve *s);
+/* The KV pool is too small for so many: fewer answers run at once until one has ended. */
+void ebb_serve_run_fewer(ebb_serve *s);
 /* Unless st is OK. */
 void ebb_serve_end_failed(ebb_serve *s, ebb_served *a, ebb_status st, const ebb_error *err);
 /* It has ended, so. */

@@ -46,7 +46,7 @@ static void catch_up(ebb_serve *s, ebb_served *a)
     ebb_status st;
 
     if (a->state == SERVED_DECODE)
-        ebb_serve_lost_place(s);
+        ebb_serve_run_fewer(s);
     st = ebb_serve_prefill(s, a, s->n_beside, &err);
     ebb_serve_end_failed(s, a, st, &err);
 }
@@ -71,7 +71,7 @@ static void join(ebb_serve *s, shared_turn *t, ebb_served *a)
         add_step(t, a, a->q.n_ids - 1, a->q.n_ids);
 }
 
-/* The prompt gives way first, then who came last. */
+/* Preempts the prompt first, then the answer that came last. */
 static ebb_status drop_one(ebb_serve *s, shared_turn *t, ebb_error *err)
 {
     size_t i = t->n - 1;
@@ -80,7 +80,7 @@ static ebb_status drop_one(ebb_serve *s, shared_turn *t, ebb_error *err)
         i = t->of[k] == t->prompt ? k : i;
     if (t->of[i] == t->prompt)
         t->prompt = NULL;
-    ebb_serve_lost_place(s);
+    ebb_serve_run_fewer(s);
     if (ebb_session_sync(t->of[i]->session, NULL, 0, NULL, err) != EBB_OK)
         return err->code;
     t->n--;

@@ -254,9 +254,9 @@ static ebb_status decode_turn(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_
     return st != EBB_OK || *has_ended ? st : ebb_session_append(a->session, a->q.ids[a->q.n_ids - 1], err);
 }
 
-void ebb_serve_lost_place(ebb_serve *s)
+void ebb_serve_run_fewer(ebb_serve *s)
 {
-    s->n_most -= s->n_most > 1;                  /* the pool is too small for so many */
+    s->n_most -= s->n_most > 1;
 }
 
 void ebb_serve_turn(ebb_serve *s, ebb_served *a)
@@ -270,7 +270,7 @@ void ebb_serve_turn(ebb_serve *s, ebb_served *a)
         st = decode_turn(s, a, &has_ended, &err);
     } else {
         if (a->state == SERVED_DECODE)
-            ebb_serve_lost_place(s);
+            ebb_serve_run_fewer(s);
         st = ebb_serve_prefill(s, a, batch_of(s), &err);
     }
     if (!has_ended)

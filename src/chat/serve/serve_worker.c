@@ -232,7 +232,7 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
 
 /* Who takes the turn together with `first`: all that are being written, and of those that are read the one whose last
  * turn was longest ago.  Under the lock. */
-static size_t choose_company(ebb_serve *s, ebb_served *first, ebb_served *all[SERVE_SESSIONS])
+static size_t choose_batch_mates(ebb_serve *s, ebb_served *first, ebb_served *all[SERVE_SESSIONS])
 {
     ebb_served *prompt = first->state == SERVED_DECODE ? NULL : first;
     bool has_prompt = prompt != NULL;
@@ -272,7 +272,7 @@ static void give_turn(ebb_serve *s, ebb_served *a)
 {
     bool is_cancelled = a->is_cancelled;
     ebb_served *all[SERVE_SESSIONS];
-    size_t n = is_cancelled ? 1 : choose_company(s, a, all);
+    size_t n = is_cancelled ? 1 : choose_batch_mates(s, a, all);
 
     s->running = n == 1 ? a : NULL;              /* a pass of several ends for none of them */
     pthread_mutex_unlock(&s->lock);

@@ -20,7 +20,7 @@ typedef struct call {
     const ebb_http_request *q;
     ebb_http_reply         *r;
     uint64_t                length;          /* Content-Length of this hop */
-    bool                    is_first_origin, is_told, is_stopped;
+    bool                    is_first_origin, is_reported, is_stopped;
 } call;
 
 /* -- URLs ------------------------------------------------------------------------------ */
@@ -198,9 +198,9 @@ static bool report_tick(call *c)
 {
     long status = 0;
 
-    if (c->is_told)
+    if (c->is_reported)
         return true;
-    c->is_told = true;
+    c->is_reported = true;
     c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     c->r->status = (int)status;
     if (status == 200) {
@@ -351,7 +351,7 @@ static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error 
         return EBB_FAIL(err, EBB_USAGE, "%.100s: is no address that can be fetched", url);
     snprintf(c->r->host, sizeof c->r->host, "%s", host);
     c->is_first_origin = ebb_http_same_origin(url, c->q->url);
-    c->is_told = false;
+    c->is_reported = false;
     headers = request_headers(c, url, &failed);
     c->easy = c->curl->curl_easy_init();
     if (!c->easy || failed) {

@@ -14,11 +14,11 @@
 #include "os/psi.h"
 
 struct ebb_alarm {
-    int  bell;                   /* who rings; v1 rings it too */
-    int  level;                  /* v1: memory.pressure_level, open as long as it shall tell */
+    int  bell;                   /* ebb_alarm_ring; v1 writes its events to it, too */
+    int  level;                  /* v1: memory.pressure_level, open as long as events are wanted */
     int  events;                 /* v2: memory.events */
     int  psi;
-    bool is_told;
+    bool has_events;
 };
 
 static int open_in(const char *dir, const char *name, ebb_file_mode mode)
@@ -70,9 +70,9 @@ ebb_status ebb_alarm_open(const ebb_limits_gauge *g, uint64_t near_bytes, ebb_al
     }
     if (g->fd >= 0 && g->is_v2) {
         a->events = open_in(g->dir, "memory.events", EBB_FILE_READ);
-        a->is_told = a->events >= 0;
+        a->has_events = a->events >= 0;
     } else {
-        a->is_told = g->fd >= 0 ? open_v1(a, g, near_bytes) : a->psi >= 0;
+        a->has_events = g->fd >= 0 ? open_v1(a, g, near_bytes) : a->psi >= 0;
     }
     *out = a;
     return EBB_OK;
@@ -89,9 +89,9 @@ void ebb_alarm_close(ebb_alarm *a)
     free(a);
 }
 
-bool ebb_alarm_is_told(const ebb_alarm *a)
+bool ebb_alarm_has_events(const ebb_alarm *a)
 {
-    return a->is_told;
+    return a->has_events;
 }
 
 void ebb_alarm_wait(ebb_alarm *a, int timeout_ms)
@@ -106,11 +106,11 @@ void ebb_alarm_wait(ebb_alarm *a, int timeout_ms)
     if (poll(fds, sizeof fds / sizeof *fds, timeout_ms) <= 0)
         return;
     if (fds[0].revents && read(a->bell, &n, sizeof n) < 0 && errno != EAGAIN)
-        a->is_told = false;
+        a->has_events = false;
     if (fds[2].revents && pread(a->events, text, sizeof text, 0) <= 0) {         /* reading it is the answer to it */
         ebb_file_close(a->events);
         a->events = -1;
-        a->is_told = false;
+        a->has_events = false;
     }
     if (fds[1].revents & (POLLERR | POLLNVAL)) {
         ebb_psi_close(a->psi);

@@ -20,9 +20,10 @@ EBB_MUST_CHECK
 ebb_status ebb_alarm_open(const ebb_limits_gauge *g, uint64_t near_bytes, ebb_alarm **out,
                           ebb_error *err);
 void ebb_alarm_close(ebb_alarm *a);              /* NULL is fine */
-/* The keeper of the tightest limit (the cgroup if there is one, else the machine) tells. */
-bool ebb_alarm_is_told(const ebb_alarm *a);
-/* Until somebody tells or rings, or for so long; below 0: for ever. */
+/* The kernel sends events for the tightest limit: the cgroup's if there is one, else the
+ * machine's. */
+bool ebb_alarm_has_events(const ebb_alarm *a);
+/* Until an event comes, ebb_alarm_ring is called or so long has passed; below 0: for ever. */
 void ebb_alarm_wait(ebb_alarm *a, int timeout_ms);
 void ebb_alarm_ring(ebb_alarm *a);               /* from any thread */
 

@@ -55,12 +55,12 @@ static bool slurp_number(const char *dir, const char *name, ebb_buf *text, uint6
     return end != ebb_buf_text(text);
 }
 
-/* -- The way from our cgroup to the root ------------------------------------------- */
-typedef struct cgroup_way {
+/* -- From our cgroup up to the root ------------------------------------------- */
+typedef struct cgroup_walk {
     ebb_buf dir;                 /* the directory of the level looked at */
     size_t  mount_bytes;         /* how much of it is the mount point */
     bool    v2;
-} cgroup_way;
+} cgroup_walk;
 
 /* Is `name` one of the comma-separated controllers list[0..n)? */
 static bool has_controller(const char *list, size_t n, const char *name)
@@ -99,8 +99,8 @@ static const char *find_cgroup_path(const char *lines, const char *controller, b
     return path;
 }
 
-/* Begin the way of `controller` at our own cgroup; false if there is none. */
-static bool way_begin(cgroup_way *w, const char *root, const char *controller)
+/* Begin the walk up the hierarchy of `controller` at our own cgroup; false if there is none. */
+static bool walk_begin(cgroup_walk *w, const char *root, const char *controller)
 {
     ebb_buf text = { 0 }, file = { 0 };
     const char *path = NULL;
@@ -123,7 +123,7 @@ static bool way_begin(cgroup_way *w, const char *root, const char *controller)
 }
 
 /* One level up; false at the mount point. */
-static bool way_up(cgroup_way *w)
+static bool walk_up(cgroup_walk *w)
 {
     char *slash;
 
@@ -134,7 +134,7 @@ static bool way_up(cgroup_way *w)
     return true;
 }
 
-static const char *way_name(const cgroup_way *w)
+static const char *walk_name(const cgroup_walk *w)
 {
     const char *name = w->dir.data + w->mount_bytes;
 
@@ -142,7 +142,7 @@ static const char *way_name(const cgroup_way *w)
 }
 
 /* -- Memory ------------------------------------------------------------------------ */
-static uint64_t slurp_cache(const cgroup_way *w, ebb_buf *text)
+static uint64_t slurp_cache(const cgroup_walk *w, ebb_buf *text)
 {
     uint64_t inactive = 0, active = 0;
     ebb_buf path = { 0 };
@@ -155,15 +155,15 @@ static uint64_t slurp_cache(const cgroup_way *w, ebb_buf *text)
     return inactive + active;
 }
 
-static uint64_t room_in(uint64_t limit, uint64_t used, uint64_t cache)
+static uint64_t headroom_of(uint64_t limit, uint64_t used, uint64_t cache)
 {
     uint64_t hard = used > cache ? used - cache : 0;
 
     return limit > hard ? limit - hard : 0;
 }
 
-/* Take the level's limit, kept in file `name`, if it leaves less room than what *out has. */
-static void take_tighter_limit(const cgroup_way *w, const char *name, ebb_buf *text, ebb_limits *out)
+/* Take the level's limit, kept in file `name`, if it leaves less headroom than that of *out. */
+static void take_tighter_limit(const cgroup_walk *w, const char *name, ebb_buf *text, ebb_limits *out)
 {
     uint64_t limit = EBB_LIMIT_NONE, used = 0, cache;
 
@@ -173,13 +173,13 @@ static void take_tighter_limit(const cgroup_way *w, const char *name, ebb_buf *t
         used = 0;
     cache = slurp_cache(w, text);
     if (out->cgroup_limit_bytes != EBB_LIMIT_NONE &&
-        room_in(limit, used, cache) >=
-            room_in(out->cgroup_limit_bytes, out->cgroup_used_bytes, out->cgroup_cache_bytes))
+        headroom_of(limit, used, cache) >=
+            headroom_of(out->cgroup_limit_bytes, out->cgroup_used_bytes, out->cgroup_cache_bytes))
         return;
     out->cgroup_limit_bytes = limit;
     out->cgroup_used_bytes = used;
     out->cgroup_cache_bytes = cache;
-    snprintf(out->cgroup, sizeof out->cgroup, "%s of %s", name, way_name(w));
+    snprintf(out->cgroup, sizeof out->cgroup, "%s of %s", name, walk_name(w));
 }
 
 static bool read_pressure(const char *dir, const char *name, ebb_buf *text, double *out)
@@ -207,8 +207,8 @@ static void read_refaults(const char *dir, const char *name, ebb_buf *text, ebb_
 
 static void read_cgroups(const char *root, ebb_limits *out, ebb_buf *text)
 {
-    cgroup_way w;
-    bool found = way_begin(&w, root, "memory");
+    cgroup_walk w;
+    bool found = walk_begin(&w, root, "memory");
 
     if (found && w.v2)
         read_pressure(w.dir.data, "memory.pressure", text, &out->pressure_some_avg10);
@@ -218,7 +218,7 @@ static void read_cgroups(const char *root, ebb_limits *out, ebb_buf *text)
         take_tighter_limit(&w, w.v2 ? "memory.max" : "memory.limit_in_bytes", text, out);
         if (w.v2)
             take_tighter_limit(&w, "memory.high", text, out); /* beyond it the kernel slows us down */
-        found = way_up(&w);
+        found = walk_up(&w);
     }
     ebb_buf_fini(&w.dir);
 }
@@ -299,7 +299,7 @@ ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err)
 /* -- A gauge ----------------------------------------------------------------------- */
 
 /* Beyond memory.high a group is not killed but stopped, which is no better. */
-static bool slurp_limit(const cgroup_way *w, ebb_buf *text, uint64_t *out)
+static bool slurp_limit(const cgroup_walk *w, ebb_buf *text, uint64_t *out)
 {
     uint64_t high;
 
@@ -314,20 +314,20 @@ void ebb_limits_gauge_open(const char *root, ebb_limits_gauge *out)
 {
     ebb_buf text = { 0 }, path = { 0 };
     uint64_t least = UINT64_MAX;
-    cgroup_way w;
-    bool found = way_begin(&w, root ? root : "", "memory");
+    cgroup_walk w;
+    bool found = walk_begin(&w, root ? root : "", "memory");
 
     *out = (ebb_limits_gauge){ .fd = -1, .machine_fd = -1, .limit_bytes = EBB_LIMIT_NONE };
     if (ebb_buf_addf(&path, "%s/proc/meminfo", root ? root : ""))
         (void)!ebb_file_open(path.data, EBB_FILE_READ, &out->machine_fd, NULL);
-    for (; found; found = way_up(&w)) {
+    for (; found; found = walk_up(&w)) {
         const char *use = w.v2 ? "memory.current" : "memory.usage_in_bytes";
         uint64_t limit, used;
 
         if (!slurp_limit(&w, &text, &limit) || !slurp_number(w.dir.data, use, &text, &used) ||
-            room_in(limit, used, 0) >= least)
+            headroom_of(limit, used, 0) >= least)
             continue;
-        least = room_in(limit, used, 0);
+        least = headroom_of(limit, used, 0);
         ebb_file_close(out->fd);
         out->fd = -1;
         ebb_buf_clear(&path);
@@ -364,13 +364,13 @@ bool ebb_limits_gauge_used(const ebb_limits_gauge *g, uint64_t *bytes)
 
 static bool cgroup_available(const ebb_limits_gauge *g, uint64_t *bytes)
 {
-    cgroup_way w = { .v2 = g->is_v2 };
+    cgroup_walk w = { .v2 = g->is_v2 };
     ebb_buf text = { 0 };
     uint64_t used;
     bool ok = ebb_limits_gauge_used(g, &used) && ebb_buf_adds(&w.dir, g->dir);
 
     if (ok)
-        *bytes = room_in(g->limit_bytes, used, slurp_cache(&w, &text));
+        *bytes = headroom_of(g->limit_bytes, used, slurp_cache(&w, &text));
     ebb_buf_fini(&w.dir);
     ebb_buf_fini(&text);
     return ok;
@@ -415,7 +415,7 @@ static uint32_t count_affinity(void)
 }
 
 /* CPUs' worth of time that this level grants; 0: no quota. */
-static double read_quota(const cgroup_way *w, ebb_buf *text)
+static double read_quota(const cgroup_walk *w, ebb_buf *text)
 {
     uint64_t quota = EBB_LIMIT_NONE, period = 0;
     ebb_buf path = { 0 };
@@ -438,14 +438,14 @@ uint32_t ebb_limits_cpus(const char *root)
 {
     uint32_t n = count_affinity();
     ebb_buf text = { 0 };
-    cgroup_way w;
-    bool found = way_begin(&w, root ? root : "", "cpu");
+    cgroup_walk w;
+    bool found = walk_begin(&w, root ? root : "", "cpu");
 
     while (found) {
         double quota = read_quota(&w, &text);
         if (quota > 0 && quota < n)
             n = quota < 1 ? 1 : (uint32_t)quota;
-        found = way_up(&w);
+        found = walk_up(&w);
     }
     ebb_buf_fini(&w.dir);
     ebb_buf_fini(&text);

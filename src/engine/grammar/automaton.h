@@ -1,7 +1,7 @@
 /* grammar/automaton.h - a grammar compiled: a pushdown automaton over the bytes of UTF-8.
  *
- * Every rule is a graph of states from its start to END; CALL goes through another rule and comes
- * back to a state.  So the automaton's memory is the state and the stack of states that calls come
+ * Every rule is a graph of steps from its start to END; CALL goes through another rule and comes
+ * back to a step.  So what an automaton remembers is a step and the stack of steps that calls come
  * back to (matcher.h).  Built from the syntax tree backwards, each part knowing what follows. */
 #ifndef EBB_GRAMMAR_AUTOMATON_H
 #define EBB_GRAMMAR_AUTOMATON_H

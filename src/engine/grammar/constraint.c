@@ -9,14 +9,14 @@
 enum {
     MASK_BYTES = 8 << 20,        /* of the masks that are kept, */
     LEAST_MASKS = 8, MOST_MASKS = 1024,          /* and their number */
-    FORGET_BYTES = 24 << 20,     /* places take so much: those of before are forgotten */
+    FORGET_BYTES = 24 << 20,     /* states take so much: those of before are forgotten */
     MOST_WORK = 50 << 20,        /* steps looked at for one mask */
 };
 
 #define NO_MASK UINT32_MAX
 #define SEEN    (UINT32_MAX - 1) /* no mask, but somebody has asked */
 
-/* The text has ended: a token that ends a turn was chosen.  No place has this number. */
+/* The text has ended: a token that ends a turn was chosen.  No state has this number. */
 #define ENDED UINT32_MAX
 
 struct ebb_constraint {
@@ -24,12 +24,12 @@ struct ebb_constraint {
     ebb_matcher *m;
     const ebb_token_trie *trie;
     uint32_t     start, epoch;
-    uint32_t    *path;           /* [depth + 1] places along a path of the trie */
+    uint32_t    *path;           /* [depth + 1] states along a path of the trie */
     size_t       n_words;        /* of a mask */
     uint64_t    *masks;          /* [n_masks][n_words] */
-    uint32_t    *mask_places;    /* [n_masks] whose they are; 0: of none */
+    uint32_t    *mask_states;    /* [n_masks] whose they are; 0: of none */
     uint32_t     n_masks, next_mask;
-    uint32_t    *mask_of;        /* [places] NO_MASK, SEEN, or which */
+    uint32_t    *mask_of;        /* [states] NO_MASK, SEEN, or which */
     size_t       n_known, cap_known;
     ebb_status   failed;         /* beside the matcher */
 };
@@ -44,9 +44,9 @@ static bool alloc_masks(ebb_constraint *c)
     n = MASK_BYTES / (c->n_words * sizeof *c->masks + 1);
     c->n_masks = (uint32_t)(n < LEAST_MASKS ? LEAST_MASKS : n > MOST_MASKS ? MOST_MASKS : n);
     c->masks = malloc(c->n_masks * c->n_words * sizeof *c->masks + 1);
-    c->mask_places = calloc(c->n_masks, sizeof *c->mask_places);
+    c->mask_states = calloc(c->n_masks, sizeof *c->mask_states);
     c->path = calloc(c->trie->depth + 1, sizeof *c->path);
-    return c->masks && c->mask_places && c->path;
+    return c->masks && c->mask_states && c->path;
 }
 
 ebb_status ebb_constraint_new(const ebb_grammar *g, const ebb_token_trie *trie, ebb_constraint **out, ebb_error *err)
@@ -87,14 +87,14 @@ void ebb_constraint_free(ebb_constraint *c)
     ebb_matcher_free(c->m);
     free(c->path);
     free(c->masks);
-    free(c->mask_places);
+    free(c->mask_states);
     free(c->mask_of);
     free(c);
 }
 
 ebb_constraint_state ebb_constraint_begin(const ebb_constraint *c)
 {
-    return (ebb_constraint_state){ .place = c->start, .epoch = c->epoch };
+    return (ebb_constraint_state){ .state = c->start, .epoch = c->epoch };
 }
 
 /* -- Masks ------------------------------------------------------------------------------ */
@@ -105,18 +105,18 @@ static void allow(uint64_t *mask, ebb_token id)
 }
 
 /* Go through the trie as far as the grammar goes along. */
-static void fill_mask(ebb_constraint *c, uint32_t place, uint64_t *mask)
+static void fill_mask(ebb_constraint *c, uint32_t state, uint64_t *mask)
 {
     const ebb_token_trie *t = c->trie;
     uint64_t most_work = ebb_matcher_work(c->m) + MOST_WORK;
 
     memset(mask, 0, c->n_words * sizeof *mask);
-    c->path[0] = place;
+    c->path[0] = state;
     for (uint32_t i = 0; i < t->n_nodes;) {
         const ebb_trie_node *n = &t->nodes[i];
         uint32_t to = ebb_matcher_next(c->m, c->path[n->depth - 1], n->byte);
 
-        if (to == EBB_PLACE_NONE) {
+        if (to == EBB_STATE_NONE) {
             i = n->end;
             continue;
         }
@@ -129,15 +129,15 @@ static void fill_mask(ebb_constraint *c, uint32_t place, uint64_t *mask)
         }
         i++;
     }
-    if (ebb_matcher_may_end(c->m, place))
+    if (ebb_matcher_may_end(c->m, state))
         for (uint32_t k = 0; k < t->n_ends; k++)
             allow(mask, t->ends[k]);
 }
 
-/* mask_of[] has an entry for every place. */
-static bool know_places(ebb_constraint *c)
+/* mask_of[] has an entry for every state. */
+static bool know_states(ebb_constraint *c)
 {
-    while (c->n_known < ebb_matcher_n_places(c->m)) {
+    while (c->n_known < ebb_matcher_n_states(c->m)) {
         uint32_t *p = ebb_grow(c->mask_of, c->n_known, &c->cap_known, sizeof *p);
 
         if (!p) {
@@ -151,21 +151,21 @@ static bool know_places(ebb_constraint *c)
 }
 
 /* The oldest mask makes room. */
-static uint32_t take_mask(ebb_constraint *c, uint32_t place)
+static uint32_t take_mask(ebb_constraint *c, uint32_t state)
 {
     uint32_t i = c->next_mask;
 
     c->next_mask = (i + 1) % c->n_masks;
-    if (c->mask_places[i])
-        c->mask_of[c->mask_places[i]] = NO_MASK;
-    c->mask_places[i] = place;
-    c->mask_of[place] = i;
+    if (c->mask_states[i])
+        c->mask_of[c->mask_states[i]] = NO_MASK;
+    c->mask_states[i] = state;
+    c->mask_of[state] = i;
     return i;
 }
 
 static bool is_known_state(const ebb_constraint *c, ebb_constraint_state at)
 {
-    return at.epoch == c->epoch && at.place != ENDED && at.place < ebb_matcher_n_places(c->m);
+    return at.epoch == c->epoch && at.state != ENDED && at.state < ebb_matcher_n_states(c->m);
 }
 
 const uint64_t *ebb_constraint_mask(ebb_constraint *c, ebb_constraint_state at, size_t *n_tokens)
@@ -173,12 +173,12 @@ const uint64_t *ebb_constraint_mask(ebb_constraint *c, ebb_constraint_state at, 
     uint64_t *mask;
 
     *n_tokens = c->trie->n_vocab;
-    if (!is_known_state(c, at) || at.place == EBB_PLACE_NONE || c->failed != EBB_OK || !know_places(c))
+    if (!is_known_state(c, at) || at.state == EBB_STATE_NONE || c->failed != EBB_OK || !know_states(c))
         return NULL;
-    if (c->mask_of[at.place] < SEEN)
-        return c->masks + c->mask_of[at.place] * c->n_words;
-    mask = c->masks + take_mask(c, at.place) * c->n_words;
-    fill_mask(c, at.place, mask);
+    if (c->mask_of[at.state] < SEEN)
+        return c->masks + c->mask_of[at.state] * c->n_words;
+    mask = c->masks + take_mask(c, at.state) * c->n_words;
+    fill_mask(c, at.state, mask);
     return c->failed == EBB_OK && ebb_matcher_check(c->m, NULL) == EBB_OK ? mask : NULL;
 }
 
@@ -186,11 +186,11 @@ bool ebb_constraint_wants_mask(ebb_constraint *c, ebb_constraint_state at)
 {
     bool was_seen;
 
-    if (!is_known_state(c, at) || !know_places(c))
+    if (!is_known_state(c, at) || !know_states(c))
         return true;                             /* and gets none */
-    was_seen = c->mask_of[at.place] != NO_MASK;
+    was_seen = c->mask_of[at.state] != NO_MASK;
     if (!was_seen)
-        c->mask_of[at.place] = SEEN;
+        c->mask_of[at.state] = SEEN;
     return was_seen;
 }
 
@@ -207,23 +207,23 @@ static bool ends_turn(const ebb_token_trie *t, ebb_token id)
 bool ebb_constraint_accept(ebb_constraint *c, ebb_constraint_state *at, ebb_token id)
 {
     const ebb_token_trie *t = c->trie;
-    uint32_t place = at->place;
+    uint32_t state = at->state;
 
     if (!is_known_state(c, *at) || id < 0 || (uint32_t)id >= t->n_vocab)
         return false;
     if (ends_turn(t, id)) {
-        if (!ebb_matcher_may_end(c->m, place))
+        if (!ebb_matcher_may_end(c->m, state))
             return false;
-        at->place = ENDED;
+        at->state = ENDED;
         return true;
     }
     if (t->at[id] == t->at[id + 1])
         return false;
     for (uint32_t i = t->at[id]; i < t->at[id + 1]; i++)
-        place = ebb_matcher_next(c->m, place, (uint8_t)t->text[i]);
-    if (place == EBB_PLACE_NONE)
+        state = ebb_matcher_next(c->m, state, (uint8_t)t->text[i]);
+    if (state == EBB_STATE_NONE)
         return false;
-    at->place = place;
+    at->state = state;
     return true;
 }
 
@@ -236,9 +236,9 @@ void ebb_constraint_settle(ebb_constraint *c, ebb_constraint_state *at)
 {
     if (!is_known_state(c, *at) || ebb_matcher_bytes(c->m) < FORGET_BYTES)
         return;
-    at->place = ebb_matcher_forget(c->m, at->place);
+    at->state = ebb_matcher_forget(c->m, at->state);
     at->epoch = ++c->epoch;
-    memset(c->mask_places, 0, c->n_masks * sizeof *c->mask_places);
+    memset(c->mask_states, 0, c->n_masks * sizeof *c->mask_states);
     c->n_known = 0;
     c->start = ebb_matcher_start(c->m);
 }
@@ -253,7 +253,7 @@ ebb_status ebb_constraint_check(const ebb_constraint *c, ebb_constraint_state at
         return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: too much could follow");
     if (c->failed != EBB_OK)
         return EBB_FAIL(err, c->failed, "no memory to follow the grammar");
-    if (at.place == ENDED || (is_known_state(c, at) && ebb_matcher_may_end(c->m, at.place)))
+    if (at.state == ENDED || (is_known_state(c, at) && ebb_matcher_may_end(c->m, at.state)))
         return EBB_OK;
     return EBB_FAIL(err, EBB_UNSUPPORTED, "the grammar wants more, and no token of the model spells it");
 }

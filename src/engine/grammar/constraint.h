@@ -1,6 +1,6 @@
 /* grammar/constraint.h - a grammar applied to a vocabulary: which tokens may come next.
  *
- * What may follow a place of the grammar is a mask, a bit for each token, found by going through
+ * What may follow a state of the grammar is a mask, a bit for each token, found by going through
  * the trie of the vocabulary as far as the grammar goes along, and kept.  A state of a text is a
  * number, so drafting ahead of a sampler copies it and disturbs nothing. */
 #ifndef EBB_GRAMMAR_CONSTRAINT_H
@@ -13,7 +13,7 @@ typedef struct ebb_constraint ebb_constraint;
 /* Where a text is.  Old ones may be forgotten: then nothing follows them (a drafter's, behind whose
  * back the sampler went on). */
 typedef struct ebb_constraint_state {
-    uint32_t place;
+    uint32_t state;
     uint32_t epoch;
 } ebb_constraint_state;
 
@@ -28,7 +28,7 @@ ebb_constraint_state ebb_constraint_begin(const ebb_constraint *c);
 /* Bit id % 64 of word id / 64 is set if token id may come next; *n_tokens of bits.  Valid until the
  * next call.  NULL: none may, or it failed. */
 const uint64_t *ebb_constraint_mask(ebb_constraint *c, ebb_constraint_state at, size_t *n_tokens);
-/* Whether a mask pays: there is one, or the place was asked about before and so comes again.  Else
+/* Whether a mask pays: there is one, or the state was asked about before and so comes again.  Else
  * asking for the few likeliest tokens costs less. */
 bool ebb_constraint_wants_mask(ebb_constraint *c, ebb_constraint_state at);
 /* One bit of the mask. */

@@ -1,4 +1,4 @@
-/* Following a grammar: places, found once (matcher.h). */
+/* Following a grammar: states, found once (matcher.h). */
 #include "grammar/matcher.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/grow.h"
 
 enum {
-    MOST_PAIRS = 4096,           /* of one place */
+    MOST_PAIRS = 4096,           /* of one state */
     MOST_VISITS = 65536,         /* steps reached by one byte */
     MOST_BYTES = 96 << 20,       /* of memory */
 };
@@ -17,10 +17,10 @@ enum {
 /* A step that reads, or is come back to, and the stack below it: 0, or an index of stacks. */
 typedef struct pair { uint32_t step, stack; } pair;
 
-typedef struct place_row {
+typedef struct state_row {
     uint32_t first, n;           /* of pairs, ascending */
     bool     may_end;
-} place_row;
+} state_row;
 
 /* Numbers by content: an open hash table whose entries are n + 1. */
 typedef struct number_table {
@@ -33,12 +33,12 @@ struct ebb_matcher {
     pair        *stacks;         /* [0] is the empty one; the stack below has a lower number */
     size_t       n_stacks, cap_stacks;
     number_table stack_index;
-    pair        *pairs;          /* of all places */
+    pair        *pairs;          /* of all states */
     size_t       n_pairs, cap_pairs;
-    place_row   *places;         /* [0] is NONE */
-    size_t       n_places, cap_places;
-    number_table place_index;
-    uint32_t    *next;           /* [n_places][n_classes] */
+    state_row   *states;         /* [0] is NONE */
+    size_t       n_states, cap_states;
+    number_table state_index;
+    uint32_t    *next;           /* [n_states][n_classes] */
     size_t       cap_next;
     /* of the byte at hand */
     pair        *found, *todo;   /* [MOST_PAIRS], [MOST_VISITS] */
@@ -64,7 +64,7 @@ static uint64_t hash_pair(pair p)
     return mix(mix(0x243F6A8885A308D3u, p.step), p.stack);
 }
 
-static uint64_t hash_place(const pair *p, size_t n, bool may_end)
+static uint64_t hash_state(const pair *p, size_t n, bool may_end)
 {
     uint64_t h = may_end;
 
@@ -75,9 +75,9 @@ static uint64_t hash_place(const pair *p, size_t n, bool may_end)
 
 static uint64_t hash_of(const ebb_matcher *m, const number_table *x, uint32_t number)
 {
-    const place_row *l = &m->places[number];
+    const state_row *l = &m->states[number];
 
-    return x == &m->stack_index ? hash_pair(m->stacks[number]) : hash_place(m->pairs + l->first, l->n, l->may_end);
+    return x == &m->stack_index ? hash_pair(m->stacks[number]) : hash_state(m->pairs + l->first, l->n, l->may_end);
 }
 
 /* Room for one more. */
@@ -108,10 +108,10 @@ static uint32_t fail_matcher(ebb_matcher *m, ebb_status how)
 {
     if (m->failed == EBB_OK)
         m->failed = how;
-    return EBB_PLACE_NONE;
+    return EBB_STATE_NONE;
 }
 
-/* -- Stacks and places that exist once --------------------------------------------------- */
+/* -- Stacks and states that exist once --------------------------------------------------- */
 
 /* The stack with `step` on top; UNKNOWN: it failed. */
 static uint32_t push_stack(ebb_matcher *m, uint32_t step, uint32_t below)
@@ -141,62 +141,62 @@ static uint32_t push_stack(ebb_matcher *m, uint32_t step, uint32_t below)
     return (uint32_t)m->n_stacks - 1;
 }
 
-static bool reserve_place(ebb_matcher *m, size_t n_pairs)
+static bool reserve_state(ebb_matcher *m, size_t n_pairs)
 {
-    size_t n_next = (m->n_places + 1) * m->g->n_classes;
-    place_row *places = ebb_grow(m->places, m->n_places, &m->cap_places, sizeof *places);
+    size_t n_next = (m->n_states + 1) * m->g->n_classes;
+    state_row *states = ebb_grow(m->states, m->n_states, &m->cap_states, sizeof *states);
 
-    m->places = places ? places : m->places;
-    while (places && m->n_pairs + n_pairs > m->cap_pairs) {
+    m->states = states ? states : m->states;
+    while (states && m->n_pairs + n_pairs > m->cap_pairs) {
         pair *pairs = ebb_grow(m->pairs, m->cap_pairs, &m->cap_pairs, sizeof *pairs);
         if (!pairs)
             return false;
         m->pairs = pairs;
     }
-    while (places && n_next > m->cap_next) {
+    while (states && n_next > m->cap_next) {
         uint32_t *next = ebb_grow(m->next, m->cap_next, &m->cap_next, sizeof *next);
         if (!next)
             return false;
         m->next = next;
     }
-    return places != NULL;
+    return states != NULL;
 }
 
-static uint32_t add_place(ebb_matcher *m, const pair *p, size_t n, bool may_end, size_t slot)
+static uint32_t add_state(ebb_matcher *m, const pair *p, size_t n, bool may_end, size_t slot)
 {
     uint32_t *next;
 
     if (ebb_matcher_bytes(m) > MOST_BYTES)
         return fail_matcher(m, EBB_LIMIT);
-    if (!reserve_place(m, n))
+    if (!reserve_state(m, n))
         return fail_matcher(m, EBB_NOMEM);
     if (n)
         memcpy(m->pairs + m->n_pairs, p, n * sizeof *p);
-    m->places[m->n_places] = (place_row){ .first = (uint32_t)m->n_pairs, .n = (uint32_t)n, .may_end = may_end };
-    next = m->next + m->n_places * m->g->n_classes;
+    m->states[m->n_states] = (state_row){ .first = (uint32_t)m->n_pairs, .n = (uint32_t)n, .may_end = may_end };
+    next = m->next + m->n_states * m->g->n_classes;
     memset(next, 0xFF, m->g->n_classes * sizeof *next);
     m->n_pairs += n;
-    m->place_index.n++;
-    m->place_index.at[slot] = (uint32_t)++m->n_places;
-    return (uint32_t)m->n_places - 1;
+    m->state_index.n++;
+    m->state_index.at[slot] = (uint32_t)++m->n_states;
+    return (uint32_t)m->n_states - 1;
 }
 
-/* The place of these pairs, ascending. */
-static uint32_t find_place(ebb_matcher *m, const pair *p, size_t n, bool may_end)
+/* The state of these pairs, ascending. */
+static uint32_t find_state(ebb_matcher *m, const pair *p, size_t n, bool may_end)
 {
     size_t i;
 
     if (n == 0 && !may_end)
-        return EBB_PLACE_NONE;
-    if (!grow_index(m, &m->place_index))
+        return EBB_STATE_NONE;
+    if (!grow_index(m, &m->state_index))
         return fail_matcher(m, EBB_NOMEM);
-    i = hash_place(p, n, may_end) & (m->place_index.cap - 1);
-    for (; m->place_index.at[i]; i = (i + 1) & (m->place_index.cap - 1)) {
-        const place_row *l = &m->places[m->place_index.at[i] - 1];
+    i = hash_state(p, n, may_end) & (m->state_index.cap - 1);
+    for (; m->state_index.at[i]; i = (i + 1) & (m->state_index.cap - 1)) {
+        const state_row *l = &m->states[m->state_index.at[i] - 1];
         if (l->n == n && l->may_end == may_end && (n == 0 || memcmp(m->pairs + l->first, p, n * sizeof *p) == 0))
-            return m->place_index.at[i] - 1;
+            return m->state_index.at[i] - 1;
     }
-    return add_place(m, p, n, may_end, i);
+    return add_state(m, p, n, may_end, i);
 }
 
 /* -- What can follow ---------------------------------------------------------------------- */
@@ -288,16 +288,16 @@ static uint32_t end_search(ebb_matcher *m)
 {
     follow_steps(m);
     if (m->failed != EBB_OK)
-        return EBB_PLACE_NONE;
+        return EBB_STATE_NONE;
     qsort(m->found, m->n_found, sizeof *m->found, compare_pairs);
-    return find_place(m, m->found, m->n_found, m->may_end);
+    return find_state(m, m->found, m->n_found, m->may_end);
 }
 
 static uint32_t read_byte(ebb_matcher *m, uint32_t from, uint8_t byte)
 {
     begin_search(m);
-    for (uint32_t i = 0; i < m->places[from].n; i++) {
-        pair p = m->pairs[m->places[from].first + i];
+    for (uint32_t i = 0; i < m->states[from].n; i++) {
+        pair p = m->pairs[m->states[from].first + i];
         const ebb_step *s = &m->g->steps[p.step];
         const ebb_byte_range *r = &m->g->ranges[s->a];
 
@@ -309,14 +309,14 @@ static uint32_t read_byte(ebb_matcher *m, uint32_t from, uint8_t byte)
     return end_search(m);
 }
 
-uint32_t ebb_matcher_next(ebb_matcher *m, uint32_t place, uint8_t byte)
+uint32_t ebb_matcher_next(ebb_matcher *m, uint32_t state, uint8_t byte)
 {
-    size_t at = place * (size_t)m->g->n_classes + m->g->class_of[byte];
+    size_t at = state * (size_t)m->g->n_classes + m->g->class_of[byte];
     uint32_t to = m->next[at];
 
     if (to != UNKNOWN || m->failed != EBB_OK)
-        return to != UNKNOWN ? to : EBB_PLACE_NONE;
-    to = read_byte(m, place, byte);
+        return to != UNKNOWN ? to : EBB_STATE_NONE;
+    to = read_byte(m, state, byte);
     if (m->failed == EBB_OK)
         m->next[at] = to;
     return to;
@@ -329,14 +329,14 @@ uint32_t ebb_matcher_start(ebb_matcher *m)
     return end_search(m);
 }
 
-bool ebb_matcher_may_end(const ebb_matcher *m, uint32_t place) { return m->places[place].may_end; }
-size_t ebb_matcher_n_places(const ebb_matcher *m) { return m->n_places; }
+bool ebb_matcher_may_end(const ebb_matcher *m, uint32_t state) { return m->states[state].may_end; }
+size_t ebb_matcher_n_states(const ebb_matcher *m) { return m->n_states; }
 uint64_t ebb_matcher_work(const ebb_matcher *m) { return m->work; }
 
 size_t ebb_matcher_bytes(const ebb_matcher *m)
 {
     return (m->n_stacks + m->n_pairs) * sizeof(pair) +
-           m->n_places * (sizeof(place_row) + m->g->n_classes * sizeof *m->next);
+           m->n_states * (sizeof(state_row) + m->g->n_classes * sizeof *m->next);
 }
 
 ebb_status ebb_matcher_check(const ebb_matcher *m, ebb_error *err)
@@ -350,19 +350,19 @@ ebb_status ebb_matcher_check(const ebb_matcher *m, ebb_error *err)
 
 /* -- Coming, forgetting, going -------------------------------------------------------------- */
 
-/* The empty stack and the place where nothing follows, which are in no index. */
-static bool init_places(ebb_matcher *m)
+/* The empty stack and the state where nothing follows, which are in no index. */
+static bool init_states(ebb_matcher *m)
 {
-    m->n_stacks = m->n_places = 1;
+    m->n_stacks = m->n_states = 1;
     m->n_pairs = 0;
     m->stacks[0] = (pair){ 0, 0 };
-    m->places[0] = (place_row){ 0, 0, false };
+    m->states[0] = (state_row){ 0, 0, false };
     memset(m->next, 0, m->g->n_classes * sizeof *m->next);
-    m->stack_index.n = m->place_index.n = 0;
+    m->stack_index.n = m->state_index.n = 0;
     if (m->stack_index.at)
         memset(m->stack_index.at, 0, m->stack_index.cap * sizeof *m->stack_index.at);
-    if (m->place_index.at)
-        memset(m->place_index.at, 0, m->place_index.cap * sizeof *m->place_index.at);
+    if (m->state_index.at)
+        memset(m->state_index.at, 0, m->state_index.cap * sizeof *m->state_index.at);
     return true;
 }
 
@@ -378,7 +378,7 @@ ebb_matcher *ebb_matcher_new(const ebb_grammar *g)
     m->todo = malloc(MOST_VISITS * sizeof *m->todo);
     m->seen = malloc(2 * MOST_VISITS * sizeof *m->seen);
     m->seen_turn = calloc(2 * MOST_VISITS, sizeof *m->seen_turn);
-    if (!m->stacks || !m->found || !m->todo || !m->seen || !m->seen_turn || !reserve_place(m, 0) || !init_places(m)) {
+    if (!m->stacks || !m->found || !m->todo || !m->seen || !m->seen_turn || !reserve_state(m, 0) || !init_states(m)) {
         ebb_matcher_free(m);
         return NULL;
     }
@@ -393,8 +393,8 @@ void ebb_matcher_free(ebb_matcher *m)
     free(m->stacks);
     free(m->stack_index.at);
     free(m->pairs);
-    free(m->places);
-    free(m->place_index.at);
+    free(m->states);
+    free(m->state_index.at);
     free(m->next);
     free(m->found);
     free(m->todo);
@@ -403,8 +403,8 @@ void ebb_matcher_free(ebb_matcher *m)
     free(m);
 }
 
-/* Which stacks the place needs; what is below a stack has a lower number.  NULL: no memory. */
-static bool *mark_stacks(const ebb_matcher *m, const place_row *l)
+/* Which stacks the state needs; what is below a stack has a lower number.  NULL: no memory. */
+static bool *mark_stacks(const ebb_matcher *m, const state_row *l)
 {
     bool *is_used = calloc(m->n_stacks, sizeof *is_used);
 
@@ -428,24 +428,24 @@ static bool renumber_stacks(ebb_matcher *m, const pair *old, size_t n, const boo
     return true;
 }
 
-uint32_t ebb_matcher_forget(ebb_matcher *m, uint32_t place)
+uint32_t ebb_matcher_forget(ebb_matcher *m, uint32_t state)
 {
-    place_row kept = m->places[place];
+    state_row kept = m->states[state];
     size_t n_stacks = m->n_stacks;
     bool *is_used = mark_stacks(m, &kept);
     pair *pairs = malloc((kept.n + 1) * sizeof *pairs), *stacks = malloc(n_stacks * sizeof *stacks);
-    uint32_t *number = calloc(n_stacks, sizeof *number), to = EBB_PLACE_NONE;
+    uint32_t *number = calloc(n_stacks, sizeof *number), to = EBB_STATE_NONE;
 
     if (is_used && pairs && stacks && number) {
         if (kept.n)
             memcpy(pairs, m->pairs + kept.first, kept.n * sizeof *pairs);
         memcpy(stacks, m->stacks, n_stacks * sizeof *stacks);
-        init_places(m);
+        init_states(m);
         if (renumber_stacks(m, stacks, n_stacks, is_used, number)) {
             for (uint32_t i = 0; i < kept.n; i++)
                 pairs[i].stack = number[pairs[i].stack];
             qsort(pairs, kept.n, sizeof *pairs, compare_pairs);
-            to = find_place(m, pairs, kept.n, kept.may_end);
+            to = find_state(m, pairs, kept.n, kept.may_end);
         }
     } else {
         fail_matcher(m, EBB_NOMEM);
@@ -460,20 +460,20 @@ uint32_t ebb_matcher_forget(ebb_matcher *m, uint32_t place)
 ebb_status ebb_grammar_match(const ebb_grammar *g, const char *text, size_t n, ebb_match *out, ebb_error *err)
 {
     ebb_matcher *m = ebb_matcher_new(g);
-    uint32_t place;
+    uint32_t state;
     ebb_status st;
 
     *out = EBB_MATCH_NONE;
     if (!m)
         return EBB_FAIL(err, EBB_NOMEM, "no memory to follow the grammar");
-    place = ebb_matcher_start(m);
-    for (size_t i = 0; i < n && place != EBB_PLACE_NONE; i++) {
-        place = ebb_matcher_next(m, place, (uint8_t)text[i]);
+    state = ebb_matcher_start(m);
+    for (size_t i = 0; i < n && state != EBB_STATE_NONE; i++) {
+        state = ebb_matcher_next(m, state, (uint8_t)text[i]);
         if (ebb_matcher_bytes(m) > MOST_BYTES / 4)
-            place = ebb_matcher_forget(m, place);
+            state = ebb_matcher_forget(m, state);
     }
-    if (place != EBB_PLACE_NONE)
-        *out = ebb_matcher_may_end(m, place) ? EBB_MATCH_WHOLE : EBB_MATCH_PREFIX;
+    if (state != EBB_STATE_NONE)
+        *out = ebb_matcher_may_end(m, state) ? EBB_MATCH_WHOLE : EBB_MATCH_PREFIX;
     st = ebb_matcher_check(m, err);
     ebb_matcher_free(m);
     return st;

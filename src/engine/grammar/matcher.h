@@ -1,9 +1,9 @@
 /* grammar/matcher.h - following a grammar byte by byte.
  *
- * A place is all that can follow: a set of pairs of a step that reads bytes and the stack of steps
+ * A state is all that can follow: a set of pairs of a step that reads bytes and the stack of steps
  * that its rule's callers go on with, and whether the text may end.  Stacks share what they have
- * in common, equal stacks and equal places exist once, and where a byte leads from a place is found
- * once.  So places are numbers, and following a text that stays within known places is looking up
+ * in common, equal stacks and equal states exist once, and where a byte leads from a state is found
+ * once.  So states are numbers, and following a text that stays within known states is looking up
  * a table. */
 #ifndef EBB_GRAMMAR_MATCHER_H
 #define EBB_GRAMMAR_MATCHER_H
@@ -11,7 +11,7 @@
 
 typedef struct ebb_matcher ebb_matcher;
 
-#define EBB_PLACE_NONE 0u                        /* nothing can follow, and the text may not end */
+#define EBB_STATE_NONE 0u                        /* nothing can follow, and the text may not end */
 
 /* Of g, which it shares.  NULL: no memory. */
 ebb_matcher *ebb_matcher_new(const ebb_grammar *g);
@@ -21,15 +21,15 @@ void ebb_matcher_free(ebb_matcher *m);           /* NULL is fine */
 uint32_t ebb_matcher_start(ebb_matcher *m);
 /* Where `byte` leads.  NONE: nowhere, or it failed.  Cost: a look at a table, or where the pair was
  * not met before, about the number of steps that can follow. */
-uint32_t ebb_matcher_next(ebb_matcher *m, uint32_t place, uint8_t byte);
-bool ebb_matcher_may_end(const ebb_matcher *m, uint32_t place);
+uint32_t ebb_matcher_next(ebb_matcher *m, uint32_t state, uint8_t byte);
+bool ebb_matcher_may_end(const ebb_matcher *m, uint32_t state);
 
-size_t ebb_matcher_n_places(const ebb_matcher *m);       /* places are less than this */
+size_t ebb_matcher_n_states(const ebb_matcher *m);       /* states are less than this */
 size_t ebb_matcher_bytes(const ebb_matcher *m);  /* of what it remembers */
 /* How many steps were looked at since it was made: what it cost. */
 uint64_t ebb_matcher_work(const ebb_matcher *m);
-/* Forget all places but this one, and return its new number.  NONE: it failed. */
-uint32_t ebb_matcher_forget(ebb_matcher *m, uint32_t place);
+/* Forget all states but this one, and return its new number.  NONE: it failed. */
+uint32_t ebb_matcher_forget(ebb_matcher *m, uint32_t state);
 
 /* OK, or how it failed, for good: LIMIT (too much can follow), NOMEM. */
 EBB_MUST_CHECK

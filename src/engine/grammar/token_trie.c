@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/grow.h"
 
-/* Longer ones are never chosen: the stack of places has a level for each byte. */
+/* Longer ones are never chosen: the stack of states has a level for each byte. */
 enum { MOST_TOKEN_BYTES = 1024 };
 
 typedef struct token_text {

@@ -121,7 +121,7 @@ double ebb_engine_read_speed(ebb_engine *e, uint64_t n_bytes)
 static void begin_run_of_passes(ebb_calibration *b)
 {
     ebb_pass_rows_break(&b->rows);
-    ebb_company_begin(&b->row_begin);
+    ebb_contention_begin(&b->row_begin);
 }
 
 void ebb_calibrate_break(ebb_engine *e)
@@ -148,9 +148,9 @@ void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s)
     if (!ebb_pass_rows_add(&b->rows, seconds, predicted_s, is_streaming ? ROW_STREAMING : ROW))
         return;
     own_s = ebb_proc_cpu_s() - b->row_begin.own_s;
-    ebb_pass_rows_end(&b->rows, own_s / (e->plan.n_threads * b->rows.s), ebb_company_since(&b->row_begin, 0, 0),
+    ebb_pass_rows_end(&b->rows, own_s / (e->plan.n_threads * b->rows.s), ebb_contention_since(&b->row_begin, 0, 0),
                       !is_streaming);            /* what stole the disk from it is not known */
-    b->turn_company = ebb_company_since(&b->turn_begin, TURN_S, 1);
+    b->turn_contention = ebb_contention_since(&b->turn_begin, TURN_S, 1);
     begin_run_of_passes(b);
 }
 
@@ -172,13 +172,13 @@ static void correct_speeds(ebb_engine *e)
 
     if (by > 0.3 && by < 3) {
         ebb_machine_correct_speeds(&e->machine, b->types, is_streaming_now(e) ? &b->disk : NULL, by,
-                                   b->turn_company, &b->known);
+                                   b->turn_contention, &b->known);
         ebb_plan_predict(&e->net, &e->machine, &e->plan);
         b->correction *= e->plan.predicted_decode_tok_s / before;
     }
     if (by > 0)
         ebb_log("plan", "passes were %.2f times as fast as predicted, while others had %.0f %% of the processors", by,
-                100 * b->turn_company);
+                100 * b->turn_contention);
 }
 
 /* What was read of the experts that passes chose, and what the passes took: the plan goes by that from now on. */
@@ -224,5 +224,5 @@ void ebb_calibrate_turn(ebb_engine *e)
     ebb_pass_rows_clear(&e->calibration.rows);
     begin_run_of_passes(&e->calibration);
     e->calibration.turn_begin = e->calibration.row_begin;
-    e->calibration.turn_company = 1;
+    e->calibration.turn_contention = 1;
 }

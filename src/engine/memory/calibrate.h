@@ -23,9 +23,9 @@ typedef struct ebb_calibration {
     ebb_speeds   known;          /* what was measured on this machine before */
     uint64_t     types;          /* of the model, a bit each */
     ebb_pass_rows rows;          /* of one column, since anything was learned */
-    ebb_company_mark row_begin, turn_begin;
-    double       turn_company;   /* of others, from the turn's begin to the last row's end; 1: not
-                                    known */
+    ebb_contention_mark row_begin, turn_begin;
+    double       turn_contention;        /* from the turn's begin to the last row's end; 1: not
+                                            known */
 } ebb_calibration;
 
 /* What is known of this machine and disk. */
@@ -36,7 +36,7 @@ EBB_MUST_CHECK
 ebb_status ebb_calibrate_measure(ebb_engine *e, const ebb_plan *p, ebb_error *err);
 /* Between turns: measure what a prediction lacks, and keep what was learned. */
 void ebb_calibrate_idle(ebb_engine *e);
-/* A pass of one column took so long, predicted_s with neither correction nor company. */
+/* A pass of one column took so long, predicted_s with neither correction nor contention. */
 void ebb_calibrate_pass(ebb_engine *e, double seconds, double predicted_s);
 /* Passes from here on take another time than those before.  With the lock held. */
 void ebb_calibrate_break(ebb_engine *e);

@@ -136,7 +136,7 @@ static int monitor_step(ebb_pressure_monitor *s)
         atomic_store(&s->is_alerted, true);
     }
     if (to_come == 0 && !is_pass_running(s))   /* a machine without a cgroup that does not tell: nobody looks */
-        return ebb_alarm_is_told(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
+        return ebb_alarm_has_events(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
     ms = (available - floor) * 1000 / TAKE_BYTES_S;
     return (int)(ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms);
 }

@@ -7,7 +7,7 @@
  * Every operation treats a column by itself and adds floats in an order that
  * depends on the column's position alone (kernels.h, K1), so the logits of a
  * position have the same bits for every n, every cut into chunks, every
- * company and every number of threads.
+ * mix of sequences and every number of threads.
  *
  * Buffers are placed once (ebb_forward_layout); a pass allocates nothing.  Shapes
  * are [column][element]; C is the most columns a pass may have.

@@ -11,7 +11,7 @@
 #include "os/cpu.h"
 #include "os/map.h"
 #include "os/proc.h"
-#include "plan/company.h"
+#include "plan/contention.h"
 
 #define CACHED_BYTES ((uint64_t)16 << 20)        /* a model that is no larger stays in a cache */
 #define MATRIX_BYTES ((size_t)10 << 20)          /* of a matrix, but for the widest types */
@@ -44,7 +44,7 @@ struct ebb_meter {
     char              *weights, *scratch;
     bool               is_cached;        /* the weights stay in a cache between two times */
     bool               was_disturbed;
-    ebb_company_mark   opened;
+    ebb_contention_mark   opened;
     atomic_ullong      cpu_ns;           /* processor time of all slices */
     char              *x;        /* COLS columns of the activations that x_act names */
     float             *y;        /* [threads][COLS][ROWS_MANY] */
@@ -90,7 +90,7 @@ ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weig
     m->y = (float *)(void *)(m->x + x_bytes);
     m->scratch = m->x + x_bytes + y_bytes;
     touch_pages(m->weights, WEIGHT_BYTES);
-    ebb_company_begin(&m->opened);
+    ebb_contention_begin(&m->opened);
     *out = m;
     return EBB_OK;
 }
@@ -211,7 +211,7 @@ static double time_once(const slice_job *job, uint32_t n_slices, bool is_cold, d
     return begin;
 }
 
-/* The least of some undisturbed times, of which two are alike; with company the least processor time. */
+/* The least of some undisturbed times, of which two are alike; with contention the least processor time. */
 static double least_time(const slice_job *job, uint32_t n_slices, bool is_cold)
 {
     double least = INFINITY, second = INFINITY, least_cpu = INFINITY, until = ebb_clock_s() + PATIENCE_S;
@@ -376,9 +376,9 @@ void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *larg
     out->element_s = usual_run(m, element_slice, m, ELEMENT_COLS) / ((double)ELEMENT_COLS * K_MAX);
 }
 
-double ebb_meter_company(const ebb_meter *m)
+double ebb_meter_contention(const ebb_meter *m)
 {
-    return m->was_disturbed ? 1 : ebb_company_since(&m->opened, SAYS_S, 0);
+    return m->was_disturbed ? 1 : ebb_contention_since(&m->opened, SAYS_S, 0);
 }
 
 /* -- As a load ------------------------------------------------------------------------ */

@@ -21,7 +21,7 @@ ebb_status ebb_meter_open(ebb_pool *pool, const ebb_kernels *kern, uint64_t weig
                           ebb_meter **out, ebb_error *err);
 void ebb_meter_close(ebb_meter *m);              /* NULL is fine */
 
-/* 10 to 30 ms, 2 to 10 ms, less than one; with company 60. */
+/* 10 to 30 ms, 2 to 10 ms, less than one; with contention 60. */
 double ebb_meter_bytes(ebb_meter *m, ebb_type type);     /* of weights per second, one column */
 double ebb_meter_macs(ebb_meter *m, ebb_type type);      /* multiply-adds per second, many
                                                             columns */
@@ -36,7 +36,7 @@ void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *larg
  * too short to say and no time was disturbed.  1: something was measured while neighbours took
  * processors all the time.  Then it is what came of each second of processor time: a good guess,
  * and nothing to be remembered. */
-double ebb_meter_company(const ebb_meter *m);
+double ebb_meter_contention(const ebb_meter *m);
 
 /* Multiply on all threads, one column of `load_bytes` of memory (at most 256 MiB), until end;
  * returns what share of the speed without neighbours came of it, in (0, 1].  Between them the pool

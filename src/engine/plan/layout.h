@@ -94,11 +94,11 @@ EBB_MUST_CHECK
 ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes,
                                     ebb_measure_disk_fn *measure, void *arg,
                                     ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err);
-/* Real passes were `factor` times as fast as *m says, while others had `company` of the machine's
- * processor time: *known learns that the types are, or the disk (d not NULL), and *m is what is
- * known then. */
+/* Real passes were `factor` times as fast as *m says, while others had `contention` of the
+ * machine's processor time: *known learns that the types are, or the disk (d not NULL), and *m is
+ * what is known then. */
 void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d,
-                                double factor, double company, ebb_speeds *known);
+                                double factor, double contention, ebb_speeds *known);
 /* The file's device; 0: unknown. */
 uint64_t ebb_machine_device(const ebb_model *model);
 /* Bytes of a ring that any layer can be streamed through. */

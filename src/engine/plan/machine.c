@@ -138,23 +138,23 @@ static void set_type(ebb_machine *m, const ebb_speeds *known, int type, double b
     note_type(m, type);
 }
 
-static void learn_time(ebb_speeds *known, const char *name, double v0, double v1, double company)
+static void learn_time(ebb_speeds *known, const char *name, double v0, double v1, double contention)
 {
-    ebb_speeds_learn(known, name, EBB_SPEED_TIME, v0, v1, company);
+    ebb_speeds_learn(known, name, EBB_SPEED_TIME, v0, v1, contention);
 }
 
 static void measure_overheads(ebb_machine *m, ebb_meter *meter, ebb_speeds *known)
 {
     ebb_overheads *o = &m->overheads;
-    double company;
+    double contention;
 
     ebb_meter_overheads(meter, m->measured_type, &m->types[m->measured_type], o);
-    company = ebb_meter_company(meter);
-    if (company >= 1)
+    contention = ebb_meter_contention(meter);
+    if (contention >= 1)
         return;
-    learn_time(known, "product", o->product_s, o->output_s, company);
-    learn_time(known, "attend", o->attend_s, o->attend_dim_s, company);
-    learn_time(known, "element", o->element_s, 0, company);
+    learn_time(known, "product", o->product_s, o->output_s, contention);
+    learn_time(known, "attend", o->attend_s, o->attend_dim_s, contention);
+    learn_time(known, "element", o->element_s, 0, contention);
 }
 
 void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types, ebb_speeds *known)
@@ -168,16 +168,16 @@ void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types,
             continue;
         bytes_s = ebb_meter_bytes(meter, (ebb_type)i);
         mac_s = ebb_meter_macs(meter, (ebb_type)i);
-        if (ebb_meter_company(meter) < 1)
-            ebb_speeds_learn(known, type_key(i, key), EBB_SPEED_RATE, bytes_s, mac_s, ebb_meter_company(meter));
+        if (ebb_meter_contention(meter) < 1)
+            ebb_speeds_learn(known, type_key(i, key), EBB_SPEED_RATE, bytes_s, mac_s, ebb_meter_contention(meter));
         set_type(m, known, i, bytes_s, mac_s);
     }
     if (m->overheads.element_s <= 0 && m->types[m->measured_type].mac_s > 0)
         measure_overheads(m, meter, known);
     if (m->sync_s <= 0) {
         m->sync_s = ebb_meter_sync(meter);
-        if (ebb_meter_company(meter) < 1)
-            learn_time(known, "sync", m->sync_s, 0, ebb_meter_company(meter));
+        if (ebb_meter_contention(meter) < 1)
+            learn_time(known, "sync", m->sync_s, 0, ebb_meter_contention(meter));
     }
 }
 
@@ -245,7 +245,7 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
     measure(arg, d->io, busy);
     m->busy_share = ebb_meter_end_load(meter);
     m->disk_busy_bytes_s = busy[d->io].bytes_s;
-    if (ebb_meter_company(meter) >= 1) {         /* it says more of them than of this */
+    if (ebb_meter_contention(meter) >= 1) {         /* it says more of them than of this */
         m->busy_share = m->disk_busy_bytes_s = 0;
         return EBB_OK;
     }
@@ -255,18 +255,18 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
     for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++)
         if (d->rest[io].bytes_s > 0)
             ebb_speeds_learn(known, disk_key("disk", d, io, key), EBB_SPEED_RATE, d->rest[io].bytes_s,
-                             d->rest[io].cpu_s_per_gb, ebb_meter_company(meter));
+                             d->rest[io].cpu_s_per_gb, ebb_meter_contention(meter));
     if (m->disk_busy_bytes_s > 0)
         ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s, m->busy_share,
-                         ebb_meter_company(meter));
+                         ebb_meter_contention(meter));
     set_disk(m, known, d);
     return EBB_OK;
 }
 
 /* -- What passes teach ------------------------------------------------------------- */
 
-void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor, double company,
-                                ebb_speeds *known)
+void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_speeds *d, double factor,
+                                double contention, ebb_speeds *known)
 {
     char key[EBB_SPEED_NAME];
 
@@ -274,15 +274,15 @@ void ebb_machine_correct_speeds(ebb_machine *m, uint64_t types, const ebb_disk_s
         if (types >> i & 1 && m->types[i].bytes_s > 0) {
             const ebb_type_speed *s = &m->types[i];
 
-            ebb_speeds_learn(known, type_key(i, key), EBB_SPEED_RATE, s->bytes_s * factor, s->mac_s, company);
+            ebb_speeds_learn(known, type_key(i, key), EBB_SPEED_RATE, s->bytes_s * factor, s->mac_s, contention);
             set_type(m, known, i, s->bytes_s, s->mac_s);
         }
     if (!d || m->disk_bytes_s <= 0 || m->disk_busy_bytes_s <= 0)
         return;
     ebb_speeds_learn(known, disk_key("disk", d, d->io, key), EBB_SPEED_RATE, m->disk_bytes_s * factor,
-                     d->rest[d->io].cpu_s_per_gb, company);
+                     d->rest[d->io].cpu_s_per_gb, contention);
     ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s * factor,
-                     m->busy_share, company);
+                     m->busy_share, contention);
     set_disk(m, known, d);
 }
 

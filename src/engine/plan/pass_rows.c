@@ -25,9 +25,9 @@ bool ebb_pass_rows_add(ebb_pass_rows *r, double seconds, double predicted_s, uin
     return r->n >= n_least && r->s >= ROW_S;
 }
 
-void ebb_pass_rows_end(ebb_pass_rows *r, double own_share, double company, bool is_judged)
+void ebb_pass_rows_end(ebb_pass_rows *r, double own_share, double contention, bool is_judged)
 {
-    double lost = is_judged ? fmin(fmax(1 - own_share, 0), company) : 0;
+    double lost = is_judged ? fmin(fmax(1 - own_share, 0), contention) : 0;
     double factor = r->predicted_s / (r->s * (1 - lost));
 
     ebb_pass_rows_break(r);

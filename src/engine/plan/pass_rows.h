@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "plan/company.h"
+#include "plan/contention.h"
 
 typedef struct ebb_pass_rows {
     uint32_t n;                  /* passes of the row under way, ... */
@@ -23,9 +23,10 @@ void ebb_pass_rows_clear(ebb_pass_rows *r);
 void ebb_pass_rows_break(ebb_pass_rows *r);
 /* A pass.  true: there are n_least of them, and the row is long enough to end. */
 bool ebb_pass_rows_add(ebb_pass_rows *r, double seconds, double predicted_s, uint32_t n_least);
-/* The row has ended.  own_share: of n_threads processors, what this process had; company: the share
- * of the machine's that others had.  is_judged: a row with less than its share does not count. */
-void ebb_pass_rows_end(ebb_pass_rows *r, double own_share, double company, bool is_judged);
+/* The row has ended.  own_share: of n_threads processors, what this process had; contention: the
+ * share of the machine's that others had.  is_judged: a row with less than its share does not
+ * count. */
+void ebb_pass_rows_end(ebb_pass_rows *r, double own_share, double contention, bool is_judged);
 /* How much faster passes were than predicted; 0: no row counts. */
 double ebb_pass_rows_factor(const ebb_pass_rows *r);
 

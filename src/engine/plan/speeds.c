@@ -253,7 +253,7 @@ void ebb_speeds_doubt(ebb_speeds *s)
     }
 }
 
-void ebb_speeds_learn(ebb_speeds *s, const char *name, ebb_speed_kind kind, double v0, double v1, double company)
+void ebb_speeds_learn(ebb_speeds *s, const char *name, ebb_speed_kind kind, double v0, double v1, double contention)
 {
     ebb_speed *x = v0 > 0 ? find_or_add_speed(s, name) : NULL;
     double better;
@@ -266,8 +266,8 @@ void ebb_speeds_learn(ebb_speeds *s, const char *name, ebb_speed_kind kind, doub
     }
     x->asked_s = clock_s(s);
     better = kind == EBB_SPEED_RATE ? v0 / x->v[0] : x->v[0] / v0;
-    if (better >= 1 || (better > 1 - BAND && company <= EBB_QUIET))
+    if (better >= 1 || (better > 1 - BAND && contention <= EBB_QUIET))
         confirm_speed(x, v0, v1, better, clock_s(s));
-    else if (company <= EBB_QUIET)
+    else if (contention <= EBB_QUIET)
         doubt_speed(s, x, kind, v0, v1, clock_s(s));
 }

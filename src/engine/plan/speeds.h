@@ -53,10 +53,10 @@ typedef enum ebb_speed_kind {
     EBB_SPEED_RATE,
     EBB_SPEED_TIME
 } ebb_speed_kind; /* more is better; less is */
-/* It was measured, while others had the share `company` of the machine's processor time (0: quiet;
- * 1: that is not known): learn of it.  v0 decides, v1 belongs to it. */
+/* It was measured, while others had the share `contention` of the machine's processor time (0:
+ * quiet; 1: that is not known): learn of it.  v0 decides, v1 belongs to it. */
 void ebb_speeds_learn(ebb_speeds *s, const char *name, ebb_speed_kind kind, double v0, double v1,
-                      double company);
+                      double contention);
 /* The user doubts them: all are to be measured again, and the first measurement in quiet is
  * believed. */
 void ebb_speeds_doubt(ebb_speeds *s);

@@ -51,7 +51,7 @@ static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
             best = t;
             break;
         }
-        if (t->is_being_written || (t->owner && (t->owner == s || t->owner->n_holds > 0)))
+        if (t->is_being_written || (t->owner && (t->owner == s || t->owner->n_shared_passes > 0)))
             continue;
         if (!best || (best->owner && !t->owner) || (!best->owner == !t->owner && t->used_at < best->used_at))
             best = t;

@@ -41,7 +41,7 @@ static void take_back(pass *p, uint32_t n)
         ebb_kv_truncate(p->engine->kv, &p->parts[i].session->table, p->seqs[i].pos0);
 }
 
-/* Room for all of them: none gives way to another. */
+/* Blocks for all of them: none is preempted for another. */
 static ebb_status reserve(pass *p, ebb_error *err)
 {
     ebb_status st = EBB_OK;
@@ -159,9 +159,9 @@ ebb_status ebb_session_run_pass(const ebb_pass_part *parts, uint32_t n, ebb_batc
     ebb_status st;
 
     for (uint32_t i = 0; i < n; i++)
-        parts[i].session->n_holds++;
+        parts[i].session->n_shared_passes++;
     st = run(&p, b, err);
     for (uint32_t i = 0; i < n; i++)
-        parts[i].session->n_holds--;
+        parts[i].session->n_shared_passes--;
     return st;
 }

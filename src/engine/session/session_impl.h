@@ -1,6 +1,6 @@
 /* session/session_impl.h - a sequence: its ids, its block table, and computing more of it (pass.c).
  *
- * Who wants blocks takes them from other sequences (give_way.c). */
+ * Blocks that are missing are taken from other sequences (preempt.c). */
 #ifndef EBB_SESSION_IMPL_H
 #define EBB_SESSION_IMPL_H
 #include "ebb/session.h"
@@ -36,7 +36,7 @@ struct ebb_session {
     uint64_t     used_at;        /* engine->clock at the last call: the least is evicted first */
     ebb_state_slot *live;        /* its recurrent state, and the log to bring it to table.n_pos;
                                     NULL: none */
-    uint32_t     n_holds;        /* shared passes that it is a part of: it is not evicted */
+    uint32_t     n_shared_passes;        /* under way that it is a part of: it is not evicted */
     bool         is_tentative;   /* appended tokens may be undone: a draft model's session */
 
     ebb_prompt_lookup lookup;
@@ -57,7 +57,7 @@ static inline uint32_t ebb_session_length(const ebb_session *s)
     return s->table.n_pos - s->n_pending;
 }
 
-/* -- Giving way (give_way.c) -- */
+/* -- Preemption (preempt.c) -- */
 
 /* Empty a session; its blocks go back to the pool. */
 void ebb_session_clear(ebb_session *s);
@@ -75,7 +75,7 @@ ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err);
 
-/* What a pass adds to a sequence: ids[0..n) behind what stands. */
+/* What a pass adds to a sequence: ids[0..n) behind those that are computed. */
 typedef struct ebb_pass_part {
     ebb_session     *session;
     const ebb_token *ids;

@@ -129,10 +129,10 @@ ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_erro
     if (n == 1 && steps->n == 1)
         return ebb_session_append(steps->session, *steps->ids, err);
     for (size_t i = 0; i < n; i++)               /* none loses its state to bring back another's */
-        steps[i].session->n_holds++;
+        steps[i].session->n_shared_passes++;
     st = run_parts(steps, n, err);
     for (size_t i = 0; i < n; i++)
-        steps[i].session->n_holds--;
+        steps[i].session->n_shared_passes--;
     return st;
 }
 

@@ -68,9 +68,9 @@ static void add_cost(const ebb_app *a, ebb_buf *out)
 {
     const ebb_chat_cost *cost = &a->preview.cost;
     double tok_s = a->figures.stats.prefill_tok_s;
-    uint32_t n_stand = cost->n_tokens - cost->n_compute, n_compute = cost->n_compute;
+    uint32_t n_reused = cost->n_tokens - cost->n_compute, n_compute = cost->n_compute;
 
-    if (a->preview.n_read > n_stand && a->preview.n_read <= cost->n_tokens)
+    if (a->preview.n_read > n_reused && a->preview.n_read <= cost->n_tokens)
         n_compute = cost->n_tokens - a->preview.n_read;
     if (cost->is_about) {
         ebb_buf_adds(out, "about +");

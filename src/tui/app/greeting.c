@@ -89,7 +89,7 @@ bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *mod
 struct ebb_greeting_meter {
     atomic_int  n_users;         /* the thread and whoever started it: the last one frees */
     atomic_bool is_done;
-    bool        has_measured, is_taken;
+    bool        has_measured, is_delivered;
     ebb_machine machine;
 };
 
@@ -130,14 +130,14 @@ ebb_greeting_meter *ebb_greeting_meter_start(void)
 
 bool ebb_greeting_meter_is_busy(const ebb_greeting_meter *m)
 {
-    return m && !m->is_taken;
+    return m && !m->is_delivered;
 }
 
 bool ebb_greeting_meter_result(ebb_greeting_meter *m, ebb_machine *out)
 {
     if (!ebb_greeting_meter_is_busy(m) || !atomic_load(&m->is_done))
         return false;
-    m->is_taken = true;
+    m->is_delivered = true;
     if (m->has_measured)
         *out = m->machine;
     return m->has_measured;

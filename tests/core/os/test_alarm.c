@@ -116,7 +116,7 @@ static void test_cgroup(void **state)
     snprintf(path, sizeof path, "%s/memory.usage_in_bytes", dir);
     if (is_ours && ebb_file_open(path, EBB_FILE_READ, &g.fd, NULL) == EBB_OK) {
         assert_int_equal(ebb_alarm_open(&g, 32 * MIB, &a, NULL), EBB_OK);
-        assert_true(ebb_alarm_is_told(a));
+        assert_true(ebb_alarm_has_events(a));
         ebb_alarm_wait(a, 0);
         begin = ebb_clock_s();
         assert_int_equal(write(pipes[1], "", 1), 1);

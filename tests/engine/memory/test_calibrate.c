@@ -76,10 +76,10 @@ static void test_learned_and_kept(void **state)
     bytes_s = f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s;
     f.engine->calibration.rows.best = 0.4;            /* beside other work: the figure stays, in memory as in the
                                                          file */
-    f.engine->calibration.turn_company = 0.5;
+    f.engine->calibration.turn_contention = 0.5;
     ebb_calibrate_turn(f.engine);
     f.engine->calibration.rows.best = 0.9;
-    f.engine->calibration.turn_company = 0.5;
+    f.engine->calibration.turn_contention = 0.5;
     ebb_calibrate_turn(f.engine);
     assert_true(f.engine->machine.types[EBB_TYPE_Q8_0].bytes_s == bytes_s);
     close_tiny(&f);

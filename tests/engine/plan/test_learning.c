@@ -16,8 +16,8 @@ typedef struct world {
     ebb_speeds  known;
     ebb_machine machine;
     double      clock;           /* of the processor, to what it usually is */
-    double      neighbours;      /* share of turns that have company */
-    double      hidden;          /* share of company that the kernel does not tell of */
+    double      neighbours;      /* share of turns under contention */
+    double      hidden;          /* share of it that the kernel does not report */
     double      worst;           /* the farthest that the kept figure was from quiet */
 } world;
 

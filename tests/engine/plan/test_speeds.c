@@ -64,7 +64,7 @@ static void test_believed(void **state)
     (void)state;
     for (int i = 0; i < 3; i++)
         learn(&s, "weights Q4_K", 20e9, 400e9);
-    ebb_speeds_learn(&s, "weights Q4_K", EBB_SPEED_RATE, 19e9, 1, 0.5); /* so little worse, and in company: nothing */
+    ebb_speeds_learn(&s, "weights Q4_K", EBB_SPEED_RATE, 19e9, 1, 0.5); /* so little worse under contention: nothing */
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);
     for (int i = 0; i < 100; i++, s.now_s += 7 * 3600)
         ebb_speeds_learn(&s, "weights Q4_K", EBB_SPEED_RATE, 10e9, 1, 0.5);
@@ -81,7 +81,7 @@ static void test_believed(void **state)
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);
     s.now_s += 2 * 86400;                                        /* on few measurements: asked for again after a day */
     assert_false(ebb_speeds_get(&s, "weights Q4_K", 30 * 86400, v));
-    ebb_speeds_doubt(&s); /* the user asks for a new measurement: in company it is none */
+    ebb_speeds_doubt(&s); /* the user asks for a new measurement: under contention it is none */
     assert_false(ebb_speeds_get(&s, "weights Q4_K", 30 * 86400, v));
     ebb_speeds_learn(&s, "weights Q4_K", EBB_SPEED_RATE, 4e9, 1, 0.5);
     assert_true(ebb_speeds_get(&s, "weights Q4_K", 1000, v) && v[0] == 20e9);

@@ -1,25 +1,25 @@
-/* Who else used this machine (company.h). */
-#include "plan/company.h"
+/* Who else used this machine (contention.h). */
+#include "plan/contention.h"
 
 #include <stddef.h>
 
 #include "base/clock.h"
 
-void ebb_company_begin(ebb_company_mark *mark)
+void ebb_contention_begin(ebb_contention_mark *mark)
 {
     mark->clock_s = ebb_clock_s();
     mark->own_s = ebb_proc_cpu_s();
     mark->is_known = ebb_cpu_use_read(NULL, &mark->machine);
 }
 
-double ebb_company_since(const ebb_company_mark *mark, double least_s, double unknown)
+double ebb_contention_since(const ebb_contention_mark *mark, double least_s, double unknown)
 {
-    ebb_company_mark now;
+    ebb_contention_mark now;
     double all_s, others_s;
 
     if (!mark->is_known || ebb_clock_s() - mark->clock_s < least_s)
         return unknown;
-    ebb_company_begin(&now);
+    ebb_contention_begin(&now);
     all_s = now.machine.all_s - mark->machine.all_s;
     others_s = now.machine.busy_s - mark->machine.busy_s - (now.own_s - mark->own_s);
     if (!now.is_known || all_s <= 0)

@@ -1,4 +1,4 @@
-/* Sequences that give way to another one, and what is dropped of them (session_impl.h). */
+/* Preemption: a sequence loses its blocks and its state to another one (session_impl.h). */
 #include "base/log.h"
 #include "open/engine_state.h"
 #include "speculate/speculate.h"
@@ -20,11 +20,11 @@ bool ebb_session_evict_other(ebb_session *s)
     ebb_session *oldest = NULL;
 
     for (ebb_session *t = e->sessions; t; t = t->next)
-        if (t != s && t->n_holds == 0 && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
+        if (t != s && t->n_shared_passes == 0 && t->table.n_pos > 0 && (!oldest || t->used_at < oldest->used_at))
             oldest = t;
     if (!oldest)
         return ebb_persist_reap(e, true);        /* the writer held blocks */
-    ebb_log("kv", "a sequence of %u tokens gives way", oldest->table.n_pos);
+    ebb_log("kv", "a sequence of %u tokens is preempted", oldest->table.n_pos);
     ebb_session_clear(oldest);
     return true;
 }
