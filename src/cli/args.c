@@ -427,6 +427,8 @@ static const option options[] = {
     { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
     { 0, 0, "--suggest", 0, "what to get: models for the memory that is free, with what they do on this machine",
       EBB_FOR_PULL, FLAG, AT(suggests), 0, 0 },
+    { 0, 0, "--json-lines", 0, "what happens, as it does, in lines of JSON; without a type it takes what suits",
+      EBB_FOR_PULL, FLAG, AT(json_lines), 0, 0 },
     { 0, "-y", "--yes", 0, "ask nothing: take what suits, and what does not fit", EBB_FOR_PULL, FLAG, AT(yes), 0, 0 },
     { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL, FLAG,
       AT(verbose), 0, 0 },

@@ -42,6 +42,7 @@ typedef struct ebb_args {
     const char     *system;
     const char     *trace;
     bool            continue_last;   /* -c */
+    bool            json_lines;      /* pull: events for a program that follows */
     bool            json, plain, is_inline, ascii, verbose, quiet, yes, suggests;
     uint32_t        n_predict;       /* -n */
     uint32_t        n_answers;       /* run --count; 0: 1 */

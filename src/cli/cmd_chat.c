@@ -99,6 +99,7 @@ int ebb_cmd_chat(ebb_args *a)
     if (ebb_cli_check_private(a, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     ebb_cli_share(a, false);
+    tui.program = ebb_cli_program();
     tui.is_private = a->is_private;
     tui.state_dir = a->is_private ? "" : NULL;
     tui.linger_s = a->linger_s < 86400 ? a->linger_s : 86400;

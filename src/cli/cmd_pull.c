@@ -86,8 +86,9 @@ static ebb_status read_endpoint(ebb_buf *out, ebb_error *err)
 
 static bool is_pull_stopped(void *arg)
 {
-    (void)arg;
-    return pull_stop_signal != 0;
+    const pulling *u = arg;
+
+    return pull_stop_signal != 0 || u->line.is_unread;
 }
 
 static void on_pull_message(void *arg, const char *text)
@@ -178,11 +179,14 @@ static ebb_status choose_offer(pulling *u, size_t *i, int *status, ebb_error *er
     if (p->source.want[0])
         return ebb_pull_find_variant(p->variants, p->n_variants, p->source.want, i, err);
     st = ebb_pull_rate(p, err);
-    for (size_t k = 0; st == EBB_OK && a->yes && k < p->n_variants; k++)
+    for (size_t k = 0; st == EBB_OK && (a->yes || a->json_lines) && k < p->n_variants; k++)
         if (p->variants[k].is_recommended) {
             *i = k;
             return EBB_OK;
         }
+    if (st == EBB_OK && a->json_lines)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: nothing of it suits this machine; name one, for example %s:%s",
+                      p->source.repo, p->source.repo, ebb_pull_variant_spec(p->variants, p->n_variants, 0));
     if (st != EBB_OK)
         return st;
     *status = a->json ? ebb_pull_print_list_json(p) : (ebb_pull_print_list(p), EBB_EXIT_OK);
@@ -191,6 +195,13 @@ static ebb_status choose_offer(pulling *u, size_t *i, int *status, ebb_error *er
 
 /* -- The command ------------------------------------------------------------------------------ */
 
+static int fail_pull(const pulling *u, const ebb_error *err)
+{
+    if (u->a->json_lines && !pull_stop_signal)
+        ebb_pull_lines_error(err);
+    return ebb_cli_fail(err);
+}
+
 /* How to go on with what was stopped, or broke. */
 static void tell_way(pulling *u, size_t i)
 {
@@ -198,7 +209,7 @@ static void tell_way(pulling *u, size_t i)
     const ebb_pull *p = u->p;
 
     ebb_pull_line_clear(&u->line);
-    if (u->line.share <= 0 || u->a->quiet)
+    if (u->line.share <= 0 || u->a->quiet || u->a->json_lines)
         return;
     ebb_pull_add_command(&command, &p->source, p->source.is_url ? NULL
                                                                 : ebb_pull_variant_spec(p->variants, p->n_variants, i));
@@ -223,7 +234,7 @@ static int fetch_offer(pulling *u, size_t i, ebb_error *err)
     if (st == EBB_OK) {
         status = ebb_pull_print_done(a, &done);
     } else {
-        status = pull_stop_signal && st == EBB_CANCELED ? 0 : ebb_cli_fail(err);
+        status = pull_stop_signal && st == EBB_CANCELED ? 0 : fail_pull(u, err);
         if (st == EBB_CANCELED || st == EBB_IO)
             tell_way(u, i);
     }
@@ -244,7 +255,7 @@ static int run_pull(pulling *u, const ebb_pull_env *env, ebb_error *err)
         st = choose_offer(u, &i, &status, err);
     if (st == EBB_OK)
         return fetch_offer(u, i, err);
-    return st == EBB_CANCELED ? status : ebb_cli_fail(err);
+    return st == EBB_CANCELED ? status : fail_pull(u, err);
 }
 
 /* For --suggest: this machine, as the user lets it be used. */
@@ -292,7 +303,7 @@ int ebb_cmd_pull(ebb_args *a)
                                            .is_canceled = is_pull_stopped, .on_notice = on_pull_message,
                                            .arg = &u }, &err);
     } else {
-        status = ebb_cli_fail(&err);
+        status = fail_pull(&u, &err);
     }
     ebb_pull_fini(&p);
     if (token.data)

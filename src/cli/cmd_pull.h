@@ -8,6 +8,8 @@
  * sequences, or with -v a line every ten seconds elsewhere. */
 typedef struct ebb_pull_line {
     bool     is_on, is_terminal;
+    bool     is_json;            /* --json-lines: events instead */
+    bool     is_unread;          /* ... which nobody reads any more */
     unsigned n_shown;            /* columns that stand there now */
     double   said_at;
     double   share;              /* of the last file, 0..1; below 0: unknown */
@@ -30,8 +32,15 @@ void ebb_pull_print_list(const ebb_pull *p);
  * exit status. */
 int ebb_pull_print_suggestions(const ebb_machine *machine, bool as_json);
 int ebb_pull_print_list_json(const ebb_pull *p);
-/* The plan in two or three lines, where progress is shown. */
+/* The plan in two lines; for people alone where progress is shown. */
 void ebb_pull_say_plan(ebb_pull_line *l, const ebb_model *m, const ebb_plan *plan);
+/* --json-lines (cmd_pull_lines.c): each an event of pull/pull_events.h.  false: nobody reads them
+ * any more. */
+bool ebb_pull_lines_notice(const char *text);
+bool ebb_pull_lines_error(const ebb_error *err);
+bool ebb_pull_lines_progress(const char *name, unsigned i_file, unsigned n_files,
+                             const ebb_download_progress *p);
+bool ebb_pull_lines_done(const ebb_pull_done *d);
 /* What has come, for people or for a pipe: there the path alone. */
 int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d);
 

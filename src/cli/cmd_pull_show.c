@@ -15,7 +15,8 @@
 
 void ebb_pull_line_begin(ebb_pull_line *l, const ebb_args *a)
 {
-    *l = (ebb_pull_line){ .is_on = ebb_cli_progress(a), .is_terminal = isatty(STDERR_FILENO), .share = -1 };
+    *l = (ebb_pull_line){ .is_on = ebb_cli_progress(a), .is_terminal = isatty(STDERR_FILENO), .share = -1,
+                          .is_json = a->json_lines };
 }
 
 static unsigned terminal_columns(void)
@@ -34,7 +35,9 @@ void ebb_pull_line_clear(ebb_pull_line *l)
 
 void ebb_pull_line_say(ebb_pull_line *l, const char *text)
 {
-    if (!l->is_on)
+    if (l->is_json)
+        l->is_unread |= !ebb_pull_lines_notice(text);
+    if (!l->is_on || l->is_json)
         return;
     ebb_pull_line_clear(l);
     fprintf(stderr, "%s\n", text);
@@ -81,7 +84,9 @@ void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, uns
     unsigned wide = l->is_terminal ? terminal_columns() - 1 : 200, room;
 
     l->share = p->total != UINT64_MAX && p->total ? (double)p->done / (double)p->total : -1;
-    if (!l->is_on || (!l->is_terminal && now - l->said_at < LOG_S && p->done != p->total))
+    if (l->is_json)
+        l->is_unread |= !ebb_pull_lines_progress(name, i_file, n_files, p);
+    if (!l->is_on || l->is_json || (!l->is_terminal && now - l->said_at < LOG_S && p->done != p->total))
         return;
     l->said_at = now;
     if (n_files > 1)
@@ -263,6 +268,8 @@ int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
     const char *slash = strrchr(ebb_buf_text(&d->path), '/'), *name = slash ? slash + 1 : ebb_buf_text(&d->path);
     char size[16], took[24];
 
+    if (a->json_lines)
+        return ebb_pull_lines_done(d) ? EBB_EXIT_OK : EBB_EXIT_FAILED;
     if (a->json)
         return print_done_json(d);
     if (!isatty(STDOUT_FILENO)) {                /* for "$(ebb pull ...)" */

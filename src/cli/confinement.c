@@ -19,12 +19,18 @@
 #include "os/file.h"
 #include "os/paths.h"
 #include "os/uring.h"
+#include "pull/pull_process.h"
 #include "remote/address.h"
 #include "remote/engines_file.h"
 #include "term/job.h"
 
 static int n_words;
 static char **words;
+
+const char *ebb_cli_program(void)
+{
+    return "/proc/self/exe";
+}
 
 void ebb_cli_remember_words(int argc, char **argv)
 {
@@ -89,7 +95,7 @@ static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
     if (has_engines && kind != EBB_CLI_PROBE && ebb_engines_read(&list, &n_list, NULL) != EBB_OK)
         n_list = 0;
     n->engines = calloc(n_list + 1, sizeof *n->engines);
-    n->commands = calloc(2 * (n_list + 1) + 3, sizeof *n->commands);
+    n->commands = calloc(2 * (n_list + 1) + 4, sizeof *n->commands);
     for (size_t i = 0; n->engines && i < n_list; i++) {
         n->engines[n->n_engines++].entry = list[i];
         list[i] = (ebb_engine_entry){ 0 };
@@ -277,7 +283,7 @@ static void allow_files(reach *r, const ebb_args *a, const needs *n, ebb_cli_nee
 
     allow_system(r);
     allow_own(r, EBB_DIR_CONFIG, EBB_REACH_READ, false);
-    allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, false);
+    allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, makes && kind == EBB_CLI_CHAT);   /* where /pull will put a model */
     allow_own(r, EBB_DIR_STATE, own, makes && keeps);
     allow_own(r, EBB_DIR_CACHE, own, makes);
     if (n->drafts.len)
@@ -311,6 +317,7 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
 {
     const char *home = getenv("HOME");
     reach r = { .home = home && home[0] == '/' ? realpath(home, NULL) : NULL };
+    ebb_pull_words pull = ebb_pull_process_words(ebb_cli_program());
     bool is_long = kind == EBB_CLI_CHAT || kind == EBB_CLI_SERVE;
     ebb_error err = { 0 };
     ebb_status st = EBB_OK;
@@ -321,6 +328,8 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
     if (kind == EBB_CLI_CHAT && !add_editor(n, editor))
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for the editor's command");
     ebb_confine_begin(&r.c, n->connect);
+    if (kind == EBB_CLI_CHAT && !a->is_private)
+        add_command(n, pull.argv, EBB_BROKER_A_REPOSITORY);
     if (kind == EBB_CLI_CHAT && a->runs_shell)
         add_command(n, ebb_command_output_words(), EBB_BROKER_A_LINE);
     if (st == EBB_OK && (kind == EBB_CLI_CHAT || n->n_commands))

@@ -28,6 +28,8 @@ typedef enum ebb_cli_needs {
 /* From here on; before any thread is begun and any model is opened.  What cannot be given up is
  * kept: `ebb doctor` says so.  `editor` is of EBB_CLI_CHAT, a shell command; NULL: vi. */
 void ebb_cli_confine(const ebb_args *a, ebb_cli_needs needs, const char *editor);
+/* This program, to be started again: also where its file was replaced meanwhile. */
+const char *ebb_cli_program(void);
 /* What was given to main: words that name files are within reach. */
 void ebb_cli_remember_words(int argc, char **argv);
 

@@ -20,7 +20,7 @@ static int shorter_timeout(int a, int b)
 
 static void tui_loop_step(ebb_app *a, ebb_term *term, ebb_chat *chat, ebb_stat_server *stat)
 {
-    struct pollfd fds[5];
+    struct pollfd fds[6];
     ebb_input in;
     double now = ebb_clock_s();
     int n;
@@ -29,6 +29,8 @@ static void tui_loop_step(ebb_app *a, ebb_term *term, ebb_chat *chat, ebb_stat_s
     ebb_app_draw(a, now);
     n = term->ops->fds(term, fds, 3);
     fds[n++] = (struct pollfd){ .fd = ebb_chat_fd(chat), .events = POLLIN };
+    fds[n++] = (struct pollfd){ .fd = ebb_pull_process_is_running(&a->frontend.pull) ? a->frontend.pull.fd : -1,
+                                .events = POLLIN };
     fds[n++] = (struct pollfd){ .fd = stat->fd, .events = POLLIN };
     if (poll(fds, (nfds_t)n, shorter_timeout(term->ops->timeout_ms(term), ebb_app_timeout_ms(a, ebb_clock_s()))) < 0 &&
         errno != EINTR)

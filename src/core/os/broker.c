@@ -23,6 +23,21 @@ bool ebb_broker_is_there(void)
     return broker_fd >= 0;
 }
 
+bool ebb_broker_is_repository(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t owner = strspn(word, plain), name = word[owner] == '/' ? strspn(word + owner + 1, plain) : 0;
+    const char *rest = word + owner + 1 + name;
+    bool ok = owner > 0 && name > 0 && word[0] != '-' && word[0] != '.' && word[owner + 1] != '-' &&
+              word[owner + 1] != '.';
+
+    if (!ok || (*rest && *rest != ':' && *rest != '@'))
+        return false;
+    while (*rest && (strchr(plain, *rest) || strchr(":@/", *rest)))
+        rest++;
+    return *rest == '\0';
+}
+
 void ebb_broker_adopt(pid_t pid, int fd)
 {
     broker_pid = pid;

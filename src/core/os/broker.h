@@ -26,6 +26,7 @@ typedef enum ebb_broker_more {
     EBB_BROKER_A_DRAFT,          /* one word: the path of a file right in the folder of drafts */
     EBB_BROKER_PLAIN_WORDS,      /* any, of letters, digits and ._:/@+=,- */
     EBB_BROKER_A_LINE,           /* one word of any kind: for the shell, with --shell */
+    EBB_BROKER_A_REPOSITORY,     /* digits, and a word of which ebb_broker_is_repository holds */
 } ebb_broker_more;
 
 typedef struct ebb_broker_command {
@@ -45,6 +46,9 @@ typedef struct ebb_broker_opts {
 EBB_MUST_CHECK
 ebb_status ebb_broker_start(const ebb_broker_opts *opts, ebb_error *err);
 bool ebb_broker_is_there(void);
+/* OWNER/NAME of a hub, with or without :TYPE, :FILE or @REVISION: no address, no option, nothing
+ * that a program could take for a path above. */
+bool ebb_broker_is_repository(const char *word);
 /* For whoever starts one for a test: end it, and be as before. */
 void ebb_broker_end(void);
 

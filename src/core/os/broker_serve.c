@@ -29,6 +29,11 @@ static bool is_plain_word(const char *s)
     return *s && s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+=,-")] == '\0';
 }
 
+static bool is_number(const char *s)
+{
+    return *s && s[strspn(s, "0123456789")] == '\0';
+}
+
 static bool is_draft(const ebb_broker_opts *o, const char *path)
 {
     size_t n = o->drafts ? strlen(o->drafts) : 0;
@@ -43,6 +48,8 @@ static bool is_allowed_rest(const ebb_broker_opts *o, ebb_broker_more more, char
         return !rest[0];
     if (more == EBB_BROKER_A_LINE)
         return rest[0] && !rest[1];
+    if (more == EBB_BROKER_A_REPOSITORY)
+        return rest[0] && rest[1] && !rest[2] && is_number(rest[0]) && ebb_broker_is_repository(rest[1]);
     if (more == EBB_BROKER_A_DRAFT)
         return rest[0] && !rest[1] && is_draft(o, rest[0]);
     while (*rest && is_plain_word(*rest))

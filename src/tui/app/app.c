@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "command/pull_follow.h"
 #include "edit/attach.h"
 #include "os/file.h"
 #include "store/title.h"
@@ -323,6 +324,22 @@ static void measure_tick(ebb_app *a)
     }
 }
 
+/* What has come of a model that is fetched: shown once a second, and at its end. */
+static void pull_tick(ebb_app *a, double now_s)
+{
+    bool was = a->figures.is_pulling;
+
+    ebb_pull_follow_poll(&a->frontend);
+    a->figures.is_pulling = ebb_pull_process_is_running(&a->frontend.pull);
+    if (!a->figures.is_pulling && !was)
+        return;
+    if (was != a->figures.is_pulling || now_s - a->frame.pulled_s >= settle_s) {
+        a->figures.pull = a->frontend.pull.last;
+        a->frame.pulled_s = now_s;
+        a->frame.is_dirty = true;
+    }
+}
+
 void ebb_app_tick(ebb_app *a, double now_s)
 {
     double every = is_working(a) ? figures_s : settle_s;
@@ -330,6 +347,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
 
     ebb_app_external_tick(a);
     ebb_app_output_tick(a, ebb_clock_s());
+    pull_tick(a, now_s);
     ebb_app_menu_tick(a, now_s);
     ebb_app_preview_tick(a, now_s);
     ebb_app_unsent_tick(a, now_s);
@@ -402,6 +420,10 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
         wait = ms_until(a->frame.figures_s + (is_working(a) ? figures_s : settle_s), now_s);
     if (ebb_greeting_meter_is_busy(a->greeting.meter) || ebb_command_output_is_running(&a->output))
         wait = wait < 0 || wait > MEASURE_LOOK_MS ? MEASURE_LOOK_MS : wait;
+    if (a->figures.is_pulling) {
+        int look = ms_until(a->frame.pulled_s + settle_s, now_s);
+        wait = wait < 0 || look < wait ? look : wait;
+    }
     if (a->preview.due_s >= 0 && !ebb_chat_is_busy(a->frontend.chat) && ebb_chat_is_ready(a->frontend.chat)) {
         int count = ms_until(a->preview.due_s, now_s);
         wait = wait < 0 || count < wait ? count : wait;

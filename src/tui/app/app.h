@@ -108,6 +108,7 @@ typedef struct ebb_redraw {
     bool   is_dirty;             /* something on the screen is old */
     bool   is_urgent;            /* and a key did it: do not wait for the next frame */
     double drawn_s, figures_s;   /* when last */
+    double pulled_s;             /* when it was last shown how far /pull is */
     int    n_settling;           /* slow looks at the figures left, after work has ended */
 } ebb_redraw;
 

@@ -73,7 +73,7 @@ static void add_live(const ebb_app *a, ebb_buf *out, bool is_wide, int width)
     const char *stop = a->figures.is_busy ? "Esc stops" : "", *dot = a->term->ascii ? " - " : " \u00B7 ";
     size_t before = out->len;
 
-    if (a->layout == EBB_LAYOUT_OFF || (is_wide && !is_waiting))
+    if (a->layout == EBB_LAYOUT_OFF || (is_wide && !is_waiting && !a->figures.is_pulling))
         return;
     if (is_wide)
         ebb_panel_live(out, &a->figures, a->term->ascii);

@@ -3,6 +3,7 @@
 
 #include "app/app.h"
 #include "base/utf8.h"
+#include "command/pull_follow.h"
 #include "command/slash.h"
 #include "edit/attach.h"
 #include "text/humanize.h"
@@ -92,7 +93,7 @@ static void app_interrupt(ebb_app *a)
     } else if (!ebb_editor_is_empty(&a->editor)) {
         ebb_editor_set(&a->editor, "", 0);
         ebb_frontend_leave_edit(&a->frontend);
-    } else {
+    } else if (!ebb_pull_follow_stop(&a->frontend)) {
         ebb_app_hint(a, "Ctrl-D leaves; /help says what else there is");
     }
 }

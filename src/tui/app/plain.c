@@ -12,6 +12,7 @@
 #include "app/stat_server.h"
 #include "base/utf8.h"
 #include "command/frontend.h"
+#include "command/pull_follow.h"
 #include "command/slash.h"
 #include "edit/attach.h"
 #include "term/signals.h"
@@ -24,6 +25,7 @@ typedef struct plain {
     ebb_buf   message;           /* lines that ended with a backslash */
     size_t    n_shown;           /* bytes of the answer that were printed */
     unsigned  milestone;         /* quarters of the prompt that were announced */
+    unsigned  pulled_quarter;    /* of a model that is fetched, likewise */
     bool      is_opening;        /* /load: its messages are shown once it is loaded */
     bool      has_prompt;        /* the output ends with "You: " */
     bool      in_answer;         /* "Model: " was printed */
@@ -326,6 +328,8 @@ static void handle_signal(plain *p)
     while ((number = ebb_signals_next()) != 0) {
         if (number == SIGUSR1 || (number == SIGINT && ebb_chat_is_busy(p->frontend.chat))) {
             ebb_chat_stop(p->frontend.chat);
+        } else if (number == SIGINT && ebb_pull_follow_stop(&p->frontend)) {
+            p->at_line_start = false;            /* the terminal has shown ^C */
         } else if (number == SIGINT && p->is_terminal) {
             p->at_line_start = false;            /* the terminal has shown ^C */
             fresh_line(p);
@@ -339,28 +343,51 @@ static void handle_signal(plain *p)
     }
 }
 
+/* A model that is fetched: each quarter of it, and the end. */
+static void follow_pull(plain *p)
+{
+    const ebb_download_progress *d = &p->frontend.pull.last.progress;
+    unsigned quarter;
+    ebb_buf line = { 0 };
+
+    ebb_pull_follow_poll(&p->frontend);
+    quarter = d->total != UINT64_MAX && d->total > 0 ? (unsigned)(4 * d->done / d->total) : 0;
+    if (!ebb_pull_process_is_running(&p->frontend.pull))
+        p->pulled_quarter = 0;
+    else if (quarter > p->pulled_quarter && quarter < 4) {
+        p->pulled_quarter = quarter;
+        ebb_pull_follow_figures(&p->frontend.pull, &line);
+        plain_say(&p->frontend, EBB_SAY_NOTICE, ebb_buf_text(&line), line.len);
+    }
+    ebb_buf_fini(&line);
+}
+
 static void plain_loop_step(plain *p)
 {
-    struct pollfd fds[4] = {
+    struct pollfd fds[5] = {
         { .fd = ebb_signals_fd(), .events = POLLIN },
         { .fd = ebb_chat_fd(p->frontend.chat), .events = POLLIN },
         { .fd = p->is_end ? -1 : STDIN_FILENO, .events = POLLIN },
         { .fd = p->stat.fd, .events = POLLIN },
+        { .fd = ebb_pull_process_is_running(&p->frontend.pull) ? p->frontend.pull.fd : -1, .events = POLLIN },
     };
 
     while (run_next_line(p))
         handle_chat_events(p);
     plain_prompt(p);
     fflush(stdout);
-    if (p->frontend.quit || (p->is_end && p->in.len == 0 && is_free(p))) {
+    if (p->frontend.quit ||
+        (p->is_end && p->in.len == 0 && is_free(p) && !ebb_pull_process_is_running(&p->frontend.pull))) {
         p->frontend.quit = true;
         return;
     }
-    if (poll(fds, 4, -1) < 0 && errno != EINTR)
+    if (poll(fds, 5, -1) < 0 && errno != EINTR)
         p->frontend.quit = true;
     handle_signal(p);
     if (fds[3].revents)
         ebb_stat_server_serve(&p->stat, p->frontend.chat);
+    if (fds[4].revents)
+        follow_pull(p);
     if (fds[2].revents)
         plain_read_input(p);
     handle_chat_events(p);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "command/pull_follow.h"
 #include "os/paths.h"
 
 static void fill_dir(ebb_buf *out, const char *given, ebb_dir dir)
@@ -31,6 +32,7 @@ void ebb_frontend_init(ebb_frontend *f, ebb_chat *chat, const ebb_tui_opts *opts
 
 void ebb_frontend_fini(ebb_frontend *f)
 {
+    ebb_pull_process_fini(&f->pull);
     ebb_buf_fini(&f->config_dir);
     ebb_buf_fini(&f->state_dir);
     ebb_buf_fini(&f->model);
@@ -59,7 +61,7 @@ void ebb_frontend_quit(ebb_frontend *f)
     if (!ebb_chat_is_busy(f->chat) && ebb_chat_check_saved(f->chat, &err) != EBB_OK)
         ebb_frontend_sayf(f, EBB_SAY_ERROR, "%s (/save ./NAME.json writes a file; the same again leaves without it)",
                           err.msg);
-    else
+    else if (!ebb_pull_follow_holds(f))
         f->quit = true;
 }
 

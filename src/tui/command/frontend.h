@@ -2,6 +2,7 @@
 #ifndef EBB_TUI_FRONTEND_H
 #define EBB_TUI_FRONTEND_H
 #include "conversation/chat.h"
+#include "pull/pull_process.h"
 #include "transcript/transcript.h"
 #include "tui.h"
 
@@ -21,6 +22,8 @@ struct ebb_frontend {
                                                   * editing - 1; 0: none */
     bool                is_cutting;              /* /cut: what is sent next is how the last answer
                                                   * begins */
+    ebb_pull_process    pull;                    /* /pull: a model on its way (pull_follow.h) */
+    bool                has_warned_of_pull;      /* that leaving would end it */
     /* One or more lines for the user; passes the display filter later. */
     void (*say)(ebb_frontend *f, ebb_say say, const char *text, size_t n);
     /* Offer text to be edited and sent again.  NULL: there is no editor. */

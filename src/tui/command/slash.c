@@ -170,7 +170,7 @@ static const char *const foreign_names[][2] = {
     { "rm", "delete" }, { "models", "model" }, { "config", "set" }, { "settings", "set" }, { "roles", "prompt" },
     { "persona", "prompt" }, { "grep", "find" }, { "write", "export" }, { "fork", "branch" }, { "memory", "mem" },
     { "host", "engine" }, { "server", "engine" }, { "connect", "engine" }, { "slow", "why" }, { "stats", "why" },
-    { "speed", "why" },
+    { "speed", "why" }, { "download", "pull" }, { "fetch", "pull" },
 };
 
 static bool is_name_or_alias(const char *name, const char *s, size_t n)
@@ -389,6 +389,8 @@ const ebb_slash_command ebb_slash_commands[] = {
        ebb_complete_model, true },
     { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.",
       ebb_slash_engine, ebb_complete_engine, true },
+    { "pull",     "[OWNER/NAME[:TYPE] | stop]", "Fetch a model from huggingface.co while the chat goes on.",
+      ebb_slash_pull, ebb_complete_pull, false },
     { "draft",    "[FILE|off]",    "Show or change the small model that drafts for this one; auto finds one.",
       ebb_slash_draft, ebb_complete_draft, false },
     { "mem",      "[SIZE [anew]]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem,

@@ -41,6 +41,10 @@ void ebb_complete_draft(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn
 ebb_slash_fn ebb_slash_engine;
 void ebb_complete_engine(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
+/* -- slash_pull.c -- */
+ebb_slash_fn ebb_slash_pull;
+void ebb_complete_pull(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
 /* -- slash_why.c -- */
 ebb_slash_fn ebb_slash_why;
 

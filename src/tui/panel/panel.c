@@ -8,7 +8,7 @@
 static const struct row { const ebb_gauge *gauge; int rank; } table[] = {
     { &ebb_gauge_model, 3 },   { &ebb_gauge_progress, 0 }, { &ebb_gauge_speed, 1 }, { &ebb_gauge_context, 2 },
     { &ebb_gauge_engine, 4 }, { &ebb_gauge_memory, 4 },  { &ebb_gauge_layers, 6 },   { &ebb_gauge_disk, 5 },
-     { &ebb_gauge_decision, 7 },
+    { &ebb_gauge_decision, 7 }, { &ebb_gauge_pull, 2 },
 };
 enum { N_GAUGES = sizeof table / sizeof *table };
 
@@ -27,6 +27,9 @@ void ebb_panel_live(ebb_buf *out, const ebb_figures *f, bool ascii)
         ebb_gauge_speed.brief(&speed, f, ascii);
     if (speed.len > 0)
         ebb_buf_addf(out, "%s%s", out->len > 0 ? ascii ? " | " : " \u00B7 " : "", ebb_buf_text(&speed));
+    if (f->is_pulling && out->len > 0)
+        ebb_buf_adds(out, ascii ? " | " : " \u00B7 ");
+    ebb_gauge_pull.brief(out, f, ascii);
     ebb_buf_fini(&speed);
 }
 

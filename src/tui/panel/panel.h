@@ -12,6 +12,7 @@
 #include "ebb/model.h"
 #include "ebb/stats.h"
 #include "panel/canvas.h"
+#include "pull/pull_events.h"
 
 #define EBB_PANEL_COLUMNS 36     /* of the wide layout, border included */
 #define EBB_PANEL_WIDE    130    /* columns of a terminal that has room for it */
@@ -26,6 +27,9 @@ typedef struct ebb_figures {
     uint64_t  load_done, load_total;             /* bytes */
     bool      is_remote;         /* the engine is elsewhere: */
     ebb_remote_figures remote;
+    bool      is_pulling;        /* a model is fetched: the last that was heard of it (n_files 0:
+                                  * nothing yet) */
+    ebb_pull_event pull;
 } ebb_figures;
 
 typedef struct ebb_gauge {
@@ -50,6 +54,7 @@ int  ebb_layer_map_count(const ebb_stats *s);
 
 extern const ebb_gauge ebb_gauge_engine, ebb_gauge_model, ebb_gauge_progress, ebb_gauge_speed,
 ebb_gauge_context,
-                       ebb_gauge_memory, ebb_gauge_layers, ebb_gauge_disk, ebb_gauge_decision;
+                       ebb_gauge_memory, ebb_gauge_layers, ebb_gauge_disk, ebb_gauge_decision,
+                       ebb_gauge_pull;
 
 #endif

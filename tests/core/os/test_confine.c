@@ -334,14 +334,17 @@ static char drafts[200];
 
 static void start_broker(void)
 {
-    static char sh[] = "/bin/sh", c[] = "-c", script[] = "exit 7", ssh[] = "echo", host[] = "host", cat[] = "cat";
-    static char *exact[] = { sh, c, script, NULL }, *plain[] = { ssh, host, NULL }, *draft[] = { cat, NULL };
+    static char sh[] = "/bin/sh", c[] = "-c", script[] = "exit 7", ssh[] = "echo", host[] = "host", cat[] = "cat",
+                pull[] = "pull";
+    static char *exact[] = { sh, c, script, NULL }, *plain[] = { ssh, host, NULL }, *draft[] = { cat, NULL },
+                *repository[] = { ssh, pull, NULL };
     static const ebb_broker_command commands[] = {
         { exact, EBB_BROKER_NOTHING }, { plain, EBB_BROKER_PLAIN_WORDS }, { draft, EBB_BROKER_A_DRAFT },
+        { repository, EBB_BROKER_A_REPOSITORY },
     };
 
     snprintf(drafts, sizeof drafts, "%s/own", home);
-    MUST(ebb_broker_start(&(ebb_broker_opts){ commands, 3, home, drafts }, NULL) == EBB_OK);
+    MUST(ebb_broker_start(&(ebb_broker_opts){ commands, 4, home, drafts }, NULL) == EBB_OK);
     MUST(ebb_broker_is_there());
     enter(EBB_CONNECT_NOTHING);
 }
@@ -383,6 +386,12 @@ static void start_programs(void)
     MUST(RUN(W("cat"), hidden) == -EACCES);
     MUST(RUN(W("cat"), odd) == -EACCES);
     MUST(RUN(W("cat")) == -EACCES);
+    MUST(RUN(W("echo"), W("pull"), W("0"), W("owner/x-GGUF:Q4_K_M")) == 0);
+    MUST(RUN(W("echo"), W("pull"), W("12a"), W("owner/x-GGUF")) == -EACCES);
+    MUST(RUN(W("echo"), W("pull"), W(""), W("owner/x-GGUF")) == -EACCES);
+    MUST(RUN(W("echo"), W("pull"), W("0"), W("https://host/x.gguf")) == -EACCES);
+    MUST(RUN(W("echo"), W("pull"), W("0"), W("owner/x"), W("more")) == -EACCES);
+    MUST(RUN(W("echo"), W("pull"), W("owner/x")) == -EACCES);
 }
 
 static void open_and_make(void)
@@ -520,6 +529,23 @@ static void test_each_fault(void **state)
     in_child(fail_each);
 }
 
+static void test_repositories(void **state)
+{
+    static const char *const good[] = { "a/b", "owner/Name-1.5B_x.GGUF", "o/n:Q4_K_M", "o/n:dir/x.gguf", "o/n@main",
+                                        "o/n:Q8_0@v1" };
+    static const char *const bad[] = { "", "a", "a/", "/b", "a/b/c", "-a/b", "a/-b", ".a/b", "a/.b", "../b", "a/..",
+                                       "a/b c", "a/b:x\n", "a/b;c", "a/b:$x", "http://a/b", "a:b/c", "a@b/c",
+                                       "a/b:\xc3\xa4" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        if (!ebb_broker_is_repository(good[i]))
+            fail_msg("%s is refused", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (ebb_broker_is_repository(bad[i]))
+            fail_msg("%s is let through", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -528,6 +554,7 @@ int main(void)
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_rings),
         cmocka_unit_test(test_broker_programs),
+        cmocka_unit_test(test_repositories),
         cmocka_unit_test(test_broker_files),
         cmocka_unit_test(test_broker_links),
         cmocka_unit_test(test_broker_ends),
