@@ -71,7 +71,7 @@ ebb_status ebb_pull_process_start(ebb_pull_process *p, const char *ebb, const ch
     int ends[2], why;
     ebb_status st;
 
-    if (ebb_pull_process_is_running(p))
+    if (ebb_pull_process_is_running(p) && !p->is_done && !p->has_said_why)   /* else it is about to end */
         return EBB_FAIL(err, EBB_BUSY, "%.200s is being fetched; /pull stop ends that, and keeps what has come",
                         p->what);
     ebb_pull_process_fini(p);
