@@ -1,4 +1,4 @@
-# ebb - see `make help`.  Variables: SAN=address,undefined|thread  DEBUG=1  V=1  ARGS="..."
+# ebb - see `make help`.  Variables: SAN=address,undefined|thread  DEBUG=1  COVERAGE=1  V=1  ARGS="..."
 NAME    := ebb
 VERSION := $(shell awk "/define EBB_VERSION_(MAJOR|MINOR|PATCH)/{v=v s \$$3; s=\".\"} END{print v}" include/ebb/version.h)
 PREFIX  ?= /usr/local
@@ -14,14 +14,18 @@ Q       := $(if $(V),,@)
 comma   := ,
 
 # One object tree per flag set: `make test SAN=thread` never mixes with a release build.
-VARIANT := $(if $(SAN),$(subst $(comma),-,$(SAN)),$(if $(DEBUG),debug,release))
+VARIANT := $(if $(COVERAGE),coverage,$(if $(SAN),$(subst $(comma),-,$(SAN)),$(if $(DEBUG),debug,release)))
 B       := build/$(VARIANT)
 
 WARN   := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion \
           -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wvla -Wundef -Wformat=2
-OPT    := $(if $(SAN),-O1 -g,$(if $(DEBUG),-Og -g3,-O2 -g -DNDEBUG))
+OPT    := $(if $(COVERAGE),-O0 -g,$(if $(SAN),-O1 -g,$(if $(DEBUG),-Og -g3,-O2 -g -DNDEBUG)))
 SANF   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
           $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow)
+# What reads bytes from outside, and is to be reached by tests/fuzz/seeds: `make coverage` counts its lines.
+READERS := engine/gguf engine/tokenizer engine/grammar core/net chat/template chat/schema chat/remote chat/pull chat/store tui/text tui/edit tui/term
+$(if $(COVERAGE),$(foreach r,$(READERS),$(eval $$(B)/$r/%.o: COVF := --coverage)))
+$(if $(COVERAGE),$(eval LDFLAGS += --coverage))
 # Hardening, but not where a sanitizer looks at the same things.
 # A source tree's path is in no object, so two trees of one commit make the same bytes.
 BRANCH  := $(if $(filter x86_64,$(TARGET)),-fcf-protection,$(if $(filter aarch64,$(TARGET)),-mbranch-protection=standard))
@@ -29,7 +33,7 @@ HARDEN  := -fstack-protector-strong -fstack-clash-protection $(BRANCH) $(if $(DE
 SAME    := "-ffile-prefix-map=$(CURDIR)=."
 # Fused multiply-adds only where the source says so: the bits must not depend on the compiler's mood.
 # Only what include/ebb/*.h declares is seen from outside the library; the same objects serve programs and libebb.so.
-CFLAGS += -std=c11 -pthread -fPIC -fvisibility=hidden -ffp-contract=off $(OPT) $(WARN) $(if $(SAN),,$(HARDEN)) $(SANF) $(SAME)
+CFLAGS += -std=c11 -pthread -fPIC -fvisibility=hidden -ffp-contract=off $(OPT) $(WARN) $(if $(SAN)$(COVERAGE),,$(HARDEN)) $(SANF) $(SAME)
 CPPFLAGS += -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude
 LDFLAGS += -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 LIB_LDLIBS := -lutf8proc -lpcre2-8 -luring -lm
@@ -85,7 +89,7 @@ $(B)/lib/$(SONAME): $(ENGINE_OBJ)
 
 $(B)/chat/models/guide_data.o: models/guide.gguf
 $(B)/%.o: src/%.c $(B)/flags | build/deps-build
-	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(ISA) -MMD -MP -c $< -o $@
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(COVF) $(ISA) -MMD -MP -c $< -o $@
 # The built-in themes are part of the object.
 $(B)/tui/term/theme.o: $(wildcard themes/*.theme)
 # So are the system prompts.
@@ -144,6 +148,10 @@ fuzz:                                          ## strange bytes to every parser,
 $(if $(FUZZED),$(eval $$(FUZZERS): LDFLAGS += -fsanitize=fuzzer))
 run-fuzzers: $(FUZZERS)
 	$(Q)sh tests/fuzz/run_fuzzers.sh $(or $(ARGS),60) $(FUZZERS)
+coverage:                                      ## how many lines of each reader tests/fuzz/seeds reach, by gcov; ARGS=-v names the others
+	$(Q)$(MAKE) COVERAGE=1 count-lines
+count-lines: $(FUZZERS)
+	$(Q)sh tests/fuzz/coverage.sh $(B) $(ARGS)
 bench: $(BENCHES)                              ## every kernel with its speed and its share of the machine's peak
 	$(Q)for b in $(BENCHES); do $$b $(ARGS) || exit 1; done
 checkkern: $(CHECKKERN)                        ## check any kernel by name: make checkkern ARGS="--only q4_K --isa avx512 --bench"
@@ -194,5 +202,5 @@ help:                                          ## this list
 
 -include $(shell find build -path build/deb -prune -o -name '*.d' -print 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: checkkern all lib dist deb run test check check-long soak check-arm fuzz run-fuzzers bench screenshot guide guide-check install clean help FORCE
+.PHONY: checkkern all lib dist deb run test check check-long soak check-arm fuzz run-fuzzers coverage count-lines bench screenshot guide guide-check install clean help FORCE
 .SECONDARY:
