@@ -146,6 +146,9 @@ check-arm: all                                 ## the kernels for AArch64 under 
 fuzz:                                          ## strange bytes to every parser, with clang's fuzzer: make fuzz ARGS=60 (seconds for each)
 	$(Q)$(MAKE) CC=clang SAN=fuzzer-no-link,address,undefined run-fuzzers
 $(if $(FUZZED),$(eval $$(FUZZERS): LDFLAGS += -fsanitize=fuzzer))
+# A hub and a server of engines are played in libcurl's place (tests/fuzz/fake_curl.h).
+$(FUZZERS): LDFLAGS += -Wl,--wrap=ebb_curl_load
+$(B)/tests/fuzz/fuzz_hub: LDFLAGS += -Wl,--wrap=nanosleep
 run-fuzzers: $(FUZZERS)
 	$(Q)sh tests/fuzz/run_fuzzers.sh $(or $(ARGS),60) $(FUZZERS)
 coverage:                                      ## how many lines of each reader tests/fuzz/seeds reach, by gcov; ARGS=-v names the others

@@ -1,6 +1,7 @@
 #!/bin/sh
 # coverage.sh BUILD [-v]: how much of each reader the seeds reach, by line; -v names the lines that they do not.
-# Every fuzzer takes its seeds once; gcc's counters beside the objects say what was run.
+# Every fuzzer takes its seeds once; gcc's counters beside the objects say what was run.  Lines that say that memory is
+# missing are counted apart: no input reaches them, tests that let allocations fail do.
 build=$1
 verbose=$2
 find "$build" -name '*.gcda' -exec rm -f {} +
@@ -20,12 +21,15 @@ part() {
     name=$1
     shift
     # shellcheck disable=SC2046
-    gcov --no-output --relative-only $(objects "$@") 2>/dev/null | awk -v name="$name" '
+    n_memory=$(gcov --stdout --relative-only $(objects "$@") 2>/dev/null | grep -c '^ *#####:.*\(NOMEM\|failed = true\)')
+    # shellcheck disable=SC2046
+    gcov --no-output --relative-only $(objects "$@") 2>/dev/null | awk -v name="$name" -v n_memory="$n_memory" '
         /^File / { file = $2; gsub(/'\''/, "", file) }
         /^Lines executed:/ && file ~ /^src\/.*\.c$/ {
             split($2, of, ":"); share = of[2] + 0; n = $4; hit = int(share * n / 100 + 0.5)
             sum += n; sum_hit += hit; text = text sprintf("  %-44s %4d of %4d  %5.1f %%\n", file, hit, n, 100 * hit / n); file = "" }
-        END { printf "%-46s %4d of %4d  %5.1f %%\n%s", name, sum_hit, sum, sum ? 100 * sum_hit / sum : 0, text }'
+        END { printf "%-46s %4d of %4d  %5.1f %%  and %d for want of memory\n%s", name, sum_hit, sum, sum ? 100 * sum_hit / sum : 0,
+                     n_memory, text }'
     [ "$verbose" = -v ] || return 0
     # shellcheck disable=SC2046
     gcov --stdout --relative-only $(objects "$@") 2>/dev/null | awk '

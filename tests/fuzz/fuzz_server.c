@@ -1,0 +1,72 @@
+/* What a server of engines may answer when it is asked what it is and has: llama.cpp's, Ollama's, another ebb, or
+ * nothing of the kind.  The first byte says how it is asked, the rest are its answers (fake_curl.h). */
+#include "fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "fake_curl.h"
+#include "remote/probe.h"
+
+#define KEY "sk-0123456789"
+
+static void watch(const char *url, const struct curl_slist *headers)
+{
+    FUZZ_MUST(strncmp(url, "http://127.0.0.1", 16) == 0);
+    for (; headers; headers = headers->next)
+        FUZZ_MUST(!strpbrk(headers->data, "\r\n"));
+}
+
+/* Nothing that a terminal obeys. */
+static void check_line(const char *s)
+{
+    FUZZ_MUST(s[0]);
+    for (; *s; s++)
+        FUZZ_MUST((unsigned char)*s >= ' ' && *s != 127);
+}
+
+static void check_server(const ebb_engine_link *l, const ebb_server *s)
+{
+    ebb_buf lines = { 0 };
+
+    FUZZ_MUST(s->n_models <= EBB_PROBE_MODELS && memchr(s->model, 0, sizeof s->model));
+    ebb_server_report(l, s, &lines);
+    for (size_t i = 0; i < lines.len; i++)
+        FUZZ_MUST(lines.data[i] == '\n' || ((unsigned char)lines.data[i] >= ' ' && lines.data[i] != 127));
+    ebb_buf_fini(&lines);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    static char kinds[][16] = { "auto", "ebb", "llama-server", "ollama", "lm-studio", "vllm" }, model[] = "m";
+    static char addresses[][24] = { "http://127.0.0.1:1", "unix:/run/x", "exec:cat /dev/null/x" };
+    static char key[] = KEY, header[] = "X-Key: 12345678901234";
+    ebb_engine_entry e = { .name = "there", .address = addresses[0], .key = key, .headers = { header } };
+    ebb_engine_link l = { 0 };
+    ebb_server s = { 0 };
+    ebb_error err = { 0 };
+    bool may_retry;
+    ebb_status st;
+
+    if (n == 0)
+        return 0;
+    e.kind = kinds[data[0] % 6];
+    e.model = data[0] / 6 % 2 ? model : NULL;
+    e.n_ctx = data[0] / 12 % 2 ? 4096 : 0;
+    e.address = addresses[data[0] < 240 ? data[0] / 24 % 2 : 2];
+    fake_curl_begin((const char *)data + 1, n - 1, watch);
+    st = ebb_engine_link_init(&l, &e, &err);
+    if (st == EBB_OK)
+        st = ebb_engine_link_unlock(&l, &err);
+    FUZZ_MUST(st == EBB_OK || e.kind);
+    if (st == EBB_OK)
+        st = ebb_server_probe(&l, &s, &may_retry, &err);
+    if (st == EBB_OK)
+        check_server(&l, &s);
+    else
+        check_line(err.msg);
+    ebb_server_fini(&s);
+    ebb_engine_link_fini(&l);
+    return 0;
+}

@@ -1,0 +1,173 @@
+/* Files of the user's own that somebody else may have written: history, what was not sent, a theme, the file of
+ * engines, the sidecar of a download.  The first byte says which. */
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "edit/history.h"
+#include "edit/unsent.h"
+#include "os/file.h"
+#include "pull/part_sidecar.h"
+#include "remote/address.h"
+#include "remote/engines_file.h"
+#include "remote/secret.h"
+#include "support/own_folder.h"
+#include "term/theme.h"
+
+static char folder[64], path[128];
+
+static void remove_folder(void)
+{
+    (void)ebb_own_folder_end(folder);
+}
+
+static void make_folder(void)
+{
+    char below[128];
+
+    if (ebb_own_folder(folder, sizeof folder, "/dev/shm/ebb-fuzz-XXXXXX") != 0)
+        FUZZ_MUST(ebb_own_folder(folder, sizeof folder, "/tmp/ebb-fuzz-XXXXXX") == 0);
+    snprintf(below, sizeof below, "%s/ebb", folder);
+    FUZZ_MUST(setenv("XDG_CONFIG_HOME", folder, 1) == 0 && mkdir(below, 0700) == 0 && atexit(remove_folder) == 0);
+}
+
+static void put(const char *name, const uint8_t *data, size_t n)
+{
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    f = fopen(path, "w");
+    FUZZ_MUST(f && fwrite(data, 1, n, f) == n && fclose(f) == 0 && chmod(path, 0600) == 0);
+}
+
+static void check(ebb_status st, const ebb_error *err)
+{
+    FUZZ_MUST(st == EBB_OK || (err->msg[0] && !strchr(err->msg, '\n')));
+}
+
+/* -- History ------------------------------------------------------------------------------------ */
+
+static bool keep_short(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    return n < 4 && text[n] == '\0';
+}
+
+/* What is added is there when it is opened anew, and the newest of all. */
+static void read_history(const uint8_t *data, size_t n)
+{
+    static const char added[] = "added \\ here\nand there";
+    ebb_history h = { 0 };
+    ebb_error err = { 0 };
+    size_t found;
+
+    put("history", data, n);
+    check(ebb_history_open(&h, path, &err), &err);
+    for (const char *s = ebb_history_back(&h, "now"); s; s = ebb_history_back(&h, "now"))
+        FUZZ_MUST(s[0]);
+    while (ebb_history_forward(&h))
+        ;
+    (void)ebb_history_search(&h, "e", h.n, &found);
+    check(ebb_history_add(&h, added, sizeof added - 1, &err), &err);
+    ebb_history_fini(&h);
+    check(ebb_history_open(&h, path, &err), &err);
+    FUZZ_MUST(h.n > 0 && strcmp(h.entries[h.n - 1], added) == 0);
+    ebb_history_fini(&h);
+    check(ebb_history_sweep(path, keep_short, NULL, &err), &err);
+    check(ebb_history_open(&h, path, &err), &err);
+    for (size_t i = 0; i < h.n; i++)
+        FUZZ_MUST(strlen(h.entries[i]) < 4);
+    ebb_history_fini(&h);
+}
+
+/* What was not sent comes back once, without what a power failure left behind it. */
+static void read_unsent(const uint8_t *data, size_t n)
+{
+    ebb_buf text = { 0 };
+
+    put("draft", data, n);
+    if (ebb_unsent_restore(folder, "s", &text))
+        FUZZ_MUST(text.len > 0 && n >= text.len + 2 && memcmp(text.data, data + 2, text.len) == 0 &&
+                  access(path, F_OK) != 0 && !memchr(text.data, 0, text.len));
+    ebb_buf_fini(&text);
+}
+
+/* -- Configuration ------------------------------------------------------------------------------ */
+
+static void read_theme(const uint8_t *data, size_t n)
+{
+    ebb_theme t;
+    ebb_error err = { 0 };
+    ebb_status st = ebb_theme_parse((const char *)data, n, "x.theme", "x", &t, &err);
+
+    check(st, &err);
+    for (int f = 0; st == EBB_OK && f < EBB_FACE_COUNT; f++)
+        for (int n_colors = 2; n_colors <= 256; n_colors *= 2) {
+            int color = ebb_color_fit(t.style[f].fg, n_colors);
+
+            FUZZ_MUST(color == EBB_COLOR_DEFAULT || (color >= 0 && color < n_colors));
+        }
+}
+
+static bool is_stopped(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+/* One that was read can be asked for; what a line of it breaks is told in one line. */
+static void read_engines(const uint8_t *data, size_t n)
+{
+    ebb_engine_entry *list = NULL, one = { 0 }, more = { .name = "added", .address = (char *)(uintptr_t)"unix:/x" };
+    char key[EBB_SECRET_BYTES];
+    ebb_address a;
+    ebb_error err = { 0 };
+    size_t k = 0;
+    ebb_status st;
+
+    put("ebb/engines", data, n);
+    st = ebb_engines_read(&list, &k, &err);
+    check(st, &err);
+    for (size_t i = 0; i < k; i++) {
+        FUZZ_MUST(ebb_engines_find(list[i].name, &one, &err) == EBB_OK && strcmp(one.name, list[i].name) == 0);
+        ebb_engine_entry_fini(&one);
+        check(ebb_address_parse(list[i].address, &a, &err), &err);
+        if (!list[i].key_command && !list[i].key_file)
+            check(ebb_secret_get(&list[i], is_stopped, NULL, key, &err), &err);
+    }
+    ebb_engines_free(list, k);
+    if (st == EBB_OK && ebb_engines_add(&more, &err) == EBB_OK) {
+        FUZZ_MUST(ebb_engines_find("added", &one, &err) == EBB_OK && strcmp(one.address, "unix:/x") == 0);
+        ebb_engine_entry_fini(&one);
+    }
+}
+
+static void read_sidecar(const uint8_t *data, size_t n)
+{
+    ebb_pull_sidecar known, again;
+
+    put("m.part.json", data, n);
+    path[strlen(path) - 5] = '\0';
+    if (!ebb_pull_sidecar_read(path, &known))
+        return;
+    FUZZ_MUST(ebb_pull_sidecar_write(path, &known, NULL) == EBB_OK && ebb_pull_sidecar_read(path, &again));
+    FUZZ_MUST(strcmp(known.command, again.command) == 0 && known.n_bytes == again.n_bytes &&
+              strcmp(known.etag, again.etag) == 0 && strcmp(known.sha256, again.sha256) == 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    static void (*const reads[])(const uint8_t *, size_t) = { read_history, read_unsent, read_theme, read_engines,
+                                                              read_sidecar };
+
+    if (n == 0)
+        return 0;
+    if (!folder[0])
+        make_folder();
+    reads[data[0] % 5](data + 1, n - 1);
+    return 0;
+}
