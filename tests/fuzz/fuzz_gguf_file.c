@@ -10,7 +10,8 @@
 #include "engine/gguf/gguf_damage.h"
 #include "support/own_folder.h"
 
-enum { IS_BEGUN = 1, IS_TWO = 2, IS_RAW = 4, IS_SECOND = 8, IS_PROMISED = 16, IS_ZIP = 32, IS_ZIP64 = 64, HAS_SHIFT = 128 };
+enum { IS_BEGUN = 1, IS_TWO = 2, IS_RAW = 4, IS_SECOND = 8, IS_PROMISED = 16, IS_ZIP = 32, IS_ZIP64 = 64,
+       HAS_SHIFT = 128 };
 
 static char folder[64], paths[2][128];
 static int fds[2];
@@ -76,7 +77,7 @@ static void add_member(ebb_buf *f, ebb_buf *list, const char *name, const ebb_bu
     add_le(list, size, 4);
     add_le(list, strlen(name), 2);
     add_le(list, is_64 ? 37 : 9, 2);
-    add_le(list, 0, 2 + 2 + 2 + 4);
+    add_le(list, 0, 8);                          /* comment, disk, attributes */
     add_le(list, 0, 2);
     add_le(list, is_64 ? UINT32_MAX : at, 4);
     ebb_buf_adds(list, name);

@@ -110,7 +110,8 @@ static void check_texts(const ebb_http_reply *r)
 
 static void ask_for_text(unsigned how)
 {
-    ebb_http_request q = { .url = how & IS_PLAIN ? "http://hub.example/a" : HUB "/a", .secret = TOKEN, .secret_url = HUB,
+    ebb_http_request q = { .url = how & IS_PLAIN ? "http://hub.example/a" : HUB "/a", .secret = TOKEN,
+                           .secret_url = HUB,
                            .from = how & IS_BEGUN ? 7 : 0, .if_range = how & HAS_SUM ? "\"x\"" : NULL };
     ebb_http_reply r;
     ebb_error err = { 0 };

@@ -61,7 +61,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     FUZZ_MUST(streamed.visible.len == whole.visible.len && streamed.n_rows == whole.n_rows &&
               memcmp(ebb_buf_text(&streamed.visible), ebb_buf_text(&whole.visible), whole.visible.len) == 0);
     if (whole.n_rows && whole.n_runs)
-        FUZZ_MUST(ebb_wrap_find(&whole, (uint32_t)n) < whole.n_rows && ebb_wrap_run(&whole, (uint32_t)n) < whole.n_runs);
+        FUZZ_MUST(ebb_wrap_find(&whole, (uint32_t)n) < whole.n_rows &&
+                  ebb_wrap_run(&whole, (uint32_t)n) < whole.n_runs);
     for (unsigned long i = 1; i < 4 && ebb_render_code_block(text, n, i, &code); i++)
         ;
     ebb_buf_fini(&code);

@@ -61,7 +61,8 @@ static void use(const ebb_tokenizer *t, const char *text, size_t n, unsigned fla
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static const char *const models[] = { "llama", "gpt2", "gemma4", "bert" };
-    static const char *const pres[] = { NULL, "default", "llama-bpe", "tekken", "deepseek-v3", "qwen2", "gpt-4o", "??" };
+    static const char *const pres[] = { NULL, "default", "llama-bpe", "tekken", "deepseek-v3", "qwen2", "gpt-4o",
+                                       "??" };
     static const char *const names[] = { NULL, "Phi 3", "jina-v2" };
     static float scores[MAX_LINES];
     static int32_t types[MAX_LINES];
