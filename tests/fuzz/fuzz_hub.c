@@ -24,6 +24,7 @@
 enum { IS_BEGUN = 8, HAS_SUM = 16, HAS_SIZE = 32, IS_HUB = 64, IS_PLAIN = 128 };
 
 static char folder[64];
+static bool knows_token;                         /* the answers repeat it */
 
 /* The pauses between tries are none. */
 int __wrap_nanosleep(const struct timespec *t, struct timespec *left);
@@ -84,7 +85,7 @@ static bool is_over(void *arg)
 static void take_notice(void *arg, const char *line)
 {
     (void)arg;
-    FUZZ_MUST(line[0] && !strchr(line, '\n') && !strstr(line, TOKEN));
+    FUZZ_MUST(line[0] && !strchr(line, '\n') && (knows_token || !strstr(line, TOKEN)));
 }
 
 static const ebb_pull_env env = { .endpoint = HUB, .token = TOKEN, .pause_ms = 1, .is_canceled = is_over,
@@ -93,7 +94,7 @@ static const ebb_pull_env env = { .endpoint = HUB, .token = TOKEN, .pause_ms = 1
 static void check(ebb_status st, const ebb_error *err)
 {
     if (st != EBB_OK)
-        FUZZ_MUST(err->msg[0] && !strchr(err->msg, '\n') && !strstr(err->msg, TOKEN));
+        FUZZ_MUST(err->msg[0] && !strchr(err->msg, '\n') && (knows_token || !strstr(err->msg, TOKEN)));
 }
 
 /* -- What is asked for ------------------------------------------------------------------------ */
@@ -270,7 +271,8 @@ static void ask_for_source(const char *text, size_t n)
     st = ebb_pull_parse(word, &s, &err);
     check(st, &err);
     if (st == EBB_OK) {
-        FUZZ_MUST(s.is_url ? s.url[0] : strchr(s.repo, '/') && !strstr(s.repo, ".."));
+        FUZZ_MUST(s.is_url ? s.url[0] : strchr(s.repo, '/') && strncmp(s.repo, "../", 3) != 0 &&
+                                        strcmp(strchr(s.repo, '/'), "/..") != 0);
         FUZZ_MUST(!s.name[0] || ebb_pull_is_name(s.name));
         ebb_pull_add_command(&command, &s, NULL);
     }
@@ -284,6 +286,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         return 0;
     if (!folder[0])
         make_folder();
+    knows_token = memmem(data, n, TOKEN, sizeof TOKEN - 1) != NULL;
     fake_curl_begin((const char *)data + 1, n - 1, watch);
     switch (data[0] % 4) {
     case 0: ask_for_text(data[0]); break;
