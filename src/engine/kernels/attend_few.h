@@ -25,20 +25,8 @@ typedef struct kv_block {
     const uint8_t *rows, *next;  /* next: of the block behind it, to be fetched; NULL if there is
                                     none */
     size_t         dim;
-    const float   *scales;       /* [EBB_KV_BLOCK][dim / 32] of quantized rows (block_scales) */
+    const float   *scales;       /* [EBB_KV_BLOCK][dim / 32], of quantized rows (block_scales) */
 } kv_block;
-
-V16_INLINE bool is_quantized(const ebb_kv_type type)
-{
-    return type == EBB_KV_Q8_0 || type == EBB_KV_Q4_0;
-}
-
-V16_INLINE size_t row_bytes_of(const ebb_kv_type type, size_t dim)
-{
-    return type == EBB_KV_F32 ? 4 * dim
-         : type == EBB_KV_F16 ? 2 * dim
-                              : dim / 32 * (type == EBB_KV_Q8_0 ? 34 : 18);
-}
 
 /* The scales of all rows, if they have some: each serves 32 elements in several passes over the
  * block. */
@@ -46,6 +34,7 @@ static void block_scales(kv_block *b, float *out)
 {
     size_t n = b->dim / 32 * EBB_KV_BLOCK, n_bytes = row_bytes_of(b->type, 32);
 
+    b->scales = out;
     if (!is_quantized(b->type))
         return;
     for (size_t i = 0; i < n; i += 16) {
@@ -55,55 +44,94 @@ static void block_scales(kv_block *b, float *out)
             half[j] = ebb_u16_load(b->rows + (i + j) * n_bytes);
         v16_store(out + i, v16_load_f16(half));
     }
-    b->scales = out;
 }
 
-/* Elements [d, d + 16) of row j, of which is_second says as in row_load. */
-V16_INLINE v16 block_load(const ebb_kv_type type, const kv_block *b, uint32_t j, size_t d,
-                          const bool is_second)
+V16_INLINE v16 scale_of(const ebb_kv_type type, const float *scale)
 {
-    const uint8_t *row = b->rows + j * row_bytes_of(type, b->dim);
+    return is_quantized(type) ? v16_set(*scale) : v16_zero();
+}
 
-    return row_load(type, row, is_quantized(type) ? b->scales + j * (b->dim / 32) : NULL, d,
-                    is_second);
+/* -- What comes next --------------------------------------------------------------- */
+
+/* The blocks of keys and values behind those under way: with each step of the work on these, as
+ * much of those is fetched.  A CPU's own fetching follows within a page of 4 KiB what is asked for,
+ * so the halves of both come side by side. */
+typedef struct few_ahead {
+    const uint8_t *k, *v;        /* NULL: there are none */
+    size_t k_half, v_half;       /* bytes */
+    size_t most;                 /* of these */
+    size_t at, to;               /* of each half: what was asked for, what is due */
+} few_ahead;
+
+enum { AHEAD = 2 };              /* into the second cache: two blocks may be more than the first
+                                    holds */
+
+static few_ahead ahead_of(const kv_block *k, const kv_block *v)
+{
+    few_ahead h = { .k = k->next, .v = v->next };
+
+    h.k_half = h.k ? EBB_KV_BLOCK * row_bytes_of(k->type, k->dim) / 2 : 0;
+    h.v_half = h.v ? EBB_KV_BLOCK * row_bytes_of(v->type, v->dim) / 2 : 0;
+    h.most = h.k_half > h.v_half ? h.k_half : h.v_half;
+    return h;
+}
+
+/* n bytes more of each half. */
+V16_INLINE void few_fetch(few_ahead *h, size_t n)
+{
+    for (h->to += n; h->at < h->to; h->at += 64) {
+        if (h->at < h->k_half) {
+            __builtin_prefetch(h->k + h->at, 0, AHEAD);
+            __builtin_prefetch(h->k + h->k_half + h->at, 0, AHEAD);
+        }
+        if (h->at < h->v_half) {
+            __builtin_prefetch(h->v + h->at, 0, AHEAD);
+            __builtin_prefetch(h->v + h->v_half + h->at, 0, AHEAD);
+        }
+    }
 }
 
 /* -- Scores -------------------------------------------------------------------- */
 
-/* One key after another: its products with 16 elements of each query. */
-V16_INLINE void few_products(const ebb_kv_type type, const few *f, const kv_block *k, uint32_t j,
-                             size_t d, const bool is_second, const int n, v16 sum[V16_KEYS])
+/* Keys from `row` on: their products with elements [d, d + 16 n_halves) of each query. */
+V16_INLINE void few_products(const ebb_kv_type type, const few *f, const uint8_t *row,
+                             size_t row_bytes, const float *scale, size_t n_scales, size_t d,
+                             const int n_halves, const int n, v16 sum[V16_KEYS])
 {
     const int n_keys = V16_KEYS / n;
 
 #pragma GCC unroll 16
-    for (int y = 0; y < n_keys; y++) {
-        v16 key = block_load(type, k, j + (uint32_t)y, d, is_second);
+    for (int y = 0; y < n_keys; y++, row += row_bytes, scale += n_scales) {
+#pragma GCC unroll 2
+        for (int h = 0; h < n_halves; h++) {
+            v16 key = half_load(type, row, scale_of(type, scale), h);
 #pragma GCC unroll 4
-        for (int x = 0; x < n; x++)
-            sum[y * n + x] = v16_fma(v16_load(f->q[x] + d), key, sum[y * n + x]);
+            for (int x = 0; x < n; x++)
+                sum[y * n + x] = v16_fma(v16_load(f->q[x] + d + 16 * h), key, sum[y * n + x]);
+        }
     }
 }
 
-V16_INLINE void few_scores_of(const ebb_kv_type type, const few *f, const kv_block *k, const int n)
+V16_INLINE void few_scores_of(const ebb_kv_type type, const few *f, const kv_block *k,
+                              few_ahead *next, const int n)
 {
     const uint32_t n_keys = V16_KEYS / (uint32_t)n;
-    size_t row_bytes = row_bytes_of(type, k->dim);
+    const size_t row_bytes = row_bytes_of(type, k->dim), n_scales = k->dim / 32;
 
     for (uint32_t j = f->j0 / n_keys * n_keys; j < f->j1; j += n_keys) {
+        const uint8_t *at = k->rows + j * row_bytes;
+        const float *scale = k->scales + j * n_scales;
         v16 sum[V16_KEYS];
         size_t d = 0;
 
-        fetch_bytes(k->next, j * row_bytes, (j + n_keys) * row_bytes);
+        few_fetch(next, next->most * n_keys / (2 * EBB_KV_BLOCK));
 #pragma GCC unroll 16
         for (int i = 0; i < V16_KEYS; i++)
             sum[i] = v16_zero();
-        for (; d + 32 <= k->dim; d += 32) {
-            few_products(type, f, k, j, d, false, n, sum);
-            few_products(type, f, k, j, d + 16, true, n, sum);
-        }
+        for (; d + 32 <= k->dim; d += 32, at += row_bytes_of(type, 32), scale++)
+            few_products(type, f, at, row_bytes, scale, n_scales, d, 2, n, sum);
         if (d < k->dim)
-            few_products(type, f, k, j, d, false, n, sum);
+            few_products(type, f, at, row_bytes, scale, n_scales, d, 1, n, sum);
         v16_sum_keys(sum, f->s + j * (uint32_t)n);
     }
 }
@@ -183,32 +211,36 @@ V16_INLINE void few_weigh_of(const ebb_attend *a, few *f, const int n)
 
 /* -- Values -------------------------------------------------------------------- */
 
-/* The sums of n_v vectors of 16 elements from d on; at every second row a line of [*at, end) is
- * asked for. */
-V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_block *v, size_t d,
-                                const bool is_second, const int n, const int n_v,
-                                const uint8_t **at, const uint8_t *end)
+/* The sums of n_v vectors of 16 elements from d on, a multiple of 32; if n_v is 1, from d + 16 on
+ * if `is_second`. */
+V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_block *v,
+                                few_ahead *next, size_t d, const bool is_second, const int n,
+                                const int n_v)
 {
+    const size_t row_bytes = row_bytes_of(type, v->dim), n_scales = v->dim / 32;
+    const size_t ahead = next->most * 16 * (size_t)n_v / v->dim / (2 * EBB_KV_BLOCK);
+    const uint8_t *row = v->rows + f->j0 * row_bytes + row_bytes_of(type, d);
+    const float *scale = v->scales + f->j0 * n_scales + d / 32;
+    const float *weight = f->s + f->j0 * (uint32_t)n;
+    const size_t first = 2 + d + (is_second ? 16 : 0);
     v16 s[V16_KEYS];
 
 #pragma GCC unroll 4
     for (int x = 0; x < n; x++)
 #pragma GCC unroll 16
         for (int y = 0; y < n_v; y++)
-            s[x * n_v + y] = v16_mul(v16_load(f->acc[x] + 2 + d + 16 * y), v16_set(f->rescale[x]));
-    for (uint32_t j = f->j0; j < f->j1; j++) {
+            s[x * n_v + y] = v16_mul(v16_load(f->acc[x] + first + 16 * y), v16_set(f->rescale[x]));
+    for (uint32_t j = f->j0; j < f->j1; j++, row += row_bytes, scale += n_scales, weight += n) {
         v16 value[V16_KEYS];
 
-        if (j % 2 == 0 && *at < end) {
-            __builtin_prefetch(*at, 0, 3);
-            *at += 64;
-        }
+        few_fetch(next, ahead);
 #pragma GCC unroll 16
         for (int y = 0; y < n_v; y++)
-            value[y] = block_load(type, v, j, d + 16 * (size_t)y, is_second != (y % 2 == 1));
+            value[y] = half_load(type, row + y / 2 * (int)row_bytes_of(type, 32),
+                                 scale_of(type, scale + y / 2), is_second != (y % 2 == 1));
 #pragma GCC unroll 4
         for (int x = 0; x < n; x++) {
-            v16 w = v16_set(f->s[j * (uint32_t)n + (uint32_t)x]);
+            v16 w = v16_set(weight[x]);
 #pragma GCC unroll 16
             for (int y = 0; y < n_v; y++)
                 s[x * n_v + y] = v16_fma(w, value[y], s[x * n_v + y]);
@@ -218,24 +250,24 @@ V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_b
     for (int x = 0; x < n; x++)
 #pragma GCC unroll 16
         for (int y = 0; y < n_v; y++)
-            v16_store(f->acc[x] + 2 + d + 16 * y, s[x * n_v + y]);
+            v16_store(f->acc[x] + first + 16 * y, s[x * n_v + y]);
 }
 
-V16_INLINE void few_values_of(const ebb_kv_type type, const few *f, const kv_block *v, const int n)
+V16_INLINE void few_values_of(const ebb_kv_type type, const few *f, const kv_block *v,
+                              few_ahead *next, const int n)
 {
     const int n_v = V16_KEYS / n < V16_VALUES ? V16_KEYS / n : V16_VALUES;
-    const uint8_t *at = v->next, *end = at ? at + EBB_KV_BLOCK * row_bytes_of(type, v->dim) : NULL;
     size_t d = 0, step = n_v > 1 ? 16 * (size_t)n_v : 32;
 
     for (; d + step <= v->dim; d += step) {
-        few_values_part(type, f, v, d, false, n, n_v, &at, end);
+        few_values_part(type, f, v, next, d, false, n, n_v);
         if (n_v == 1)
-            few_values_part(type, f, v, d + 16, true, n, 1, &at, end);
+            few_values_part(type, f, v, next, d, true, n, 1);
     }
     for (; d < v->dim; d += 32) {
-        few_values_part(type, f, v, d, false, n, 1, &at, end);
+        few_values_part(type, f, v, next, d, false, n, 1);
         if (d + 16 < v->dim)
-            few_values_part(type, f, v, d + 16, true, n, 1, &at, end);
+            few_values_part(type, f, v, next, d, true, n, 1);
     }
 }
 
@@ -249,30 +281,33 @@ V16_INLINE void few_values_of(const ebb_kv_type type, const few *f, const kv_blo
     default:          call(EBB_KV_Q4_0, __VA_ARGS__); break;   \
     }
 
-static void attend_one(const ebb_attend *a, few *f, const kv_block *k, const kv_block *v)
+static void attend_one(const ebb_attend *a, few *f, const kv_block *k, const kv_block *v,
+                       few_ahead *next)
 {
-    FEW_OF_TYPES(few_scores_of, k->type, f, k, 1)
+    FEW_OF_TYPES(few_scores_of, k->type, f, k, next, 1)
     few_weigh_of(a, f, 1);
-    FEW_OF_TYPES(few_values_of, v->type, f, v, 1)
+    FEW_OF_TYPES(few_values_of, v->type, f, v, next, 1)
 }
 
-static void attend_two(const ebb_attend *a, few *f, const kv_block *k, const kv_block *v)
+static void attend_two(const ebb_attend *a, few *f, const kv_block *k, const kv_block *v,
+                       few_ahead *next)
 {
-    FEW_OF_TYPES(few_scores_of, k->type, f, k, 2)
+    FEW_OF_TYPES(few_scores_of, k->type, f, k, next, 2)
     few_weigh_of(a, f, 2);
-    FEW_OF_TYPES(few_values_of, v->type, f, v, 2)
+    FEW_OF_TYPES(few_values_of, v->type, f, v, next, 2)
 }
 
-static void attend_four(const ebb_attend *a, few *f, const kv_block *k, const kv_block *v)
+static void attend_four(const ebb_attend *a, few *f, const kv_block *k, const kv_block *v,
+                        few_ahead *next)
 {
-    FEW_OF_TYPES(few_scores_of, k->type, f, k, 4)
+    FEW_OF_TYPES(few_scores_of, k->type, f, k, next, 4)
     few_weigh_of(a, f, 4);
-    FEW_OF_TYPES(few_values_of, v->type, f, v, 4)
+    FEW_OF_TYPES(few_values_of, v->type, f, v, next, 4)
 }
 
 /* Queries [from, from + n) of a, which see [j0, j1) of the block. */
-static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *v, uint32_t from,
-                        uint32_t n, uint32_t j0, uint32_t j1, float *s)
+static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *v, few_ahead *next,
+                        uint32_t from, uint32_t n, uint32_t j0, uint32_t j1, float *s)
 {
     few f = { .n = n == 3 ? 4 : n, .j0 = j0, .j1 = j1, .s = s };
 
@@ -283,11 +318,11 @@ static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *
         f.acc[x] = a->acc + i * ((size_t)a->dim_v + 2);
     }
     if (n > 2)
-        attend_four(a, &f, k, v);
+        attend_four(a, &f, k, v, next);
     else if (n == 2)
-        attend_two(a, &f, k, v);
+        attend_two(a, &f, k, v, next);
     else
-        attend_one(a, &f, k, v);
+        attend_one(a, &f, k, v, next);
 }
 
 /* All queries of a, which see [j0, j1) of the block; those behind the first four find it in the
@@ -296,13 +331,12 @@ static void attend_few(const ebb_attend *a, kv_block *k, kv_block *v, uint32_t j
                        const tile *t)
 {
     uint32_t n = a->n_cols * a->n_group;
+    few_ahead next = ahead_of(k, v);
 
     block_scales(k, t->k);                       /* the tile serves nobody else here */
     block_scales(v, t->v);
-    for (uint32_t i = 0; i < n; i += 4) {
-        attend_some(a, k, v, i, n - i < 4 ? n - i : 4, j0, j1, t->s);
-        k->next = v->next = NULL;
-    }
+    for (uint32_t i = 0; i < n; i += 4)          /* the first four fetch all that comes next */
+        attend_some(a, k, v, &next, i, n - i < 4 ? n - i : 4, j0, j1, t->s);
 }
 
 #endif

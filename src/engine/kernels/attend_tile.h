@@ -33,33 +33,42 @@ V16_INLINE void fetch_bytes(const uint8_t *p, size_t from, size_t to)
         __builtin_prefetch(p + at, 0, 3);
 }
 
-/* Elements [i, i + 16) of a row, i a multiple of 32, or that and 16 if `is_second`.  Of a quantized
- * row, scale[i / 32] is the scale as a float; NULL: it is converted here. */
-V16_INLINE v16 row_load(const ebb_kv_type type, const uint8_t *row, const float *scale, size_t i,
-                        const bool is_second)
+V16_INLINE bool is_quantized(const ebb_kv_type type)
 {
-    const uint8_t *block = row + i / 32 * (type == EBB_KV_Q8_0 ? 34 : 18);
+    return type == EBB_KV_Q8_0 || type == EBB_KV_Q4_0;
+}
 
-    if (type == EBB_KV_F32)
-        return v16_load((const float *)(const void *)row + i);
-    if (type == EBB_KV_F16)
-        return v16_load_f16(row + 2 * i);
-    v16 d = scale ? v16_set(scale[i / 32]) : v16_set_f16(block);
-    if (type == EBB_KV_Q8_0)
-        return v16_mul(d, v16_load_i8((const int8_t *)block + 2 + (is_second ? 16 : 0)));
-    return v16_mul(d, v16_load_nibbles(block + 2, is_second));
+V16_INLINE size_t row_bytes_of(const ebb_kv_type type, size_t dim)
+{
+    return type == EBB_KV_F32 ? 4 * dim
+         : type == EBB_KV_F16 ? 2 * dim
+                              : dim / 32 * (type == EBB_KV_Q8_0 ? 34 : 18);
+}
+
+/* 16 elements, the second or the first half of the 32 at `at`, of which d is the scale. */
+V16_INLINE v16 half_load(const ebb_kv_type type, const uint8_t *at, v16 d, const bool is_second)
+{
+    switch (type) {
+    case EBB_KV_F32:  return v16_load((const float *)(const void *)at + (is_second ? 16 : 0));
+    case EBB_KV_F16:  return v16_load_f16(at + (is_second ? 32 : 0));
+    case EBB_KV_Q8_0: return v16_mul(d, v16_load_i8((const int8_t *)at + 2 + (is_second ? 16 : 0)));
+    default:          return v16_scaled_nibbles(at + 2, d, is_second);
+    }
 }
 
 V16_INLINE void row_to_float(const ebb_kv_type type, const uint8_t *row, size_t dim, float *out)
 {
+    const uint8_t *at = row;
     size_t i = 0;
 
-    for (; i + 32 <= dim; i += 32) {
-        v16_store(out + i, row_load(type, row, NULL, i, false));
-        v16_store(out + i + 16, row_load(type, row, NULL, i + 16, true));
+    for (; i + 32 <= dim; i += 32, at += row_bytes_of(type, 32)) {
+        v16 d = is_quantized(type) ? v16_set_f16(at) : v16_zero();
+
+        v16_store(out + i, half_load(type, at, d, false));
+        v16_store(out + i + 16, half_load(type, at, d, true));
     }
     if (i < dim)
-        kv_load(type, row + ebb_kv_row_bytes(type, i), dim - i, out + i);
+        kv_load(type, at, dim - i, out + i);
 }
 
 /* Rows [j0, j1) of a block; the same of the block that is next are asked for. */

@@ -126,13 +126,13 @@ V16_INLINE v16 v16_load_i8(const int8_t *p)
     return v16_from_i8(vld1q_s8(p));
 }
 
-/* Low or high nibbles of 16 bytes, less 8. */
-V16_INLINE v16 v16_load_nibbles(const void *p, const bool is_high)
+/* d times the low or high nibbles of 16 bytes, less 8. */
+V16_INLINE v16 v16_scaled_nibbles(const void *p, v16 d, const bool is_high)
 {
     uint8x16_t b = vld1q_u8(p);
 
     b = is_high ? vshrq_n_u8(b, 4) : vandq_u8(b, vdupq_n_u8(15));
-    return v16_from_i8(vsubq_s8(vreinterpretq_s8_u8(b), vdupq_n_s8(8)));
+    return v16_mul(d, v16_from_i8(vsubq_s8(vreinterpretq_s8_u8(b), vdupq_n_s8(8))));
 }
 
 /* The largest, of numbers. */

@@ -95,15 +95,15 @@ V16_INLINE v16 v16_load_i8(const int8_t *p)
               _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(p + 8)))) };
 }
 
-/* Low or high nibbles of 16 bytes, less 8. */
-V16_INLINE v16 v16_load_nibbles(const void *p, const bool is_high)
+/* d times the low or high nibbles of 16 bytes, less 8. */
+V16_INLINE v16 v16_scaled_nibbles(const void *p, v16 d, const bool is_high)
 {
     __m128i b = _mm_loadu_si128(p);
 
     b = _mm_sub_epi8(_mm_and_si128(is_high ? _mm_srli_epi16(b, 4) : b, _mm_set1_epi8(15)),
                      _mm_set1_epi8(8));
-    return (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)),
-                  _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(b, b))) };
+    return v16_mul(d, (v16){ _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b)),
+                             _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_unpackhi_epi64(b, b))) });
 }
 
 /* The largest, of numbers. */

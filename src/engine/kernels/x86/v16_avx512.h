@@ -55,15 +55,15 @@ V16_INLINE v16 v16_load_i8(const int8_t *p)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const void *)p)));
 }
 
-/* Low or high nibbles of 16 bytes, less 8: looked up, as only the low four bits of an index
- * count. */
-V16_INLINE v16 v16_load_nibbles(const void *p, const bool is_high)
+/* d times the low or high nibbles of 16 bytes, less 8: looked up, as only the low four bits of an
+ * index count. */
+V16_INLINE v16 v16_scaled_nibbles(const void *p, v16 d, const bool is_high)
 {
     const v16 less_8 = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6,
                                       7);
     __m512i b = _mm512_cvtepu8_epi32(_mm_loadu_si128((const void *)p));
 
-    return _mm512_permutexvar_ps(is_high ? _mm512_srli_epi32(b, 4) : b, less_8);
+    return _mm512_permutexvar_ps(is_high ? _mm512_srli_epi32(b, 4) : b, _mm512_mul_ps(d, less_8));
 }
 
 /* The largest, of numbers. */
