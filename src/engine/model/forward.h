@@ -108,6 +108,14 @@ typedef struct ebb_latent_buffers {
     size_t  head_acts_bytes;     /* of a thread */
 } ebb_latent_buffers;
 
+/* Scores in place of the router's, for measurements with the routes of other models: weights at
+ * random choose experts without the locality of trained ones (tests/bench/bench_routes.c).  Called
+ * by the thread that computes the pass, once for each column and layer. */
+typedef struct ebb_router_trace {
+    void (*score)(void *arg, uint32_t layer, uint32_t pos, float *scores);   /* [X], all of them */
+    void  *arg;
+} ebb_router_trace;
+
 typedef struct ebb_moe_buffers {
     float  *out;                 /* [C][E] what an expert adds ... */
     float  *sum;                 /* ... to this: y, or ... */
@@ -120,6 +128,7 @@ typedef struct ebb_moe_buffers {
     bool   *is_computed;         /* [X] */
     void   *gathered[EBB_ACT_COUNT];     /* [C] inputs of an expert's columns */
     ebb_expert_prediction prediction;
+    const ebb_router_trace *trace;       /* NULL: the router decides */
 } ebb_moe_buffers;
 
 /* Called with the logits of columns [col, col + n) of a pass, n <= cap_logits. */

@@ -356,13 +356,18 @@ static void announce_experts(ebb_forward *r, const ebb_experts *x)
     ebb_res_end_experts(r->res);
 }
 
-/* The router's scores of the input that stands. */
-static ebb_status score_experts(ebb_forward *r, const ebb_experts *x, ebb_error *err)
+/* The router's scores of the current input. */
+static ebb_status score_experts(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
+    const ebb_router_trace *trace = r->moe.trace;
     uint32_t n = r->net->n_expert;
-    ebb_mat m = { .w = &x->router, .y = r->moe.scores + (size_t)r->cols.c0 * n, .y_stride = n };
+    ebb_mat m = { .w = &l->experts.router, .y = r->moe.scores + (size_t)r->cols.c0 * n, .y_stride = n };
+    ebb_status st = ebb_op_matmul(r, &m, 1, 0, err);
 
-    return ebb_op_matmul(r, &m, 1, 0, err);
+    for (uint32_t c = r->cols.c0; trace && st == EBB_OK && c < r->cols.c1; c++)
+        trace->score(trace->arg, (uint32_t)(l - r->net->layers), ebb_batch_pos(r->batch, c),
+                     r->moe.scores + (size_t)c * n);
+    return st;
 }
 
 ebb_status ebb_op_early_router(ebb_forward *r, const ebb_layer *l, ebb_error *err)
@@ -370,14 +375,14 @@ ebb_status ebb_op_early_router(ebb_forward *r, const ebb_layer *l, ebb_error *er
     static const ebb_norm none;
 
     ebb_op_norm(r, &none, ebb_act_bit(&l->experts.router));
-    return score_experts(r, &l->experts, err);
+    return score_experts(r, l, err);
 }
 
 /* Each column chooses by the input that stands, if it has not been scored yet, and what was chosen is on its way. */
 static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_experts *x = &l->experts;
-    ebb_status st = r->net->router_is_early ? EBB_OK : score_experts(r, x, err);
+    ebb_status st = r->net->router_is_early ? EBB_OK : score_experts(r, l, err);
 
     if (st != EBB_OK)
         return st;
