@@ -10,7 +10,7 @@ static unsigned min_of(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Damerau's distance: rows[2] is the row at hand, rows[1] and rows[0] those before. */
+/* Damerau's distance: rows[2] is the current row, rows[1] and rows[0] those before. */
 static unsigned edit_distance(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     unsigned rows[3][LONGEST + 1];

@@ -1,4 +1,4 @@
-/* Who wants to know of broken rules (invariant.h). */
+/* The callback for broken invariants (invariant.h). */
 #include "base/invariant.h"
 
 ebb_invariant_fn *ebb_invariant_broken;

@@ -21,7 +21,7 @@
 #include "os/file.h"
 #include "os/paths.h"
 
-enum { COMMAND_IDLE_S = 7 * 86400 };      /* a line that stands is used, however long nothing was said */
+enum { COMMAND_IDLE_S = 7 * 86400 };      /* an open connection is reused, however long it was idle */
 enum { CONNECT_S = 20, SILENCE_S = 600, TICK_MS = 1000, MAX_HEADERS = 262144, MAX_ARGS = 32, LAST_WORDS_MS = 300 };
 
 struct ebb_client {
@@ -35,7 +35,7 @@ struct ebb_client {
     ebb_child       child;
     int             door;                /* to a command: libcurl connects to this, and the command gets the other end;
                                             -1: none at the moment */
-    char           *door_path;           /* there while it connects */
+    char           *door_path;           /* exists while libcurl connects */
     ebb_buf         words;               /* the child's, on standard error */
     ebb_error       child_err;           /* why it could not be started */
     double          connected_s;

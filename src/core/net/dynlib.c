@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The first of the names that is there; its handle stays for the life of the process. */
+/* The first of the names that can be loaded; its handle stays for the life of the process. */
 static void *open_library(const char *const *names)
 {
     void *handle = NULL;

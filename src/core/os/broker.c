@@ -1,4 +1,4 @@
-/* The broker: what is asked of it, and how (broker.h). */
+/* The broker's client: requests and their answers (broker.h). */
 #include "os/broker.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The broker itself (broker_serve.h).  Whoever asks may have been taken over: nothing it says is believed. */
+/* The broker itself (broker_serve.h).  The process that asks may be compromised: nothing it says is trusted. */
 #include "os/broker_serve.h"
 
 #include <errno.h>

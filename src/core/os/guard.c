@@ -77,7 +77,7 @@ void ebb_guard_arm(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* A guard that nobody has, under the lock; NULL: no memory for more. */
+/* A free guard, under the lock; NULL: no memory for more. */
 static ebb_guard *find_free(void)
 {
     chunk *last = &first;

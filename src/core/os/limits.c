@@ -57,7 +57,7 @@ static bool slurp_number(const char *dir, const char *name, ebb_buf *text, uint6
 
 /* -- From our cgroup up to the root ------------------------------------------- */
 typedef struct cgroup_walk {
-    ebb_buf dir;                 /* the directory of the level looked at */
+    ebb_buf dir;                 /* the directory of the current level */
     size_t  mount_bytes;         /* how much of it is the mount point */
     bool    v2;
 } cgroup_walk;
@@ -298,7 +298,7 @@ ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err)
 
 /* -- A gauge ----------------------------------------------------------------------- */
 
-/* Beyond memory.high a group is not killed but stopped, which is no better. */
+/* Beyond memory.high a cgroup is not killed but throttled to a stop, which is no better. */
 static bool slurp_limit(const cgroup_walk *w, ebb_buf *text, uint64_t *out)
 {
     uint64_t high;

@@ -60,7 +60,7 @@ struct ebb_pool {
     hedge_slot *hedge_slots;     /* [n_threads + 1] */
     atomic_ullong waited_ns;     /* by the caller */
     uint32_t n_spare_runs;       /* that the spare one is still wanted for */
-    ebb_slice_fn *fn;            /* of the job under way: written before the ticket */
+    ebb_slice_fn *fn;            /* of the current job: written before the ticket */
     void    *arg;
     const ebb_hedged_work *hedged; /* of work that may be done twice */
     uint32_t run_no;             /* number of the redo job */

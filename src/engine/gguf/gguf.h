@@ -68,7 +68,7 @@ typedef struct ebb_gguf_part {
                                     have */
     uint64_t    n_present;       /* of them that are there already */
     uint64_t    data_at;         /* where in the file tensor data begins */
-    char       *header;          /* owned copy of what stands before data_at */
+    char       *header;          /* owned copy of the bytes before data_at */
 } ebb_gguf_part;
 
 typedef struct ebb_gguf ebb_gguf;

@@ -6,7 +6,7 @@
 #include "gguf/gguf_zip.h"
 #include "os/file.h"
 
-#define PEEK_BYTES ((uint64_t)256 << 10)         /* general.* and the architecture's keys stand before the vocabulary */
+#define PEEK_BYTES ((uint64_t)256 << 10)         /* general.* and the architecture's keys come before the vocabulary */
 
 static const char *const kind_names[] = {
     [EBB_KIND_CHAT] = "model",     [EBB_KIND_PROJECTOR] = "projector", [EBB_KIND_EMBEDDER] = "embedder",
@@ -14,7 +14,7 @@ static const char *const kind_names[] = {
     [EBB_KIND_VOCABULARY] = "vocabulary", [EBB_KIND_SOUND] = "sound decoder",
 };
 
-/* Values of general.architecture and general.type that say it. */
+/* Values of general.architecture and general.type that say what kind of model it is. */
 static const struct { const char *name; ebb_model_kind kind;
 } named_kinds[] = {
     { "clip", EBB_KIND_PROJECTOR },         { "mmproj", EBB_KIND_PROJECTOR },
@@ -60,7 +60,7 @@ typedef struct layer_counts {
     uint64_t n_layers, n_draft_layers;
 } layer_counts;
 
-/* What one key says; CHAT: nothing against it. */
+/* The kind by one key; CHAT: it says nothing against that. */
 static ebb_model_kind kind_by_key(const ebb_gguf_kv *kv, layer_counts *n)
 {
     uint64_t value = 0;

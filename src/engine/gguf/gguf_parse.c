@@ -83,7 +83,7 @@ static ebb_status cursor_take_text(cursor *c, const char **text, uint64_t *n_byt
     return st;
 }
 
-/* A key or a tensor name: what G1 says. */
+/* A key or a tensor name: rule G1 (gguf.h). */
 static ebb_status cursor_take_name(cursor *c, const char **text, uint32_t *n_bytes, uint64_t max, const char *what,
                             const char *of)
 {
@@ -328,7 +328,7 @@ static ebb_status locate_tensors(const cursor *c, ebb_gguf_header *h)
 }
 
 /* -- The beginning ------------------------------------------------------------- */
-/* What people hand over instead, by its first bytes. */
+/* Other formats that people pass as a model, by their first bytes. */
 static const struct { char bytes[9]; const char *what; } lookalikes[] = {
     { "lmgg",     "an old GGML model; look for a GGUF of it" },
     { "tjgg",     "an old GGML model; look for a GGUF of it" },
@@ -368,7 +368,7 @@ static ebb_status check_version(const cursor *c, uint32_t version)
     return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is GGUF version %u, ebb reads 2 and 3", c->name, version);
 }
 
-/* A count whose items cannot even stand in the file, or that no real file has, is not allocated. */
+/* A count whose items cannot even fit into the file, or that no real file has, is not allocated. */
 static ebb_status check_count(const cursor *c, uint64_t n, uint64_t item_bytes, uint64_t max, const char *what)
 {
     if (n > (c->size - c->pos) / item_bytes)

@@ -32,7 +32,7 @@ typedef struct zip_file {
     const char *path;
     uint64_t    n_bytes;
     uint64_t    list_at, list_bytes;             /* the list of members */
-    uint64_t    shift;           /* what stands before the archive, where its offsets do not count that */
+    uint64_t    shift;           /* bytes before the archive, where its offsets do not count them */
     char       *list;
     zip_member  members[MAX_MEMBERS];
     size_t      n_members;
@@ -64,7 +64,7 @@ static const char *find_end_record(const char *tail, size_t n)
     return NULL;
 }
 
-/* The list as the end record at `end_at` has it. */
+/* The central directory, as the end record at `end_at` describes it. */
 static ebb_status locate_list(zip_file *z, const char *end, uint64_t end_at, ebb_error *err)
 {
     uint64_t size = read_le(end + 12, 4), offset = read_le(end + 16, 4);
@@ -98,7 +98,7 @@ static ebb_status locate_list64(zip_file *z, const char *locator, uint64_t locat
     return EBB_OK;
 }
 
-/* Find the list of members.  list_bytes stays 0 where there is no zip. */
+/* Find the central directory.  list_bytes stays 0 where there is no zip. */
 static ebb_status find_list(zip_file *z, ebb_error *err)
 {
     size_t n = z->n_bytes < END_BYTES + MAX_COMMENT + LOCATOR_BYTES ? (size_t)z->n_bytes
@@ -123,7 +123,7 @@ static ebb_status find_list(zip_file *z, ebb_error *err)
 
 /* -- The members ------------------------------------------------------------------------------- */
 
-/* Sizes and offsets that do not fit 32 bits stand in an extra field, in this order, and only those that do not. */
+/* Sizes and offsets that do not fit 32 bits are in an extra field, in this order, and only those that do not. */
 static void read_extra64(zip_member *m, const char *extra, size_t n, bool has_packed)
 {
     while (n >= 4) {
@@ -178,7 +178,7 @@ static ebb_status read_list(zip_file *z, ebb_error *err)
     return st;
 }
 
-/* Where the bytes of a member stand: behind its own header, whose lengths are not those of the list. */
+/* Where the bytes of a member are: behind its own header, whose lengths are not those of the list. */
 static ebb_status locate_member(const zip_file *z, const zip_member *m, ebb_gguf_span *out, ebb_error *err)
 {
     char head[LOCAL_BYTES];

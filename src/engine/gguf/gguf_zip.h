@@ -12,7 +12,7 @@
 #include "ebb/status.h"
 #include "gguf/gguf_parse.h"
 
-/* Where in its file a GGUF stands. */
+/* Where in its file a GGUF is. */
 typedef struct ebb_gguf_span {
     uint64_t begin, n_bytes;
 } ebb_gguf_span;

@@ -9,7 +9,7 @@
 enum {
     MASK_BYTES = 8 << 20,        /* of the masks that are kept, */
     LEAST_MASKS = 8, MOST_MASKS = 1024,          /* and their number */
-    FORGET_BYTES = 24 << 20,     /* states take so much: those of before are forgotten */
+    FORGET_BYTES = 24 << 20,     /* states take so much memory: older ones are forgotten */
     MOST_WORK = 50 << 20,        /* steps looked at for one mask */
 };
 
@@ -104,7 +104,7 @@ static void allow(uint64_t *mask, ebb_token id)
     mask[id / 64] |= (uint64_t)1 << (id % 64);
 }
 
-/* Go through the trie as far as the grammar goes along. */
+/* Depth first through the trie, as far as the grammar accepts the bytes. */
 static void fill_mask(ebb_constraint *c, uint32_t state, uint64_t *mask)
 {
     const ebb_token_trie *t = c->trie;
@@ -150,7 +150,7 @@ static bool know_states(ebb_constraint *c)
     return true;
 }
 
-/* The oldest mask makes room. */
+/* The oldest mask is replaced. */
 static uint32_t take_mask(ebb_constraint *c, uint32_t state)
 {
     uint32_t i = c->next_mask;

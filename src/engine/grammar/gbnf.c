@@ -16,7 +16,7 @@ enum { MOST_BYTES = 4 << 20, MOST_RULES = 1 << 16, MOST_DEPTH = 200, MOST_TIMES 
 
 typedef struct parser {
     const char  *begin, *at, *end;
-    const char  *known;          /* a place whose line is known: */
+    const char  *known;          /* a position whose line is known: */
     const char  *known_begin;    /* where that line begins, */
     uint32_t     known_line;     /* and its number */
     ebb_gbnf    *t;
@@ -31,8 +31,8 @@ typedef struct parser {
 
 /* -- Errors -------------------------------------------------------------------------- */
 
-/* Places are asked for from the beginning to the end, but for those of errors. */
-static void place_of(parser *p, const char *at, uint32_t *line, uint32_t *column)
+/* Positions are asked for in ascending order, but for those of errors. */
+static void line_and_column(parser *p, const char *at, uint32_t *line, uint32_t *column)
 {
     if (!p->known || at < p->known) {
         p->known = p->known_begin = p->begin;
@@ -60,7 +60,7 @@ static __attribute__((format(printf, 4, 5))) bool fail_at(parser *p, const char 
     va_start(list, format);
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
-    place_of(p, at, &line, &column);
+    line_and_column(p, at, &line, &column);
     p->st = EBB_FAIL(p->err, code, "the grammar, line %u, column %u: %s", line, column, what);
     return false;
 }
@@ -417,7 +417,7 @@ static uint32_t read_call(parser *p)
     if (rule == EBB_GRAMMAR_NONE)
         return rule;
     if (!p->g->rules[rule].used_line)
-        place_of(p, at, &p->g->rules[rule].used_line, &p->g->rules[rule].used_column);
+        line_and_column(p, at, &p->g->rules[rule].used_line, &p->g->rules[rule].used_column);
     return new_node(p, EBB_GBNF_CALL, rule, 0, 0);
 }
 
@@ -574,7 +574,7 @@ static bool read_rule(parser *p)
     if (p->g->rules[rule].line)
         return fail_at(p, from, EBB_FORMAT, "the rule %s is defined a second time (first in line %u)",
                        p->g->rules[rule].name, p->g->rules[rule].line);
-    place_of(p, from, &p->g->rules[rule].line, &column);
+    line_and_column(p, from, &p->g->rules[rule].line, &column);
     skip_blanks(p, false);
     if (p->end - p->at < 3 || memcmp(p->at, "::=", 3) != 0)
         return fail_at(p, p->at, EBB_FORMAT, "behind the name of a rule belongs ::=");

@@ -21,7 +21,7 @@ static uint32_t build_text(builder *b, const ebb_gbnf_node *n, uint32_t to)
     return to;
 }
 
-/* The children stand in order and are built from the last one on; their number is that of the text's words at most. */
+/* The children are in order and are built from the last one on; their number is that of the text's words at most. */
 static uint32_t build_sequence(builder *b, const ebb_gbnf_node *n, uint32_t to)
 {
     size_t n_children = 0, i = 0;

@@ -6,7 +6,7 @@
 
 /* -- Steps from which something follows -------------------------------------------------- */
 
-/* For each step, who leads to it: pred[first[i]] .. pred[first[i + 1]].  A start is led to by the calls of its rule. */
+/* For each step, its predecessors: pred[first[i]] .. pred[first[i + 1]].  A start has the calls of its rule. */
 typedef struct led_by {
     uint32_t *first, *pred;
 } led_by;
@@ -141,7 +141,7 @@ static void list_first_calls(beginning *b, uint32_t rule)
     b->first_call[rule + 1] = (uint32_t)b->n_calls;
 }
 
-/* The rule at which a circle closes; NONE: there is none. */
+/* The rule at which a cycle closes (left recursion); NONE: there is none. */
 static uint32_t find_circle(beginning *b)
 {
     for (uint32_t r = 0; r < b->g->n_rules; r++) {

@@ -14,7 +14,7 @@ enum {
 
 #define UNKNOWN UINT32_MAX       /* where a byte leads; a stack that could not be made */
 
-/* A step that reads, or is come back to, and the stack below it: 0, or an index of stacks. */
+/* A step that reads bytes or is returned to, and the stack below it: 0, or an index of stacks. */
 typedef struct pair { uint32_t step, stack; } pair;
 
 typedef struct state_row {
@@ -40,7 +40,7 @@ struct ebb_matcher {
     number_table state_index;
     uint32_t    *next;           /* [n_states][n_classes] */
     size_t       cap_next;
-    /* of the byte at hand */
+    /* of the current byte */
     pair        *found, *todo;   /* [MOST_PAIRS], [MOST_VISITS] */
     size_t       n_found, n_todo, n_seen;
     bool         may_end;
@@ -238,7 +238,7 @@ static void call_rule(ebb_matcher *m, const ebb_step *s, uint32_t stack)
 {
     if (!m->g->steps[m->g->rules[s->a].start].is_live || !m->g->steps[s->b].is_live)
         return;
-    if (!m->g->steps[s->b].is_tail)              /* else who called this rule goes on, without a word from it */
+    if (!m->g->steps[s->b].is_tail)              /* the rule may be empty: its caller goes on */
         stack = push_stack(m, s->b, stack);
     if (stack != UNKNOWN)
         reach(m, m->g->rules[s->a].start, stack);

@@ -1,6 +1,6 @@
 /* grammar/token_trie.h - the texts of a vocabulary as a trie: a token for each path.
  *
- * Immutable; threads may share it.  Nodes stand in preorder, so that going through all of them is
+ * Immutable; threads may share it.  Nodes are in preorder, so that going through all of them is
  * going through an array, and leaving out what is below a node is a jump. */
 #ifndef EBB_GRAMMAR_TOKEN_TRIE_H
 #define EBB_GRAMMAR_TOKEN_TRIE_H

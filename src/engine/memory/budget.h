@@ -46,7 +46,7 @@ typedef struct ebb_budget {
  * streams, pin what it pins.  Errors: those of ebb_res_set_state. */
 EBB_MUST_CHECK
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err);
-void ebb_budget_close(ebb_engine *e);    /* nobody looks at memory any more */
+void ebb_budget_close(ebb_engine *e);    /* memory is not watched any more */
 
 /* -- Giving back (reclaim.c) -- */
 

@@ -1,5 +1,5 @@
 /* Several residual streams (Baykal et al. 2023, "Alternating Updates for Efficient Transformers"), as Gemma 3n has
- * them.  A layer computes with a guess of its first stream only, and its outcome moves all of them.  With streams s[i]
+ * them.  A layer computes with a prediction of its first stream only, and its output corrects all.  With streams s[i]
  * and m(v) = tanh(router norm(v) / E) of A elements:
  *
  *     p[i]  = s[i] + sum_k predict[i, k] s[k],   predict = predict_coef m(s[0])         x = p[0]

@@ -4,13 +4,13 @@
 #define EBB_ARCH_H
 #include "model/bind.h"
 
-/* Where a layer's norms stand: before attention and feed-forward; behind them; both. */
+/* Where a layer's norms are: before attention and feed-forward; behind them; both. */
 typedef enum ebb_norm_order { EBB_NORMS_BEFORE, EBB_NORMS_BEHIND, EBB_NORMS_BOTH } ebb_norm_order;
 
 /* What a network of llama's kind has of its own; zero is llama. */
 typedef struct ebb_traits {
     bool           rope_is_halves;       /* pairs are half a head apart, else side by side */
-    uint32_t       no_rope_period;       /* every so many-th layer turns nothing; 0: all turn */
+    uint32_t       no_rope_period;       /* every so many-th layer has no RoPE; 0: all have */
     bool           has_yarn_betas;       /* the file's count */
     bool           has_qk_norm, qk_norm_is_late;
     ebb_qk_norm    qk_norm;

@@ -237,7 +237,7 @@ bool ebb_bind_has(const ebb_binder *b, const char *what)
     return ebb_bind_row_count(b, what) > 0;
 }
 
-/* A vector is one row; n_mats matrices stand one behind the other. */
+/* A vector is one row; n_mats matrices follow each other. */
 static void check_shape(ebb_binder *b, const ebb_gguf_tensor *t, uint32_t n_mats, uint64_t n_rows, uint32_t n_k)
 {
     if (b->st != EBB_OK || (t->dims[0] == n_k && t->dims[1] == n_rows && t->dims[2] == n_mats && t->n_dims <= 3))

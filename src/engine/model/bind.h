@@ -11,7 +11,7 @@
 #define EBB_NO_LAYER  UINT32_MAX /* as a layer: a tensor outside the layers */
 #define EBB_MAX_WIDTH (1u << 24) /* elements of any column but the logits (net.h, N1) */
 
-/* How an architecture's experts are chosen, and what stands beside them; zero: softmax of the
+/* How an architecture's experts are chosen, and the shared ones beside them; zero: softmax of the
  * scores, shares that sum to 1. */
 typedef struct ebb_routing {
     bool is_sigmoid;             /* else softmax */
@@ -146,8 +146,8 @@ void ebb_bind_plain_layer(ebb_binder *b, ebb_layer *l);
 /* Whether layer i sees a window only: an array says it of each; a number p, or `period` where the
  * file has neither: each layer but every p-th. */
 bool ebb_bind_is_windowed(ebb_binder *b, uint32_t i, uint32_t period);
-/* net->window, `otherwise` where the file says nothing (0: none), and whether layers have it; what
- * they turn is `rope` then. */
+/* net->window, `otherwise` where the file says nothing (0: none), and whether layers have it; those
+ * that have take `rope`. */
 void ebb_bind_windows(ebb_binder *b, uint32_t otherwise, uint32_t period, uint32_t rope);
 /* per_layer_token_embd and what goes with it, where embedding_length_per_layer_input is not 0;
  * before the layers. */

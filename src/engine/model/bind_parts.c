@@ -189,7 +189,7 @@ static void bind_expert_groups(ebb_binder *b)
                       net->arch->name, net->n_expert_group, net->n_expert_group_used, net->n_expert);
 }
 
-/* Width of the expert for all tokens. */
+/* Width of the shared expert. */
 static void bind_shared_shape(ebb_binder *b)
 {
     ebb_net *net = b->net;

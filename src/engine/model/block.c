@@ -38,7 +38,7 @@ static ebb_status attention(ebb_forward *r, const ebb_layer *l, uint32_t i_layer
         return st;
     ebb_op_kv_store(r, i_layer);
     if (i_layer == r->net->last_mixing_layer && !r->net->has_draft_head)
-        r->cols.c0 = ebb_batch_wanted(r->batch); /* K and V of all stand; the others are not needed any more */
+        r->cols.c0 = ebb_batch_wanted(r->batch); /* all K and V are stored; the other columns end here */
     if (r->cols.c0 == r->cols.c1)
         return EBB_OK;
     ebb_op_attend(r, i_layer, is_latent || has_gate ? 0 : act_bit(&l->o));

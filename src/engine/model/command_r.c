@@ -1,6 +1,6 @@
 /* Command R (Cohere 2024) and R7B (cohere2): LayerNorm without bias, attention and feed-forward see the
- * same x, logits are scaled.  R+ norms each head.  R7B's layers are local but for every fourth, which
- * sees all and turns nothing. */
+ * same x, logits are scaled.  R+ norms each head.  R7B's layers have a sliding window but
+ * for every fourth, which has full attention without RoPE. */
 #include "model/arch.h"
 
 static void bind_command_r_layer(ebb_binder *b, ebb_layer *l)

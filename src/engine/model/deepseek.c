@@ -1,6 +1,6 @@
 /* DeepSeek MoE (Dai et al. 2024); DeepSeek V2, V3 and R1 (DeepSeek-AI 2024) with latent attention (mla.c);
- * GLM 4.5 (GLM Team 2025).  The first layers are dense; in the others experts for all tokens stand beside
- * those that are chosen. */
+ * GLM 4.5 (GLM Team 2025).  The first layers are dense; in the others shared experts stand beside
+ * those that the router selects. */
 #include <math.h>
 
 #include "model/arch.h"
@@ -63,7 +63,7 @@ static void bind_latent(ebb_binder *b, ebb_layer *l)
         ebb_bind_matrix(b, &t->kv_b, "attn_kv_b", net->n_head * (net->dim_nope + net->dim_head_v), net->dim_latent);
         ebb_bind_whole(b, &t->kv_b);
     }
-    l->rope = EBB_NO_ROPE;                       /* mla.c turns */
+    l->rope = EBB_NO_ROPE;                       /* mla.c rotates */
     ebb_bind_matrix(b, &l->o, "attn_output", net->n_embd, net->n_head * net->dim_head_v);
 }
 

@@ -142,7 +142,7 @@ static void head_slice(void *arg, uint32_t h, uint32_t thread)
     ebb_recurrence_advance(&job->x, &ops, &p, delta_net_conv_floats(net) + h * n * n, n * n, q + 3 * n);
 }
 
-/* Keys, as several heads have used them: only when none looks at the log any more. */
+/* Keys, as several heads have used them: only when none reads the log any more. */
 static void log_keys(const ebb_recurrence *x)
 {
     const ebb_forward *r = x->r;

@@ -1,5 +1,5 @@
 /* EXAONE 4 (LG AI Research 2025): OLMo 2's norms, heads normed.  The model of 64 layers has windows in three of four;
- * the fourth turns nothing. */
+ * the fourth has full attention without RoPE. */
 #include "model/arch.h"
 
 static void bind_exaone_windows(ebb_binder *b)

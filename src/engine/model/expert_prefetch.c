@@ -1,11 +1,11 @@
 /* Which experts the next layer may choose (forward.h).
  *
- * The residual stream changes little from layer to layer: what the next layer's norm and router say of it as it
- * stands before this layer's experts is often what they will say (Eliseev and Mazur 2023, "Fast Inference of
+ * The residual stream changes little from layer to layer: what the next layer's norm and router say of it
+ * before this layer's experts are added is often what they will say (Eliseev and Mazur 2023, "Fast Inference of
  * Mixture-of-Experts Language Models with Offloading", sec. 3.2).  So these are read while this layer's experts
- * are computed.  A guess costs a small product and, if it is wrong, some of the disk's time, never a bit of
- * the answer.  How often the i-th guess of a layer is right is measured all the time; those that are not often enough
- * are not read, and where none is, guessing rests for some passes. */
+ * are computed.  A prediction costs a small product and, if it is wrong, some of the disk's time, never a bit of
+ * the answer.  How often the i-th prediction of a layer is right is measured all the time; those that are right too
+ * seldom are not read, and where all are, prediction pauses for some passes. */
 #include <math.h>
 #include <string.h>
 
@@ -39,7 +39,7 @@ void ebb_expert_prefetch_init(ebb_forward *r)
     r->moe.prediction.layer = UINT32_MAX;
 }
 
-/* Every how many columns one is looked at. */
+/* One of so many columns is predicted for. */
 static uint32_t token_stride(const ebb_forward *r)
 {
     return (ebb_n_columns(&r->cols) + MAX_TOKENS - 1) / MAX_TOKENS;
@@ -55,7 +55,7 @@ static bool was_chosen(const ebb_forward *r, uint32_t c, uint32_t e)
     return false;
 }
 
-/* This layer has chosen: how good was the guess? */
+/* This layer's router has selected: how good was the prediction? */
 static void learn_accuracy(ebb_forward *r, uint32_t layer)
 {
     ebb_expert_prediction *f = &r->moe.prediction;
@@ -106,7 +106,7 @@ static ebb_status predict_next(ebb_forward *r, const ebb_layer *next, uint32_t *
     return st;
 }
 
-/* Read what is sure enough, the surest of a column first. */
+/* Prefetch the experts that are probable enough, the most probable of a column first. */
 static void prefetch_likely(ebb_forward *r, const ebb_layer *next, uint32_t layer)
 {
     ebb_expert_prediction *f = &r->moe.prediction;

@@ -44,11 +44,11 @@ typedef struct ebb_expert_prediction {
     uint32_t  layer, n_tokens;   /* that `chosen` is for; layer UINT32_MAX: none */
 } ebb_expert_prediction;
 
-/* The columns that operations work on and the input that stands for them: all that a product needs
+/* The columns that operations work on and their current input: all that a product needs
  * of the pass under way.  A job that a late thread may still look at has its own copy (pool.h). */
 typedef struct ebb_columns {
     uint32_t c0, c1;             /* active: [c0, c1) of the batch */
-    uint32_t in_k;               /* the input that stands in `act`: elements of a column ... */
+    uint32_t in_k;               /* the current input, in `act`: elements of a column ... */
     unsigned in_acts;            /* ... and its kinds */
     void    *act[EBB_ACT_COUNT]; /* [C] of these */
     const ebb_xielu *xielu;      /* of the layer whose feed-forward is computed */
@@ -360,7 +360,7 @@ void ebb_input_part(const ebb_forward *r, uint32_t c, size_t from, size_t n, con
 EBB_MUST_CHECK
 ebb_status ebb_op_matmul(ebb_forward *r, const ebb_mat *mats, uint32_t n, float softcap,
                          ebb_error *err);
-/* Of each head, y = x W^T: W has n_rows / n_heads rows for it, x stands at src + column *
+/* Of each head, y = x W^T: W has n_rows / n_heads rows for it, x is at src + column *
  * src_stride + head * src_head, y at m->y + column * m->y_stride + head * y_head. */
 typedef struct ebb_per_head {
     const float *src;            /* of column 0 */
@@ -379,18 +379,18 @@ ebb_status ebb_op_sparse_gated(ebb_forward *r, const ebb_layer *l, ebb_error *er
 /* y = x W^T + bias, to be added to x, after `post` if it is on. */
 EBB_MUST_CHECK
 ebb_status ebb_op_add(ebb_forward *r, const ebb_weight *w, const ebb_norm *post, ebb_error *err);
-/* y as it stands is to be added to x. */
+/* The current y is to be added to x. */
 void ebb_op_add_y(ebb_forward *r, const ebb_norm *post);
 
-/* Norm and turn k, norm v (or what was k), store both, where the layer has its own.  The same with
- * q, where it does not keep to one head; behind this, where U > 1, q of a head is a row of the
+/* Norm and rotate k, norm v (or what was k), store both, where the layer has its own.  The same
+ * with q, where it does not keep to one head; behind this, where U > 1, q of a head is a row of the
  * cache that is zero but for the head's own place. */
 void ebb_op_kv_store(ebb_forward *r, uint32_t i_layer);
 /* Row of a tensor of rows of n elements, to float. */
 EBB_MUST_CHECK
 ebb_status ebb_run_read_row(ebb_forward *r, const ebb_gguf_tensor *t, uint64_t row, uint32_t n,
                             float *out, ebb_error *err);
-/* Norm and turn q of a column's heads [h0, h0 + n), if ebb_op_kv_store has not. */
+/* Norm and rotate q of a column's heads [h0, h0 + n), if ebb_op_kv_store has not. */
 void ebb_rope_q(const ebb_forward *r, uint32_t i_layer, uint32_t c, uint32_t h0, uint32_t n);
 /* y = softmax(q K^T) V of each head; made the input of the next operation, of the kinds in `acts`
  * (y is then not written as a rule), unless that is 0. */
@@ -428,7 +428,7 @@ ebb_status ebb_op_correct(ebb_forward *r, uint32_t i_layer, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_streams_end(ebb_forward *r, ebb_error *err);
 
-/* A mixture of experts on the input that stands, to be added to x (moe.c).
+/* A mixture of experts on the current input, to be added to x (moe.c).
  * Each expert is acquired once for all columns that chose it; a column adds its
  * experts in the order of their numbers, so its bits do not depend on the others. */
 EBB_MUST_CHECK
@@ -472,9 +472,9 @@ void ebb_forward_settle_state(ebb_forward *r, char *state, uint32_t state_pos, u
 void ebb_rope_freqs(const ebb_rope *rope, uint32_t n_ctx, double *freqs);
 void ebb_rope_table(const ebb_rope *rope, const double *freqs, uint32_t pos0, uint32_t n,
                     float *cos_sin);
-/* cos and sin that turn back by n positions, without the magnitude. */
+/* cos and sin that rotate back by n positions, without the magnitude. */
 void ebb_rope_shift_table(const ebb_rope *rope, const double *freqs, uint32_t n, float *cos_sin);
-/* Turn the n_rot elements of x. */
+/* Rotate the n_rot elements of x. */
 void ebb_rope_rotate(const ebb_forward *r, const ebb_rope *rope, const float *cos_sin, float *x);
 
 /* Scratch of a thread: EBB_KERNEL_SCRATCH bytes for a kernel, and floats for an operation. */

@@ -87,7 +87,7 @@ static void fetch_row(const float *y, uint32_t n)
         __builtin_prefetch(y + i, 1);
 }
 
-/* y = act(gate) * up of a slice's n rows; gate and up stand at `both`, a column in a row, so that only their product is
+/* y = act(gate) * up of a slice's n rows; gate and up are at `both`, a column in a row, so that only their product is
  * ever stored far apart. */
 static void gate_rows(const gate_job *job, uint32_t slice, float *both, float *y, size_t y_stride, uint32_t thread)
 {
@@ -156,7 +156,7 @@ static void run_gate(gate_job *job, uint32_t n_slices)
         ebb_forward_slices(job->r, gate_slice, job, n_slices);
 }
 
-/* The parts of gate and up stand in turn. */
+/* The parts of gate and up alternate. */
 static bool is_interleaved(const gate_job *job)
 {
     return job->has_gate && job->gate.m->stride == 2 && ebb_weight_view_is_whole(&job->gate) &&

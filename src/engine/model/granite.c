@@ -1,13 +1,13 @@
 /* Granite 3 and 4 (IBM 2024, 2025), with Mamba 2 in place of attention in most layers or without: multipliers of
- * embeddings, of what blocks add, of scores and of logits; with experts there may be one for all tokens.
- * rope.scaling.finetuned false means that nothing is turned. */
+ * embeddings, of what blocks add, of scores and of logits; with experts there may be a shared one.
+ * rope.scaling.finetuned false means no RoPE. */
 #include "model/arch.h"
 
 static void bind_rope_switch(ebb_binder *b)
 {
-    bool turns = ebb_bind_bool_or(b, ".rope.scaling.finetuned", true);
+    bool has_rope = ebb_bind_bool_or(b, ".rope.scaling.finetuned", true);
 
-    for (uint32_t i = 0; !turns && i < b->net->n_layers; i++)
+    for (uint32_t i = 0; !has_rope && i < b->net->n_layers; i++)
         b->net->layers[i].rope = EBB_NO_ROPE;
 }
 

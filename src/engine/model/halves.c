@@ -1,7 +1,7 @@
-/* Networks of llama's kind whose pairs stand half a head apart. */
+/* Networks of llama's kind with RoPE as in GPT-NeoX: the elements of a pair are half a head apart. */
 #include "model/arch.h"
 
-/* Hunyuan (Tencent 2025), dense and with experts: each head is normed after it is turned. */
+/* Hunyuan (Tencent 2025), dense and with experts: each head is normed after RoPE. */
 static const ebb_traits hunyuan = {
     .rope_is_halves = true, .has_qk_norm = true, .qk_norm_is_late = true, .routing = { .has_shared = true },
 };
@@ -14,7 +14,7 @@ static const ebb_traits seed_oss = { .rope_is_halves = true, .ffn_norm = "post_a
 
 const ebb_arch ebb_arch_seed_oss = { .name = "seed_oss", .bind = ebb_bind_traits, .traits = &seed_oss };
 
-/* MiniMax M2 (2025): q and k normed as a whole, heads turned in part. */
+/* MiniMax M2 (2025): q and k normed as a whole, partial RoPE. */
 static const ebb_traits minimax_m2 = {
     .rope_is_halves = true, .has_qk_norm = true, .qk_norm = EBB_QK_WHOLE,
     .routing = { .is_sigmoid = true, .gating_is_in_file = true, .has_choice_bias = true },

@@ -170,7 +170,7 @@ typedef struct shift_job {
     const ebb_kv_shift *m;
 } shift_job;
 
-/* The rope of a layer's K and the element of a head from which it turns; NULL: it turns none. */
+/* The rope of a layer's K and the first element of a head that it rotates; NULL: none. */
 static const ebb_rope *rope_of(const ebb_net *net, const ebb_layer *l, uint32_t *i_rope, size_t *first)
 {
     bool is_latent = ebb_weight_exists(&l->latent.kv_a);

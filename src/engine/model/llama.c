@@ -1,6 +1,6 @@
 /* Llama 2 and 3, Mistral, Mixtral, SmolLM2 and their like (Touvron et al. 2023; Jiang et al. 2024).
  *
- * Q and K rows are stored permuted, so that pairs to turn stand side by side.
+ * Q and K rows are stored permuted, so that the elements of a RoPE pair stand side by side.
  * Llama 3.1 brings its long-context scaling as rope_freqs.weight. */
 #include "model/arch.h"
 
@@ -8,7 +8,7 @@ static const ebb_traits llama;
 
 const ebb_arch ebb_arch_llama = { .name = "llama", .bind = ebb_bind_traits, .traits = &llama };
 
-/* SmolLM 3: every fourth layer turns nothing (NoPE, Kazemnejad et al. 2023). */
+/* SmolLM 3: every fourth layer has no RoPE (NoPE, Kazemnejad et al. 2023). */
 static const ebb_traits smollm3 = { .no_rope_period = 4 };
 
 const ebb_arch ebb_arch_smollm3 = { .name = "smollm3", .bind = ebb_bind_traits, .traits = &smollm3 };

@@ -1,5 +1,6 @@
-/* Llama 4 (Meta 2025): every fourth layer sees everything, turns nothing, and has queries that grow with their
- * position; the others see a chunk and norm q and k after turning them.  An expert's share multiplies what it sees. */
+/* Llama 4 (Meta 2025): every fourth layer has full attention without RoPE, and queries that are scaled up with
+ * their position; the others attend within a chunk and norm q and k after RoPE.  A router weight multiplies its
+ * expert's input, not its output. */
 #include "model/arch.h"
 
 #define CHUNK     8192u

@@ -121,7 +121,7 @@ static void channels_slice(void *arg, uint32_t slice, uint32_t thread)
                            ebb_forward_floats(job->x.r, thread));
 }
 
-/* B, as all channels have used it: only when none looks at the log any more. */
+/* B, as all channels have used it: only when none reads the log any more. */
 static void log_b(const ebb_recurrence *x)
 {
     const ebb_net *net = x->r->net;

@@ -133,7 +133,7 @@ static void head_slice(void *arg, uint32_t h, uint32_t thread)
     ebb_recurrence_advance(&job->x, &ops, &p, mamba2_conv_floats(net) + h * n, n, p.u + dim_head(net));
 }
 
-/* B, as all heads of a group have used it: only when none looks at the log any more. */
+/* B, as all heads of a group have used it: only when none reads the log any more. */
 static void log_b(const ebb_recurrence *x)
 {
     const ebb_net *net = x->r->net;

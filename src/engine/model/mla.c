@@ -1,6 +1,6 @@
 /* Multi-head latent attention (DeepSeek-AI 2024, "DeepSeek-V2", sec. 2.1), forward.h.
  *
- * A column has one latent c [L] and one turned key r [R] for all heads; keys and values of a head are
+ * A column has one latent c [L] and one rotated key r [R] for all heads; keys and values of a head are
  * matrices times c.  With these matrices applied to the query and to the result instead (k_b, v_b), one KV
  * head of [r | c] serves all query heads; with kv_b, keys and values of each head are made and kept. */
 #include <string.h>
@@ -56,7 +56,7 @@ static void norm_q_slice(void *arg, uint32_t slice, uint32_t thread)
     ebb_norm_row(job->r, &job->l->latent.q_a_norm, x, x, n);
 }
 
-/* Norm the latent, turn what is to be turned. */
+/* Norm the latent, rotate the parts of k and q that RoPE has. */
 static void prepare_slice(void *arg, uint32_t slice, uint32_t thread)
 {
     const latent_job *job = arg;
@@ -115,14 +115,14 @@ static void split_kv_slice(void *arg, uint32_t slice, uint32_t thread)
     const ebb_net *net = r->net;
     size_t c = r->cols.c0 + slice, n_rot = dim_rotated(net), n_n = net->dim_nope, n_v = net->dim_head_v;
     const float *both = r->latent.wide + c * net->n_head * (n_n + n_v);
-    const float *turned = r->latent.low_kv + c * (net->dim_latent + n_rot) + net->dim_latent;
+    const float *rotated = r->latent.low_kv + c * (net->dim_latent + n_rot) + net->dim_latent;
 
     (void)thread;
     for (uint32_t h = 0; h < net->n_head; h++, both += n_n + n_v) {
         float *k = r->buf.k + (c * net->n_head + h) * net->dim_k;
 
         memcpy(k, both, n_n * sizeof *k);
-        memcpy(k + n_n, turned, n_rot * sizeof *k);
+        memcpy(k + n_n, rotated, n_rot * sizeof *k);
         memcpy(r->buf.v + (c * net->n_head + h) * n_v, both + n_n, n_v * sizeof *k);
     }
 }

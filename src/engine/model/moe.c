@@ -110,7 +110,7 @@ void ebb_moe_choose(const ebb_forward *r, const ebb_experts *x, float *score, ui
     choose_top_k(choice, net->n_expert, net->n_expert_used, chosen);
 }
 
-/* scores of column c become shares: 0 but for the chosen. */
+/* scores of column c become router weights: 0 but for the selected. */
 static void route_token(const ebb_forward *r, const ebb_experts *x, uint32_t c)
 {
     const ebb_net *net = r->net;
@@ -150,7 +150,7 @@ static uint32_t n_members(const ebb_forward *r, uint32_t e)
 
 /* -- Computing ------------------------------------------------------------------- */
 
-/* Weights of expert e, from those of expert 0. */
+/* Weight views of expert e, from those of expert 0. */
 static ebb_weight expert_weight(const ebb_forward *r, const ebb_experts *x, const ebb_weight *first, uint32_t e)
 {
     ebb_weight w = *first;
@@ -181,7 +181,7 @@ static void gather_scaled(const ebb_forward *r, const ebb_layer *l, uint32_t exp
                 h, n, (char *)r->moe.gathered[kind] + to * ebb_act_col_bytes((ebb_act)kind, r->cols.in_k));
 }
 
-/* The columns of the expert become all there are, with the input that stood for them. */
+/* The expert's columns become the active ones, with their input gathered. */
 static void gather_tokens(ebb_forward *r, const ebb_layer *l, uint32_t expert)
 {
     const uint32_t *members = r->moe.members + r->moe.first_member[expert];
@@ -215,7 +215,7 @@ static ebb_status run_expert_ffn(ebb_forward *r, const ebb_weight *gate, const e
     return ebb_op_matmul(r, &m, 1, 0, err);
 }
 
-/* What expert e gives for its columns, to `out`. */
+/* The output of expert e for its columns, to `out`. */
 static ebb_status run_expert(ebb_forward *r, const ebb_layer *l, uint32_t e, float *out, ebb_error *err)
 {
     const ebb_experts *x = &l->experts;
@@ -237,7 +237,7 @@ typedef struct add_job {
     uint32_t       expert;
 } add_job;
 
-/* By how much what an expert gives for a column counts. */
+/* The router weight of an expert's output for a column. */
 static float share_of(const ebb_forward *r, size_t c, uint32_t e)
 {
     return r->net->share_is_on_input ? 1 : r->moe.scores[c * r->net->n_expert + e];
@@ -253,7 +253,7 @@ static void add_slice(void *arg, uint32_t slice, uint32_t thread)
     r->kern->axpy(r->moe.sum + c * n, share_of(r, c, job->expert), r->moe.out + slice * n, n);
 }
 
-/* Of many columns, one expert after the other; these are read in the same order. */
+/* With many columns: experts in the order of their numbers, in which they are also read. */
 static ebb_status run_in_order(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     ebb_status st = EBB_OK;
@@ -276,7 +276,7 @@ static float *expert_output(const ebb_forward *r, const ebb_experts *x, uint32_t
     return r->moe.out + (size_t)r->moe.first_member[e] * x->down.n_rows;
 }
 
-/* What all experts of a column gave is added in the order of their numbers. */
+/* The outputs of a column's experts are added in the order of their numbers. */
 static void add_slots(ebb_forward *r, const ebb_experts *x)
 {
     size_t n = x->down.n_rows;
@@ -297,7 +297,7 @@ static bool is_ready(const ebb_forward *r, const ebb_experts *x, uint32_t e)
     return true;
 }
 
-/* The first that is here, else the first that is still to come; n_expert: all are computed. */
+/* The first that is in memory, else the first that is still to be read; n_expert: all are computed. */
 static uint32_t next_expert(const ebb_forward *r, const ebb_experts *x)
 {
     uint32_t n = r->net->n_expert, first = n;
@@ -312,7 +312,7 @@ static uint32_t next_expert(const ebb_forward *r, const ebb_experts *x)
     return first;
 }
 
-/* Of few columns, as they come. */
+/* With few columns: experts in the order in which they arrive. */
 static ebb_status run_as_read(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     ebb_status st = EBB_OK;
@@ -346,7 +346,7 @@ static ebb_status add_shared_expert(ebb_forward *r, const ebb_layer *l, ebb_erro
     return st;
 }
 
-/* What was chosen is read, all at once, if it is not here. */
+/* Announce all selected experts at once: those that are not in memory are read. */
 static void announce_experts(ebb_forward *r, const ebb_experts *x)
 {
     ebb_res_begin_experts(r->res, ebb_n_columns(&r->cols));
@@ -378,7 +378,7 @@ ebb_status ebb_op_early_router(ebb_forward *r, const ebb_layer *l, ebb_error *er
     return score_experts(r, l, err);
 }
 
-/* Each column chooses by the input that stands, if it has not been scored yet, and what was chosen is on its way. */
+/* Select each column's experts by the current input, unless it was scored before, and announce them for reading. */
 static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_experts *x = &l->experts;
@@ -393,7 +393,7 @@ static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *
     return ebb_expert_prefetch(r, l, err);
 }
 
-/* What the chosen experts give for the input that stands, to `sum`. */
+/* The weighted sum of the selected experts' outputs for the current input, to `sum`. */
 static ebb_status compute_experts(ebb_forward *r, const ebb_layer *l, float *sum, ebb_error *err)
 {
     size_t n = l->experts.down.n_rows, n_cols = ebb_n_columns(&r->cols);
@@ -409,7 +409,7 @@ static void clear_y(ebb_forward *r)
            (size_t)ebb_n_columns(&r->cols) * r->net->n_embd * sizeof *r->buf.y);
 }
 
-/* y = what the expert for all tokens gives, which sees all of the input, and the others in their narrower space. */
+/* y = the shared expert's output, from the full input, plus that of the others, from the latent space. */
 static ebb_status compute_narrow(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_experts *x = &l->experts;
@@ -465,7 +465,7 @@ static void join_mixture_slice(void *arg, uint32_t slice, uint32_t thread)
     r->kern->add(r->buf.y + at, r->buf.beside + at, n);
 }
 
-/* The feed-forward is computed while the chosen experts are read. */
+/* The feed-forward is computed while the selected experts are read. */
 ebb_status ebb_op_mixture_beside(ebb_forward *r, const ebb_layer *l, ebb_error *err)
 {
     const ebb_experts *x = &l->experts;

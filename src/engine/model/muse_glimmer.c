@@ -1,5 +1,5 @@
 /* Muse Glimmer (2026): norms before and behind, those with an epsilon of their own; gated heads; windows, and every
- * fourth layer without one, which turns nothing; rows of token_embd normed. */
+ * fourth layer with full attention without RoPE; rows of token_embd normed. */
 #include "model/arch.h"
 
 static void bind_kinds(ebb_binder *b)

@@ -1,6 +1,6 @@
 /* Nemotron H and Nemotron 3 (NVIDIA 2025): one thing per layer, all behind a norm of the same name.  A layer without KV
- * heads and feed-forward is Mamba 2, one with KV heads attention that turns nothing; the others are a feed-forward
- * of relu^2, or experts, which may work in a narrower space. */
+ * heads and feed-forward is Mamba 2, one with KV heads attention without RoPE; the others are a feed-forward
+ * of relu^2, or experts, whose input and output may be projected to a narrower latent space. */
 #include "model/arch.h"
 
 static void bind_nemotron_layer(ebb_binder *b, ebb_layer *l)

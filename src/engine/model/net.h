@@ -31,13 +31,13 @@
 
 /* A matrix of the file, or one expert of a tensor.  It is cut into parts of some rows, an
  * extent each, so that a part can be used while the next is read, and what is
- * resident can be chosen finely; parts of gate and up stand in turn, as they are used. */
+ * resident can be chosen finely; parts of gate and up alternate, as they are used. */
 typedef struct ebb_matrix {
     ebb_res_extent whole;
     ebb_type     type;
     uint32_t     n_rows;
     bool         is_whole;       /* not to be cut: experts, and what several weights are views of */
-    bool         is_paired;      /* its parts stand in turn with those of the next matrix, which
+    bool         is_paired;      /* its parts alternate with those of the next matrix, which
                                     have as many rows */
     uint32_t     extent, stride; /* part i is extent + i * stride in residency */
     uint32_t     n_parts, part_rows;     /* the last part may have fewer rows */
@@ -66,10 +66,10 @@ typedef struct ebb_norm {
     bool         is_on;          /* false: there is no such norm */
 } ebb_norm;
 
-/* Angles of the rotary embedding: pair i of position p is turned by
+/* Angles of the rotary embedding: pair i of position p is rotated by
  * p * freq_base^(-2 i / n_rot) / freq_factors[i] * scale(i), and lengthened by magnitude. */
 typedef struct ebb_rope {
-    uint32_t     n_rot;          /* elements of a head that are turned, from its start */
+    uint32_t     n_rot;          /* elements of a head that are rotated, from its start */
     bool         is_halves;      /* pairs (i, i + n_rot / 2); else (2 i, 2 i + 1) */
     double       freq_base;
     double       freq_scale;     /* 1 / the factor of the scaling */
@@ -79,8 +79,8 @@ typedef struct ebb_rope {
     const float *long_factors;   /* [n_rot / 2] instead of these, if the context is longer than
                                     n_ctx_orig (LongRoPE) */
     uint32_t     n_ctx_orig;     /* context before the scaling; 0: unknown */
-    bool         is_yarn;        /* only slow pairs are scaled: those that turn less than beta_slow
-                                    times in ... */
+    bool         is_yarn;        /* only slow pairs are scaled: those with fewer than beta_slow
+                                    rotations in ... */
     double       beta_fast, beta_slow;   /* ... n_ctx_orig; none above beta_fast; a ramp between */
 } ebb_rope;
 
@@ -159,7 +159,7 @@ typedef struct ebb_recurrent {
 } ebb_recurrent;
 
 /* Latent attention (DeepSeek-AI 2024, sec. 2.1): mla.c.  Where k_b and v_b exist, K and V of all
- * heads are one: [turned part | latent], the latent; else kv_b makes keys and values of each head
+ * heads are one: [rotated part | latent], the latent; else kv_b makes keys and values of each head
  * from the latent. */
 typedef struct ebb_latent {
     ebb_weight   q_a, kv_a;      /* [Lq, E], none: l.q [H (N + R), E] is used at once; [L + R, E] */
@@ -210,7 +210,7 @@ typedef struct ebb_layer {
                                     norm */
     ebb_weight   head_gate;      /* [H D, E] the heads' outputs are multiplied by its sigmoid; none
                                     in most */
-    ebb_norm     q_norm, k_norm; /* before q and k are turned; see net.qk_norm */
+    ebb_norm     q_norm, k_norm; /* of q and k before RoPE; see net.qk_norm */
     ebb_norm     v_norm;         /* of each head's V */
     const float *sinks;          /* [H] a score of each head that attends to nothing, NULL: none */
     uint32_t     window;         /* positions attended to; 0: all */
@@ -290,7 +290,7 @@ typedef struct ebb_net {
     bool        norm_is_layer;   /* LayerNorm, else RMSNorm */
     float       norm_eps;
     ebb_qk_norm qk_norm;
-    bool        qk_norm_is_late; /* q and k are normed after they are turned */
+    bool        qk_norm_is_late; /* q and k are normed after RoPE */
     float       attn_scale;      /* of q . k */
     double      temperature;     /* t: q of position p is multiplied by 1 + t ln(1 + floor((p +
                                     temperature_from) / ... */

@@ -1,6 +1,6 @@
 /* OLMo 2 and 3 (OLMo et al. 2025), OLMoE (Muennighoff et al. 2024): q and k normed as a whole; no norms before
- * attention and feed-forward, but behind them (OLMoE as llama).  OLMo 3 has windows in three layers of four; these turn
- * without YaRN. */
+ * attention and feed-forward, but behind them (OLMoE as llama).  OLMo 3 has windows in three layers of four; their
+ * RoPE is without YaRN. */
 #include "model/arch.h"
 
 static void bind_olmo2_windows(ebb_binder *b)

@@ -19,10 +19,10 @@ static void bind_phi2(ebb_binder *b)
 
 const ebb_arch ebb_arch_phi2 = { .name = "phi2", .bind = bind_phi2 };
 
-/* q, k and v are one tensor, gate and up another; a head may be turned in part only.  LongRoPE (Ding et
+/* q, k and v are one tensor, gate and up another; RoPE may be partial.  LongRoPE (Ding et
  * al. 2024) has its factors in the file: those for long contexts hold where the context is longer than the
  * original one, from the first token on.  The window of the metadata is left out: what is
- * published under this name is used with full attention (converters wrote windows that the models have not). */
+ * published under this name is used with full attention (converters wrote windows that the models do not have). */
 static const ebb_traits phi3 = { .rope_is_halves = true };
 static const char *const phi3_harmless[] = { ".attention.sliding_window", NULL };
 

@@ -1,5 +1,5 @@
-/* PLaMo 3 (Preferred Networks 2025): heads normed, norms before and behind, seven layers of eight see a window and turn
- * by a base of their own. */
+/* PLaMo 3 (Preferred Networks 2025): heads normed, norms before and behind, seven layers of eight have a window and a
+ * RoPE base of their own. */
 #include "model/arch.h"
 
 static void bind_plamo3_windows(ebb_binder *b)

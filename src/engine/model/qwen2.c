@@ -5,19 +5,20 @@ static const ebb_traits qwen2 = { .rope_is_halves = true };
 
 const ebb_arch ebb_arch_qwen2 = { .name = "qwen2", .bind = ebb_bind_traits, .traits = &qwen2 };
 
-/* Its text part where it sees images: each section of the turned pairs has a position of its own, the same for text. */
+/* The text part of a vision model (M-RoPE): each section of the RoPE pairs has a position of its own; in text they
+ * are the same. */
 static const char *const image_keys[] = { ".rope.dimension_sections", ".n_deepstack_layers", NULL };
 
 const ebb_arch ebb_arch_qwen2vl = { .name = "qwen2vl", .bind = ebb_bind_traits, .traits = &qwen2,
                                     .harmless = image_keys };
 
-/* Qwen 1.5 and 2 with experts: beside them one for all tokens, behind a gate of its own. */
+/* Qwen 1.5 and 2 with experts, and a shared one behind a gate of its own. */
 static const ebb_traits qwen2moe = { .rope_is_halves = true, .routing = { .is_raw = true, .has_shared = true } };
 
 const ebb_arch ebb_arch_qwen2moe = { .name = "qwen2moe", .bind = ebb_bind_traits, .traits = &qwen2moe };
 
-/* Qwen 3, dense and with experts (Yang et al. 2025): heads of their own width, each normed before it is turned.
- * Of Qwen 3 VL's sections all pairs are turned, as published; readers that leave pairs 61 and 62 of 64 alone differ
+/* Qwen 3, dense and with experts (Yang et al. 2025): heads of their own width, each normed before RoPE.
+ * Of Qwen 3 VL's sections all pairs are rotated, as published; readers that leave pairs 61 and 62 of 64 alone differ
  * behind a hundred thousand tokens. */
 static const ebb_traits qwen3 = { .rope_is_halves = true, .has_qk_norm = true };
 

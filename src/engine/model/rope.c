@@ -6,7 +6,7 @@
 
 #define PI 3.14159265358979323846
 
-/* The pair that turns `turns` times in the original context, as a real number. */
+/* The pair that makes `turns` full rotations in the original context, as a real number. */
 static double pair_of(const ebb_rope *rope, double turns)
 {
     return rope->n_rot * log(rope->n_ctx_orig / (turns * 2 * PI)) / (2 * log(rope->freq_base));

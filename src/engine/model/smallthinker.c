@@ -1,5 +1,5 @@
 /* SmallThinker (Song et al. 2025): the router sees x as it enters the layer, so that experts are read while attention
- * is computed; experts with relu.  One layer of four, the first, sees everything and turns nothing. */
+ * is computed; experts with relu.  One layer of four, the first, has full attention without RoPE. */
 #include "model/arch.h"
 
 #define WINDOW 4096u             /* readers of these files take it whatever number but 0 the file has, and so were they

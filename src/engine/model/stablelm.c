@@ -1,4 +1,4 @@
-/* StableLM 2 (Bellagente et al. 2024): LayerNorm, heads turned in part.  The 12B model norms each head
+/* StableLM 2 (Bellagente et al. 2024): LayerNorm, partial RoPE.  The 12B model norms each head
  * and has no second norm: attention and feed-forward see the same x. */
 #include "model/arch.h"
 

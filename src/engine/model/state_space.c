@@ -1,5 +1,5 @@
-/* Networks of Mamba layers alone (mamba.c, mamba2.c), and Jamba (AI21 2024): Mamba, now and then attention that turns
- * nothing, and behind each a feed-forward or experts. */
+/* Networks of Mamba layers alone (mamba.c, mamba2.c), and Jamba (AI21 2024): Mamba, now and then attention
+ * without RoPE, and behind each a feed-forward or experts. */
 #include "model/arch.h"
 
 static void bind_mamba2_layer(ebb_binder *b, ebb_layer *l)

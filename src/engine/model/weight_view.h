@@ -38,7 +38,7 @@ uint32_t ebb_weight_view_n_rows(const ebb_weight_view *h);
 /* Row of the tensor, in a part that is held. */
 const void *ebb_weight_view_row(const ebb_weight_view *h, uint32_t row);
 /* y[column * y_stride + i] = row (row + i) of W times the column, times the scale, plus the bias;
- * for i < n and the columns, whose activations stand in cols->act.  `next` as in kernels.h.  Once
+ * for i < n and the columns, whose activations are in cols->act.  `next` as in kernels.h.  Once
  * the pass is canceled: zeroes, at once.  Reads nothing of r but its constants and the thread's
  * scratch. */
 void ebb_weight_view_multiply(const ebb_forward *r, const ebb_columns *cols,

@@ -1,4 +1,4 @@
-/* Who else used this machine (contention.h). */
+/* Processor time that others used (contention.h). */
 #include "plan/contention.h"
 
 #include <stddef.h>

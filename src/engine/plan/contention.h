@@ -1,4 +1,4 @@
-/* plan/contention.h - who else used this machine while something was measured. */
+/* plan/contention.h - the processor time that others used while something was measured. */
 #ifndef EBB_CONTENTION_H
 #define EBB_CONTENTION_H
 #include "os/proc.h"

@@ -47,7 +47,7 @@ static bool in_range(double x, double max)
     return x >= 0 && x <= max;                   /* false of what is no number, too */
 }
 
-/* Everything is looked at before anything is believed. */
+/* Everything is validated before anything is used. */
 static bool parse_profile(ebb_expert_profile *u, const char *data, size_t n_data)
 {
     size_t n_body = N_HEAD + u->n * sizeof *u->uses;

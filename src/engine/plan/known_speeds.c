@@ -1,4 +1,4 @@
-/* What is remembered of this machine, for who asks (ebb/experimental/plan.h). */
+/* The stored speeds of this machine, for the API (ebb/experimental/plan.h). */
 #include <stdio.h>
 #include <string.h>
 

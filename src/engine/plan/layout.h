@@ -137,7 +137,7 @@ ebb_plan ebb_plan_with_lent(const ebb_plan *p, const ebb_machine *machine,
 
 /* The group that is lent memory as the i-th, i <= n_layers, and gives it back as the i-th last:
  * what is outside the layers, then every other layer, then the others, so that what is read again
- * stands beside what is not. */
+ * is placed beside what is not. */
 uint32_t ebb_plan_lend_order(uint32_t n_layers, uint32_t i);
 /* What of kv_bytes can be lent while taken_bytes of them are in use: the next chunk has room in any
  * case.  0: the plan lends nothing. */

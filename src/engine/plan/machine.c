@@ -17,7 +17,7 @@
 #define MIB          ((uint64_t)1 << 20)
 #define KEPT_MACHINE (384 * MIB)                 /* of the machine's memory, for everybody else */
 #define KEPT_CGROUP  (16 * MIB)                  /* of a cgroup's, and 1 % of it */
-#define KERNEL_AGE_S (30 * 86400)                /* so long is believed what was measured */
+#define KERNEL_AGE_S (30 * 86400)                /* so long a measurement is valid */
 #define DISK_AGE_S   86400
 #define CACHED       2.5                         /* so much faster than direct reads no disk is */
 
@@ -77,7 +77,7 @@ uint64_t ebb_machine_types(const ebb_model *model)
     return types;
 }
 
-/* The speed of all that no type is known for. */
+/* The speed of types of which none is known. */
 static void note_type(ebb_machine *m, int type)
 {
     if (type != EBB_TYPE_Q4_K && m->memory_bytes_s > 0 && (int)m->measured_type != type)

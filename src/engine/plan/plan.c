@@ -85,9 +85,9 @@ typedef struct planning {
     ebb_net         *net;        /* written to by the layout only */
     const ebb_engine_opts *o;
     ebb_kv_layer    *layers;
-    bool            *is_resident; /* [n_extents] resident, by the choices that stand in the plan */
+    bool            *is_resident; /* [n_extents] resident, by the choices made so far in the plan */
     bool             in_memory;  /* the whole file is: nothing to pin or stream */
-    bool             is_live;    /* the buffers stand: they are not laid out again */
+    bool             is_live;    /* the buffers are placed: they are not laid out again */
     const ebb_machine *machine;
     ebb_plan        *p;
 } planning;
@@ -287,7 +287,7 @@ static uint64_t draft_head_bytes(const planning *q, bool *is_streamed)
     return sum;
 }
 
-/* Fill the parts for the choices that stand in the plan. */
+/* Fill the parts for the choices made so far in the plan. */
 static void count_bytes(const planning *q)
 {
     ebb_plan *p = q->p;

@@ -197,7 +197,7 @@ static void set_speed(ebb_speed *x, double v0, double v1, int64_t now_s)
     x->low[0] = x->low[1] = 0;
 }
 
-/* It is the speed that stands, or a better one: go a part of the way there. */
+/* The measurement agrees with the stored speed or is better: move a part of the way there. */
 static void confirm_speed(ebb_speed *x, double v0, double v1, double better, int64_t now_s)
 {
     double part = better < 1 ? FOLLOW : x->n_seen < FOUNDED ? 1 : FOLLOW_UP;
@@ -212,7 +212,7 @@ static void confirm_speed(ebb_speed *x, double v0, double v1, double better, int
     x->low[0] = x->low[1] = 0;
 }
 
-/* It is a worse one, in quiet: that may be how the machine is now. */
+/* It is worse, on a quiet machine: that may be how the machine is now. */
 static void doubt_speed(const ebb_speeds *s, ebb_speed *x, ebb_speed_kind kind, double v0, double v1, int64_t now_s)
 {
     if (x->low[0] <= 0 || (kind == EBB_SPEED_RATE ? v0 > x->low[0] : v0 < x->low[0])) {

@@ -34,7 +34,7 @@ static void hash_next_block(ebb_prefix_block *hashes, const ebb_cache_salt *cach
     finish_block(hashes, cache_salt, i + 1);
 }
 
-/* s->wanted: links of ids under a shift. */
+/* s->wanted: block hashes of ids under a context shift. */
 static void hash_wanted(const ebb_session *s, const ebb_token *ids, size_t n, const ebb_cache_salt *cache_salt)
 {
     begin_hashes(s->engine, s->wanted, cache_salt);
@@ -97,7 +97,7 @@ static bool is_same_salt(const ebb_cache_salt *a, const ebb_cache_salt *b)
     return a->is_on == b->is_on && (!a->is_on || (a->pos == b->pos && memcmp(a->salt, b->salt, sizeof a->salt) == 0));
 }
 
-/* Positions of ids under a shift that stand in s. */
+/* How many positions of ids s already holds under a context shift. */
 static uint32_t count_common(const ebb_session *s, const ebb_token *ids, size_t n, const ebb_cache_salt *cache_salt)
 {
     uint32_t end = ebb_session_length(s) < n ? ebb_session_length(s) : (uint32_t)n, i = 0;

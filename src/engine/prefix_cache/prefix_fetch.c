@@ -81,7 +81,7 @@ static void read_blocks_slice(void *arg, uint32_t i, uint32_t thread)
     }
 }
 
-/* Free blocks for what is on disk; other sequences give way.  Returns how many blocks have got theirs. */
+/* Free blocks for what is on disk; other sequences are preempted.  Returns how many blocks have got theirs. */
 static uint32_t take_free_blocks(ebb_session *s, const ebb_prefix *p)
 {
     for (uint32_t i = 0; i < s->table.n_blocks; i++)
@@ -101,13 +101,13 @@ static bool any_on_disk(const ebb_session *s, const ebb_prefix *p)
     return false;
 }
 
-/* Read what is on disk; returns the positions that stand then. */
+/* Read the blocks that are on disk; returns how many positions are valid then. */
 static uint32_t read_blocks(ebb_session *s, const ebb_prefix *p)
 {
     load_job job = { s, p };
     uint32_t n_blocks, n_good = 0;
 
-    s->wanted[p->n_full + 1].is_bad = s->wanted[p->n_full + 1].is_read = false;  /* of a tail: no link was made */
+    s->wanted[p->n_full + 1].is_bad = s->wanted[p->n_full + 1].is_read = false;  /* a partial block has no hash */
     if (!any_on_disk(s, p))
         return p->n_pos;
     n_blocks = take_free_blocks(s, p);

@@ -1,4 +1,4 @@
-/* Experts in places that they take in turn (expert_cache.h). */
+/* Experts in slots that they share over time (expert_cache.h). */
 #include "residency/expert_cache.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #define NONE      UINT32_MAX
 #define STRIDE    7919u          /* a prime */
 #define PREFETCH_PART 4u         /* of the slots, at most, are for prefetched experts */
-#define SIZE_LEAST 64u           /* places of a size, at least: else all are of the largest */
+#define SIZE_LEAST 64u           /* slots of a size, at least: else all are of the largest */
 
 struct ebb_expert_slot {
     uint32_t expert;             /* NONE: free */
@@ -27,7 +27,7 @@ struct ebb_cached_expert {
     uint32_t first, n;           /* extents */
     uint32_t slot;               /* or NONE */
     uint8_t  size;
-    size_t   n_bytes;            /* of a place that holds it */
+    size_t   n_bytes;            /* of a slot that holds it */
 };
 
 /* -- Birth and death ---------------------------------------------------------------- */
@@ -79,7 +79,7 @@ static uint32_t make_sizes(ebb_expert_cache *c, uint32_t n_most, size_t size[EBB
     return n;
 }
 
-/* How many places of each size n_bytes hold: the same share of the experts of each, and no more than there are; false:
+/* How many slots of each size n_bytes hold: the same share of the experts of each, and no more than there are; false:
  * too few of some. */
 static bool share_slots(uint32_t n_sizes, const size_t *size, const uint32_t *count, uint64_t n_bytes,
                         uint32_t *n_slots)
@@ -180,7 +180,7 @@ static bool is_in_use(const ebb_expert_cache *c, const ebb_expert_slot *p)
     return p->n_held > 0 || p->is_closed || (p->expert != NONE && (p->is_prefetched || p->used >= c->layer_clock));
 }
 
-/* A free place of that size, or the one that is worth least; NULL: all are spoken for.  size NONE: any that has
+/* A free slot of that size, or the one of the lowest LRFU score; NULL: all are spoken for.  size NONE: any that has
  * something. */
 static ebb_expert_slot *find_victim(const ebb_expert_cache *c, uint32_t size)
 {
@@ -233,7 +233,7 @@ static void count_read(ebb_expert_cache *c, uint32_t id, bool is_more)
     c->counts.decode_read_bytes += c->n_tokens == 1 ? n : 0;
 }
 
-/* What is not here of an expert that has a place is read; false: something was not. */
+/* What is missing of an expert that has a slot is read; false: something was not. */
 static bool load_expert(ebb_expert_cache *c, const ebb_cached_expert *x, ebb_load_state how)
 {
     char *at = c->slots[x->slot].at;
@@ -249,7 +249,7 @@ static bool load_expert(ebb_expert_cache *c, const ebb_cached_expert *x, ebb_loa
     return is_here;
 }
 
-/* Give the expert a place; false: there is none. */
+/* Give the expert a slot; false: there is none. */
 static bool claim_slot(ebb_expert_cache *c, uint32_t e)
 {
     ebb_cached_expert *x = c->experts + e;
@@ -279,7 +279,7 @@ void ebb_expert_cache_begin_layer(ebb_expert_cache *c, uint32_t n_tokens)
     ebb_lrfu_step(c->lrfu, n_tokens);
 }
 
-/* A place, and its reads go out at once; false: there is no place. */
+/* A slot, and its reads are queued at once; false: there is no slot. */
 static bool request_expert(ebb_expert_cache *c, uint32_t e, bool is_counted)
 {
     ebb_cached_expert *x = c->experts + e;

@@ -1,7 +1,7 @@
 /* Direct reads by io_uring (reader.h): one thread keeps several under way.
  *
  * A virtual disk copies what it reads with the host's processor, half as fast again into memory that stands in
- * the processor's cache as into any other (3.4 and 2.4 GB/s where this was written).  A ring stays there; what is
+ * the processor's cache as into other memory (3.4 and 2.4 GB/s where this was written).  A ring stays there; what is
  * to be kept does not.  That may be read into a few pieces of memory that do, and copied on from there.  Which of the
  * two is faster depends on the disk, so it is measured all the time, while the queue is full: now and then some
  * pieces go the other way. */

@@ -16,16 +16,16 @@ static const char *check_extent(const ebb_res *r, const ebb_res_group *g, uint32
     switch (r->owner[id]) {
     case EBB_LAYER_MAPPED:
         return r->at[id] == ebb_res_mapped_at(r, id) && !r->home[id] ? NULL
-                                                                     : "R1: a mapped extent stands elsewhere, too";
+                                                                     : "R1: a mapped extent is elsewhere, too";
     case EBB_LAYER_PINNED:
         if ((r->at[id] != NULL) == (r->home[id] != NULL))
             return "R6: a pinned extent is both here and on its way, or neither";
         return is_in_copy(r->is_lent[id] ? &g->lent : &g->copy, r->at[id] ? r->at[id] : r->home[id], x->n_bytes)
                  ? NULL
-                 : "R1: a pinned extent stands outside its group's copy";
+                 : "R1: a pinned extent is outside its group's copy";
     case EBB_LAYER_DISK:
         if (r->at[id] || r->home[id])
-            return "R1: a streamed extent stands in memory for good";
+            return "R1: a streamed extent is in memory for good";
         return r->ring ? NULL : "R6: an extent is to be streamed, and there is no ring";
     }
     return "R1: an extent has no owner";

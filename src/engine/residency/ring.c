@@ -137,7 +137,7 @@ static void move_cursor(ebb_ring *g, uint32_t id)
     pthread_cond_broadcast(&g->space);
 }
 
-/* Nothing that is under way can make room for `id`: what is held stands at the tail. */
+/* Nothing that is under way can make room for `id`: what is held is at the tail. */
 static bool is_stuck(ebb_ring *g, uint32_t id)
 {
     uint64_t n_pad;

@@ -28,7 +28,7 @@ static const char *check_entries(const ebb_ring *g)
         if (rule)
             return rule;
         if (e->at != at + e->n_pad)
-            return "G1: entries do not stand one behind the other";
+            return "G1: entries do not follow each other";
         at = e->at + e->n_bytes;
         for (uint32_t k = 0; k < i && !e->is_dead; k++)
             if (g->entries[(g->first + k) % EBB_RING_ENTRIES].id == e->id &&
@@ -41,11 +41,11 @@ static const char *check_entries(const ebb_ring *g)
 const char *ebb_ring_check_locked(const ebb_ring *g)
 {
     const char *rule = g->n > EBB_RING_ENTRIES || g->head - g->tail > g->cap
-                         ? "G3: more stands in the ring than it holds"
+                         ? "G3: more is in the ring than it holds"
                          : check_entries(g);
 
     if (!rule && g->cursor != EBB_RING_NONE && !g->is_streamed[g->cursor])
-        rule = "G1: the reader stands at an extent that does not pass through the ring";
+        rule = "G1: the reader is at an extent that does not pass through the ring";
     for (uint32_t i = 0; i < g->n_extents && !rule; i++)
         if (g->loads.state[i] != EBB_LOAD_NONE && g->is_streamed[i] && g->extents[i].is_certain)
             rule = "L1: an extent passes through the ring and is loaded, too";
@@ -109,7 +109,7 @@ const char *ebb_loads_check(const ebb_loads *l)
         else if (l->takes_memory[i] && (l->state[i] == EBB_LOAD_NONE || l->state[i] == EBB_LOAD_LOADED))
             rule = "L3: an extent that is not to come takes memory";
         else if (l->state[i] == EBB_LOAD_PREFETCH && !is_in_prefetch_order(l, i))
-            rule = "L2: an extent is to be prefetched and stands in no order";
+            rule = "L2: an extent is to be prefetched and has no place in the order of use";
     }
     for (int i = 0; i < EBB_LOAD_STATES && !rule; i++)
         if (n_in[i] != l->n_in[i])

@@ -47,7 +47,7 @@ void ebb_ring_pop_dead(ebb_ring *g)
     }
 }
 
-/* Whether n_bytes can stand at the head without a seam, and what is skipped for it. */
+/* Whether n_bytes fit at the head without wrapping around, and what is skipped for that. */
 bool ebb_ring_has_space(const ebb_ring *g, uint64_t n_bytes, uint64_t *n_pad)
 {
     uint64_t left = g->cap - g->head % g->cap;
@@ -63,7 +63,7 @@ static bool enter_next(ebb_ring *g)
 
     if (g->is_parked || g->cursor == EBB_RING_NONE || g->n == EBB_RING_ENTRIES)
         return false;
-    if (ebb_ring_find(g, g->cursor))                      /* the whole round stands already */
+    if (ebb_ring_find(g, g->cursor))                      /* the whole round is entered already */
         return false;
     n_bytes = ebb_range_bytes(&g->extents[g->cursor]);
     if (g->n == 0)

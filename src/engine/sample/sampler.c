@@ -1,6 +1,6 @@
 /* Choosing a token (ebb/session.h, ebb/grammar.h).
  *
- * Order: repeat penalty, the grammar, top-k, top-p, min-p, temperature.  Candidates stand in
+ * Order: repeat penalty, the grammar, top-k, top-p, min-p, temperature.  Candidates are in
  * a heap whose root is the best one, so that of 150,000 tokens only the few
  * that can be chosen are ever sorted.  Ties go to the lower id. */
 #include <math.h>
@@ -194,7 +194,7 @@ static void penalize_repeats(ebb_sampler *s, const float *logits, const ebb_toke
         if (id < 0 || (size_t)id >= s->n_vocab)
             continue;
         c = &s->heap[id];
-        if (c->logit == logits[id])              /* once, however often it stands there */
+        if (c->logit == logits[id])              /* once, however often the token occurs */
             c->logit = c->logit > 0 ? c->logit / s->p.repeat_penalty : c->logit * s->p.repeat_penalty;
     }
 }
@@ -276,7 +276,7 @@ static bool take_allowed(ebb_sampler *s, size_t n)
     return n_taken == n && s->n_heap > 0;
 }
 
-/* All candidates stand in the heap as they came. */
+/* All candidates are in the heap, not yet sorted. */
 static void fill_candidates(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
 {
     for (size_t i = 0; i < s->n_vocab; i++)
@@ -286,7 +286,7 @@ static void fill_candidates(ebb_sampler *s, const float *logits, const ebb_token
     s->n_heap = s->n_vocab;
 }
 
-/* The text goes on with this one. */
+/* This token is appended to the text. */
 static ebb_token accept_chosen(ebb_sampler *s, ebb_token id)
 {
     if (s->constraint && !ebb_constraint_accept(s->constraint, &s->at, id))
@@ -354,7 +354,7 @@ ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, co
     fill_candidates(s, logits, recent, n);
     if (s->constraint && !keep_allowed(s))
         return EBB_TOKEN_NONE;
-    /* What a drafter looks at may be nothing of what the grammar allows. */
+    /* None of a drafter's candidates may be allowed by the grammar. */
     if (s->constraint && best_candidate(s).logit == -INFINITY)
         return EBB_TOKEN_NONE;
     if (s->p.temp > 0)

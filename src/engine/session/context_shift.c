@@ -13,7 +13,7 @@ const char *ebb_session_cannot_shift(const ebb_session *s)
     if (s->engine->net.positions)
         return "positions are learned, K cannot be moved to others";
     if (s->engine->net.qk_norm_is_late && s->engine->net.layers[0].k_norm.w)
-        return "K is weighted after it was turned, it cannot be moved to other positions";
+        return "K is normed after RoPE, it cannot be moved to other positions";
     return NULL;
 }
 

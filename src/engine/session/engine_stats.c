@@ -70,8 +70,8 @@ static void show_kv_room(ebb_engine *e)
     e->stats.kv_bytes = room < e->plan.kv_bytes ? room : e->plan.kv_bytes;
 }
 
-/* The first n_pos positions of s stand: how many, and where their K and V are.  Counted for each new block only, or
- * when some have gone or come.  The lock is held. */
+/* The first n_pos positions of s are computed: show how many, and where K and V are.  Counted for each new block
+ * only, or when some were spilled or reloaded.  The lock is held. */
 static void show_sequence(ebb_engine *e, const ebb_session *s, uint32_t n_pos)
 {
     uint32_t n_spilled = ebb_kv_n_spilled(e->kv);
@@ -172,8 +172,8 @@ void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted)
     pthread_mutex_unlock(&e->lock);
 }
 
-/* What passes take beside what was predicted, over the last dozens: the machine has other work, or the disk
- * another mood.  The first of a turn find cold caches. */
+/* The ratio of measured to predicted times of passes, over the last dozens: the machine has other work, or the disk
+ * is slower.  The first passes of a turn have cold caches. */
 static void learn_correction(ebb_engine *e, double seconds)
 {
     ebb_calibration *b = &e->calibration;

@@ -34,7 +34,7 @@ typedef struct pass {
     ebb_checkpoint_plan checkpoints[EBB_MAX_SEQUENCES];
 } pass;
 
-/* Nothing was added to anyone; no block behind what stood has got a name. */
+/* Undo: nothing was added to any sequence, and no block behind the old end has got a hash. */
 static void take_back(pass *p, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)

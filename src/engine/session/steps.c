@@ -21,7 +21,7 @@ uint32_t ebb_engine_max_sequences(const ebb_engine *e)
 /* -- A pass of several --------------------------------------------------------------- */
 
 typedef struct parts {
-    ebb_pass_part parts[EBB_MAX_SEQUENCES];      /* the longest first: the columns whose logits are wanted then stand
+    ebb_pass_part parts[EBB_MAX_SEQUENCES];      /* the longest first: the columns whose logits are wanted are then
                                                     behind each other, but for those of prompts */
     uint32_t  n;
     ebb_batch batch;
@@ -66,7 +66,7 @@ static void insert_part(parts *p, const ebb_pass_part *part)
     p->parts[i] = *part;
 }
 
-/* What stands is certain, and its state is there. */
+/* Drops draft tokens and restores the recurrent state: what is left is what the caller appended. */
 static ebb_status add_part(parts *p, const ebb_session_step *step, ebb_error *err)
 {
     ebb_session *s = step->session;
@@ -81,7 +81,7 @@ static ebb_status add_part(parts *p, const ebb_session_step *step, ebb_error *er
     return st;
 }
 
-/* Of each part, the last column comes by. */
+/* Logits of the pass: those of each part's last column go to its session. */
 static void keep_logits(void *arg, uint32_t col, uint32_t n, const float *logits)
 {
     const parts *p = arg;

@@ -33,7 +33,7 @@ static void choose_groups(ebb_draft_rows *d)
     qsort(d->ranks, d->n_groups, sizeof *d->ranks, compare_ranked);
     for (uint32_t i = 0; i < d->n_chosen; i++)
         d->chosen[i] = d->ranks[i].group;
-    qsort(d->chosen, d->n_chosen, sizeof *d->chosen, compare_groups);       /* as they stand in memory */
+    qsort(d->chosen, d->n_chosen, sizeof *d->chosen, compare_groups);       /* in the order of memory */
     d->n_new = 0;
 }
 

@@ -92,7 +92,7 @@ uint32_t ebb_suffix_index_search(const ebb_suffix_index *x, const ebb_token *ids
     return n_places;
 }
 
-/* The token i behind a place; behind n stands what was written. */
+/* Token i behind an occurrence; from n on it is what was drafted already. */
 static ebb_token behind(const ebb_token *ids, uint32_t n, uint32_t place, uint32_t i, const ebb_token *out)
 {
     return place + i < n ? ids[place + i] : out[place + i - n];

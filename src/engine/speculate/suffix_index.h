@@ -1,4 +1,4 @@
-/* speculate/suffix_index.h - where the last tokens of a text have stood before, and what mostly
+/* speculate/suffix_index.h - where the last tokens of a text occurred before, and what mostly
  * followed them there.
  *
  * Every place of the text is chained to the place before it whose last three tokens hash alike
@@ -40,7 +40,7 @@ void ebb_suffix_index_follow(ebb_suffix_index *x, const ebb_token *ids, uint32_t
  * EBB_SUFFIX_TRIED.  The index may end before n. */
 uint32_t ebb_suffix_index_search(const ebb_suffix_index *x, const ebb_token *ids, uint32_t n,
                                  uint32_t n_alike, uint32_t places[EBB_SUFFIX_TRIED]);
-/* What followed ids[0..n) there, n_out tokens to out: each the one that stands behind most of the
+/* What followed ids[0..n) there, n_out tokens to out: each the one that follows most of the
  * places that agree so far, the latest of equals.  Where a place runs into n it goes on with what
  * was written.  n_places >= 1; they are used up. */
 void ebb_suffix_index_continue(const ebb_token *ids, uint32_t n, uint32_t *places,

@@ -92,7 +92,7 @@ static bool is_padding(const ebb_tok_entry *e)
 
 static bool is_same_entry(const ebb_tok_entry *a, const ebb_tok_entry *b)
 {
-    const uint8_t roles = EBB_TOK_IS_EOG | EBB_TOK_IS_RSTRIP;    /* derived, and of no account for what a text means */
+    const uint8_t roles = EBB_TOK_IS_EOG | EBB_TOK_IS_RSTRIP;    /* derived: it does not affect what a text means */
 
     return a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0 && ((a->attr ^ b->attr) & ~roles) == 0;
 }
