@@ -209,6 +209,23 @@ before = counts()["ebb_answers_cancelled_total"]
 if s.ask("DELETE", f"/ebb/v1/answers/{number}")[0] == 200:       # 404: it was quicker
     wait_for("is it stopped", lambda: counts()["ebb_answers_cancelled_total"] > before)
 
+# The engine's figures in the stream, for who asks for them: first, and with the end.
+def figures(more):
+    events = s.events("/v1/chat/completions", {"messages": [{"role": "user", "content": question}], "stream": True, "max_tokens": 5, **more})
+    return [json.loads(e).get("ebb", {}).get("figures") for e in events if e != "[DONE]"]
+
+
+same("figures nobody asked for", [f for f in figures({}) if f], [])
+there = figures({"ebb": {"figures": True}})
+found = [f for f in there if f]
+if len(found) < 2 or not there[-2] or there[-1]:
+    fail("figures in a stream:", there)
+for f in found:
+    if (f["pid"], f["layers"], len(f["layer_states"]), f["resident"]) != (s.p.pid, 4, 4, 4) or f["clients"] < 1 or f["rss_bytes"] < 1 << 20:
+        fail("figures:", f)
+if found[-1]["kv_memory_bytes"] == 0 or found[-1]["running"] != 0:
+    fail("figures at the end:", found[-1])
+
 # ebb itself.
 same("ebb -e", run("-e", "unix:" + s.path, "--greedy", "-n", "40", "-p", question), greedy)
 same("ebb -e with a seed", run("-e", "unix:" + s.path, "--seed", "77", "--temp", "1.3", "-n", "40", "-p", question), run("--seed", "77", "--temp", "1.3", "-n", "40", "-p", question))

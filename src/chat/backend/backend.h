@@ -98,6 +98,15 @@ typedef struct ebb_backend_facts {
     bool           is_private;   /* nobody reads on the way */
 } ebb_backend_facts;
 
+/* The figures of an `ebb serve` and of the machine it runs on, as it sent them last. */
+typedef struct ebb_server_figures {
+    int64_t   taken_ms;          /* when they came, Unix time; 0: none came, and the rest is 0 */
+    uint32_t  n_clients;         /* connections */
+    uint32_t  n_running, n_waiting;      /* answers of all clients */
+    ebb_stats stats;             /* of the engine; event, phase and counts of a turn are unset */
+    char      decision[EBB_MEMORY_EVENT_TEXT];   /* the last one about memory; from outside */
+} ebb_server_figures;
+
 /* What is known of an engine elsewhere right now. */
 typedef struct ebb_remote_figures {
     char     name[48], kind[32], where[256];
@@ -109,6 +118,7 @@ typedef struct ebb_remote_figures {
                                   * whole prompt */
     uint32_t cached_tok, new_tok;
     bool     is_about;           /* the tokens of the conversation are an estimate */
+    ebb_server_figures server;   /* of an `ebb serve`: at the connection, and during an answer */
 } ebb_remote_figures;
 
 typedef struct ebb_backend_ops {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/figures.h"
 #include "base/utf8.h"
 
 void ebb_answer_fini(ebb_answer *a)
@@ -148,6 +149,7 @@ static void take_ebb(ebb_answer *a, const json_t *o)
     const json_t *number = json_object_get(o, "answer"), *next = json_object_get(o, "next");
 
     get_count(o, "reused_disk", &a->n_reused_disk);
+    a->has_figures = ebb_figures_get(json_object_get(o, "figures"), &a->figures) || a->has_figures;
     if (json_integer_value(number) <= 0 || !json_is_integer(next) || json_integer_value(next) < 0)
         return;
     a->number = (uint64_t)json_integer_value(number);

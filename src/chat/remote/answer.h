@@ -1,6 +1,7 @@
 /* remote/answer.h - an answer as it comes: events of a server's stream, and what they add up to. */
 #ifndef EBB_REMOTE_ANSWER_H
 #define EBB_REMOTE_ANSWER_H
+#include "backend/backend.h"
 #include "base/buf.h"
 #include "tree/message.h"
 
@@ -24,6 +25,8 @@ typedef struct ebb_answer {
     uint32_t   n_reused_disk;    /* of the cached ones, where an ebb says so */
     uint64_t   number, next;     /* the server keeps the answer under this number, and its piece
                                   * `next` comes next; 0: it does not */
+    bool       has_figures;      /* an ebb has sent some, which are not taken yet: */
+    ebb_server_figures figures;
     uint32_t   progress_done, progress_total;    /* of the prompt, what is cached left out; total 0:
                                                   * not told */
 } ebb_answer;

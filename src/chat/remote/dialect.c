@@ -146,8 +146,8 @@ static void put_chat(json_t *o, const ebb_ask *a, const ebb_dialect *d)
                             json_pack("{s:b}", "enable_thinking", a->thinking == EBB_THINKING_ON));
     if (a->grammar)
         json_object_set_new(o, "grammar", valid_text(a->grammar, strlen(a->grammar)));
-    if (a->survives && a->kind == EBB_SERVER_EBB)
-        json_object_set_new(o, "ebb", json_pack("{s:b}", "survives", 1));
+    if (a->kind == EBB_SERVER_EBB)
+        json_object_set_new(o, "ebb", json_pack("{s:b, s:b}", "survives", (int)a->survives, "figures", 1));
     if (a->continues && is_vllm) {
         json_object_set_new(o, "continue_final_message", json_true());
         json_object_set_new(o, "add_generation_prompt", json_false());

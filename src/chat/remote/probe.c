@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "backend/figures.h"
 #include "base/utf8.h"
 #include "os/paths.h"
 #include "remote/answer.h"
@@ -346,6 +347,8 @@ static void probe_llama(ebb_engine_link *l, ebb_server *s)
 
     s->n_ctx = n ? n : s->n_ctx;
     snprintf(s->version, sizeof s->version, "%.60s", string_of(o, "build_info"));
+    if (s->kind == EBB_SERVER_EBB)
+        ebb_figures_get(json_object_get(o, "ebb"), &s->figures);
     json_decref(o);
 }
 

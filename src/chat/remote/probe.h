@@ -35,6 +35,7 @@ typedef struct ebb_server {
     bool     is_ctx_asked;       /* it is what we ask for, not what the server said */
     size_t   n_models;
     char   (*models)[EBB_PROBE_NAME];
+    ebb_server_figures figures;  /* of an `ebb serve` */
 } ebb_server;
 void ebb_server_fini(ebb_server *s);
 

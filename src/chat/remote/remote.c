@@ -159,6 +159,7 @@ static void remote_connect(ebb_remote *r)
     r->has_failed = st != EBB_OK;
     r->phase = EBB_PHASE_IDLE;
     r->n_ctx = r->server.n_ctx;
+    r->there = r->server.figures;
     r->connected_s = st == EBB_OK ? ebb_client_connected_s(r->link.client) : 0;
     pthread_mutex_unlock(&r->lock);
     if (st == EBB_OK)
@@ -365,6 +366,7 @@ static void remote_figures(ebb_backend *b, ebb_remote_figures *out)
     out->has_cached = r->has_cached;
     out->cached_tok = r->cached_tok;
     out->new_tok = r->new_tok;
+    out->server = r->there;
     pthread_mutex_unlock(&r->lock);
 }
 

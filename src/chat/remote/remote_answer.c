@@ -75,6 +75,16 @@ static void tell_progress(turn *t, double now_s)
                                              .total = a->progress_total });
 }
 
+static void keep_server_figures(turn *t)
+{
+    if (!t->answer.has_figures)
+        return;
+    t->answer.has_figures = false;
+    pthread_mutex_lock(&t->r->lock);
+    t->r->there = t->answer.figures;
+    pthread_mutex_unlock(&t->r->lock);
+}
+
 static ebb_status on_event(void *arg, const char *data, size_t n, ebb_error *err)
 {
     turn *t = arg;
@@ -94,6 +104,7 @@ static void note_times(turn *t, size_t n_before)
     if (t->answer.is_done && t->done_s <= 0)
         t->done_s = now_s;
     tell_progress(t, now_s);
+    keep_server_figures(t);
     if (now_s - t->handed_s >= hand_over_s)
         hand_over(t, now_s);
 }

@@ -47,6 +47,7 @@ typedef struct ebb_remote {
     double            prefill_tok_s, decode_tok_s;
     uint32_t          prefill_done, prefill_total, n_generated, cached_tok, new_tok, n_ctx;
     bool              has_cached;
+    ebb_server_figures there;            /* of an `ebb serve`: its engine's, the last ones */
 } ebb_remote;
 
 /* Tell the owner, who may have gone. */

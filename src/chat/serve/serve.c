@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "serve/figures.h"
+#include "backend/figures.h"
 #include "serve/serve_priv.h"
 
 enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20 };
@@ -137,14 +137,13 @@ static const char *state_name(const ebb_serve *s, const ebb_stats *stats)
     return s->has_failed ? "failed" : s->is_ready ? names[stats->phase] : "loading";
 }
 
-json_t *ebb_serve_stats_json(ebb_serve *s)
+json_t *ebb_serve_stats_locked(ebb_serve *s)
 {
     json_t *o = json_object();
     ebb_stats stats = { 0 };
     size_t n_waiting, n_running;
     unsigned n_connections = ebb_http_server_n_connections(s->http);
 
-    pthread_mutex_lock(&s->lock);
     if (s->is_ready)
         ebb_engine_stats(s->engine, &stats);
     n_waiting = ebb_served_n_waiting(s, &n_running);
@@ -157,7 +156,16 @@ json_t *ebb_serve_stats_json(ebb_serve *s)
     json_object_set_new(o, "running", json_integer((json_int_t)n_running));
     json_object_set_new(o, "waiting", json_integer((json_int_t)n_waiting));
     json_object_set_new(o, "answers", json_integer((json_int_t)s->n_answers));
-    pthread_mutex_unlock(&s->lock);
     ebb_figures_put(o, &stats);
+    return o;
+}
+
+json_t *ebb_serve_stats_json(ebb_serve *s)
+{
+    json_t *o;
+
+    pthread_mutex_lock(&s->lock);
+    o = ebb_serve_stats_locked(s);
+    pthread_mutex_unlock(&s->lock);
     return o;
 }

@@ -147,7 +147,10 @@ static const ebb_serve_form text_form = { .piece = text_piece, .last = text_last
 
 static uint32_t flags_of(const json_t *o)
 {
-    return (json_is_true(json_object_get(json_object_get(o, "stream_options"), "include_usage")) ? SERVE_USAGE : 0) |
+    const json_t *own = json_object_get(o, "ebb");
+
+    return (json_is_true(json_object_get(own, "figures")) ? SERVE_FIGURES : 0) |
+           (json_is_true(json_object_get(json_object_get(o, "stream_options"), "include_usage")) ? SERVE_USAGE : 0) |
            (json_is_true(json_object_get(o, "return_progress")) ? SERVE_PROGRESS : 0);
 }
 
@@ -182,5 +185,5 @@ void ebb_serve_completions(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
 
 void ebb_serve_resume(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from)
 {
-    ebb_serve_follow(s, x, number, from, &chat_form, SERVE_USAGE | SERVE_PROGRESS);
+    ebb_serve_follow(s, x, number, from, &chat_form, SERVE_USAGE | SERVE_PROGRESS | SERVE_FIGURES);
 }

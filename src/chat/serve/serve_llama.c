@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/figures.h"
+#include "backend/figures.h"
 #include "serve/serve_priv.h"
 
 /* -- /completion ------------------------------------------------------------------------------------------- */

@@ -16,6 +16,7 @@ enum {
     SERVE_KEPT = 64,             /* that have ended and can still be read */
     SERVE_KEPT_S = 600,          /* for how long; and how long one goes on that nobody reads */
     SERVE_PING_MS = 10000,       /* silence in a stream */
+    SERVE_FIGURES_MS = 1000,     /* between figures of the engine in a stream */
 };
 
 /* -- Answers (serve_answers.c) ----------------------------------------------------------------- */
@@ -135,6 +136,8 @@ bool ebb_serve_cancel(ebb_serve *s, uint64_t number);
  * ones that no reader needs. */
 void ebb_serve_sweep(ebb_serve *s, double now_s);
 void ebb_serve_free_answers(ebb_serve *s);
+/* Under the lock: ebb_serve_stats_json. */
+json_t *ebb_serve_stats_locked(ebb_serve *s);
 /* A reader's eventfd.  false: none to be had. */
 bool ebb_served_reader_init(ebb_served_reader *r);
 void ebb_served_reader_fini(ebb_served_reader *r);
@@ -230,7 +233,7 @@ typedef struct ebb_serve_form {
     bool     has_done;           /* ends with [DONE] */
 } ebb_serve_form;
 /* flags of what the client wants to know */
-enum { SERVE_USAGE = 1, SERVE_PROGRESS = 2, SERVE_TOKENS = 4 };
+enum { SERVE_USAGE = 1, SERVE_PROGRESS = 2, SERVE_TOKENS = 4, SERVE_FIGURES = 8 };
 
 /* Answer the question in this form, at once or as a stream; *q is taken. */
 void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q,

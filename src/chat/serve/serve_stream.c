@@ -108,6 +108,7 @@ typedef struct stream {
     bool              has_begun, has_ended;
     uint32_t          progress_done;
     bool              has_progress;
+    double            figures_s;         /* when the engine's were sent, on ebb_clock_s; 0: not yet */
     ebb_buf           out;               /* events on their way, from out_at on */
     size_t            out_at;
 } stream;
@@ -140,6 +141,18 @@ static void add_pieces(stream *t)
                                                     (json_int_t)t->next + 1));
         add_event(t, o);
     }
+}
+
+/* Those of the engine: at first, every SERVE_FIGURES_MS, and with the end. */
+static void add_figures(stream *t)
+{
+    double now_s = ebb_clock_s();
+
+    if (!(t->flags & SERVE_FIGURES) ||
+        (t->a->state != SERVED_ENDED && t->figures_s > 0 && now_s - t->figures_s < SERVE_FIGURES_MS / 1e3))
+        return;
+    t->figures_s = now_s;
+    add_event(t, json_pack("{s:[], s:{s:o}}", "choices", "ebb", "figures", ebb_serve_stats_locked(t->s)));
 }
 
 static void add_end(stream *t)
@@ -179,8 +192,20 @@ static void add_news(stream *t)
         add_event(t, t->form->progress(t->s, a, t->flags));
     }
     add_pieces(t);
+    if (!t->has_ended)
+        add_figures(t);
     if (a->state == SERVED_ENDED && !t->has_ended)
         add_end(t);
+}
+
+/* How long a stream may be silent. */
+static int quiet_ms(const stream *t)
+{
+    double due_s = t->figures_s + SERVE_FIGURES_MS / 1e3 - ebb_clock_s();
+
+    if (!(t->flags & SERVE_FIGURES))
+        return SERVE_PING_MS;
+    return due_s > 0 ? (int)(due_s * 1e3) + 1 : 0;
 }
 
 static ssize_t give_out(stream *t, char *out, size_t cap)
@@ -215,10 +240,10 @@ static ssize_t read_answer(void *arg, ebb_http_exchange *x, char *out, size_t ca
         pthread_mutex_unlock(&t->s->lock);
         if (t->out.len)
             break;
-        wake = ebb_http_wait(x, t->reader.fd, SERVE_PING_MS);
+        wake = ebb_http_wait(x, t->reader.fd, quiet_ms(t));
         if (wake == EBB_HTTP_GONE)
             return -1;
-        if (wake == EBB_HTTP_TIME)
+        if (wake == EBB_HTTP_TIME && !(t->flags & SERVE_FIGURES))
             ebb_buf_adds(&t->out, ": ping\n\n");
     }
     return give_out(t, out, cap);

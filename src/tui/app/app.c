@@ -305,6 +305,7 @@ static bool figures_differ(const ebb_figures *a, const ebb_figures *b)
     x.rss_peak_bytes = y.rss_peak_bytes = 0;
     if (a->is_remote != b->is_remote || (int)(a->remote.waits_s * 2) != (int)(b->remote.waits_s * 2) ||
         a->remote.is_about != b->remote.is_about || a->remote.has_cached != b->remote.has_cached ||
+        a->remote.server.taken_ms != b->remote.server.taken_ms ||
         memcmp(&a->remote.first_s, &b->remote.first_s, sizeof a->remote.first_s) != 0)
         return true;
     return memcmp(&x, &y, sizeof x) != 0 || a->model != b->model || a->writer != b->writer || a->is_busy != b->is_busy;

@@ -128,11 +128,11 @@ static void draw_rule(ebb_app *a, const layout *l, int row)
 /* The second row: the layers, and the session's name at the right. */
 static void draw_second_status(ebb_app *a, const layout *l, int row)
 {
-    const ebb_stats *s = &a->figures.stats;
+    const ebb_stats *s = ebb_panel_machine(&a->figures);
     ebb_buf line = { 0 };
     int col = 1;
 
-    if (s->n_layers > 0) {
+    if (s && s->n_layers > 0) {
         ebb_buf_addf(&line, "layers %u/%u ", s->n_resident, s->n_layers);
         col = ebb_term_puts(a->term, row, col, l->cols, ebb_buf_text(&line), EBB_FACE_LABEL);
         ebb_layer_map_draw(a->term, row, 1, col, l->cols / 2, s);

@@ -11,7 +11,7 @@
 
 #include "os/file.h"
 #include "os/paths.h"
-#include "serve/figures.h"
+#include "backend/figures.h"
 
 /* -- The object ------------------------------------------------------------------------ */
 

@@ -1,4 +1,4 @@
-/* The last thing that was decided about memory, in the engine's words. */
+/* The last thing that was decided about memory, in the engine's words; elsewhere, in those of its server. */
 #include "panel/panel.h"
 
 #include <string.h>
@@ -10,7 +10,10 @@ static void draw_decision_gauge(ebb_canvas *c, const ebb_figures *f)
     ebb_wrap w = { .ascii = !c->term->utf8, .md = { .base = EBB_FACE_DIM } };
     char line[EBB_MEMORY_EVENT_TEXT];
 
-    ebb_memory_event_text(&f->stats.memory_event, line, sizeof line);
+    if (f->is_remote)
+        memcpy(line, f->remote.server.decision, sizeof line);
+    else
+        ebb_memory_event_text(&f->stats.memory_event, line, sizeof line);
     if (line[0] == '\0')
         return;
     ebb_wrap_text(&w, line, strlen(line), true);

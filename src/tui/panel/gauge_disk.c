@@ -5,10 +5,10 @@
 
 static void draw_disk_gauge(ebb_canvas *c, const ebb_figures *f)
 {
-    const ebb_stats *s = &f->stats;
+    const ebb_stats *s = ebb_panel_machine(f);
     ebb_buf value = { 0 };
 
-    if (s->disk_bytes_s < 1)
+    if (!s || s->disk_bytes_s < 1)
         return;
     ebb_buf_addf(&value, "%.2f GB/s", s->disk_bytes_s / 1e9);
     ebb_canvas_line(c, "disk", ebb_buf_text(&value));
@@ -31,10 +31,12 @@ static void draw_disk_gauge(ebb_canvas *c, const ebb_figures *f)
 
 static void add_disk_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
 {
+    const ebb_stats *s = ebb_panel_machine(f);
+
     (void)ascii;
-    if (f->stats.disk_bytes_s < 1)
+    if (!s || s->disk_bytes_s < 1)
         return;
-    ebb_buf_addf(out, "disk %.2f GB/s", f->stats.disk_bytes_s / 1e9);
+    ebb_buf_addf(out, "disk %.2f GB/s", s->disk_bytes_s / 1e9);
 }
 
 const ebb_gauge ebb_gauge_disk = { "disk", draw_disk_gauge, add_disk_brief };

@@ -1,6 +1,8 @@
-/* An engine elsewhere: where it is, how long one waits for it, what it had already. */
+/* An engine elsewhere: where it is, how long one waits for it, what it had already; of an `ebb serve` its clients, and
+ * whose machine the gauges below are about. */
 #include "panel/panel.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,6 +20,36 @@ static void add_time(ebb_buf *out, int64_t ms)
         ebb_buf_adds(out, text);
     else
         ebb_buf_adds(out, "no");
+}
+
+static void draw_clients(ebb_canvas *c, const ebb_server_figures *s)
+{
+    ebb_buf value = { 0 };
+
+    ebb_buf_addf(&value, "%u, %u answering", s->n_clients, s->n_running);
+    if (s->n_waiting)
+        ebb_buf_addf(&value, ", %u waiting", s->n_waiting);
+    ebb_canvas_line(c, "clients", ebb_buf_text(&value));
+    ebb_buf_clear(&value);
+    ebb_humanize_rate(&value, s->stats.decode_tok_s);
+    ebb_buf_adds(&value, " tok/s");
+    if (s->stats.decode_tok_s > 0)
+        ebb_canvas_line(c, "  of all", ebb_buf_text(&value));
+    ebb_buf_fini(&value);
+}
+
+/* Of which machine, and when, is what follows: between answers nobody asks it. */
+static void draw_whose(ebb_canvas *c, const ebb_remote_figures *r)
+{
+    time_t t = (time_t)(r->server.taken_ms / 1000);
+    char text[sizeof r->where + 24], when[16] = "";
+    struct tm tm;
+
+    if (localtime_r(&t, &tm))
+        (void)strftime(when, sizeof when, "%H:%M:%S", &tm);
+    snprintf(text, sizeof text, "%s, at %s", r->where, when);
+    ebb_canvas_gap(c);
+    ebb_canvas_text(c, text, EBB_FACE_HEADING);
 }
 
 static void draw(ebb_canvas *c, const ebb_figures *f)
@@ -47,7 +79,12 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
     if (r->new_tok > 0 || r->has_cached)
         ebb_canvas_line(c, r->has_cached ? "cached + new" : "prompt", ebb_buf_text(&value));
     ebb_buf_fini(&value);
-    ebb_canvas_gap(c);
+    if (r->server.taken_ms)
+        draw_clients(c, &r->server);
+    if (r->server.taken_ms)
+        draw_whose(c, r);
+    else
+        ebb_canvas_gap(c);
 }
 
 static void brief(ebb_buf *out, const ebb_figures *f, bool ascii)

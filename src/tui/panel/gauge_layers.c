@@ -40,10 +40,10 @@ int ebb_layer_map_draw(ebb_term *term, int row, int rows, int col, int cells, co
 
 static void draw_layers_gauge(ebb_canvas *c, const ebb_figures *f)
 {
-    const ebb_stats *s = &f->stats;
+    const ebb_stats *s = ebb_panel_machine(f);
     char value[32];
 
-    if (s->n_layers == 0)
+    if (!s || s->n_layers == 0)
         return;
     snprintf(value, sizeof value, "%u/%u in memory", s->n_resident, s->n_layers);
     ebb_canvas_line(c, "layers", value);

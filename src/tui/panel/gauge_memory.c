@@ -1,6 +1,9 @@
 /* Where the memory is: our own pages and the file's apart, the budget, K and V; and what decisions about it go by. */
 #include "panel/panel.h"
 
+#include <string.h>
+
+#include "base/utf8.h"
 #include "text/humanize.h"
 
 static void draw_memory_row(ebb_canvas *c, const char *label, uint64_t bytes)
@@ -50,11 +53,12 @@ static void draw_kv(ebb_canvas *c, const ebb_stats *s)
 
 static void draw_memory_gauge(ebb_canvas *c, const ebb_figures *f)
 {
-    const ebb_stats *s = &f->stats;
-    double share = s->budget_bytes ? (double)(s->rss_anon_bytes + s->rss_file_bytes) / (double)s->budget_bytes : 0;
+    const ebb_stats *s = ebb_panel_machine(f);
+    double share;
 
-    if (s->rss_anon_bytes + s->rss_file_bytes == 0)
+    if (!s || s->rss_anon_bytes + s->rss_file_bytes == 0)
         return;
+    share = s->budget_bytes ? (double)(s->rss_anon_bytes + s->rss_file_bytes) / (double)s->budget_bytes : 0;
     draw_memory_row(c, "memory (RSS)", s->rss_bytes ? s->rss_bytes : s->rss_anon_bytes + s->rss_file_bytes);
     draw_memory_row(c, "  anonymous", s->rss_anon_bytes);
     draw_memory_row(c, "  mapped", s->rss_file_bytes);
@@ -71,11 +75,14 @@ static void draw_memory_gauge(ebb_canvas *c, const ebb_figures *f)
 
 static void add_memory_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
 {
-    const ebb_stats *s = &f->stats;
+    const ebb_stats *s = ebb_panel_machine(f);
 
-    (void)ascii;
-    if (s->rss_anon_bytes + s->rss_file_bytes == 0)
+    if (!s || s->rss_anon_bytes + s->rss_file_bytes == 0)
         return;
+    if (f->is_remote) {
+        ebb_utf8_add_visible(out, f->remote.name, strlen(f->remote.name), ascii);
+        ebb_buf_adds(out, ": ");
+    }
     ebb_buf_adds(out, "anon ");
     ebb_humanize_bytes(out, s->rss_anon_bytes);
     ebb_buf_adds(out, " mapped ");

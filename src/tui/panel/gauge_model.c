@@ -8,24 +8,23 @@
 
 static void draw_model_gauge(ebb_canvas *c, const ebb_figures *f)
 {
-    const ebb_stats *s = &f->stats;
+    const ebb_stats *s = ebb_panel_machine(f);
     ebb_buf line = { 0 };
 
     if (!f->model)
         return;
     ebb_canvas_text(c, f->model->name, EBB_FACE_HEADING);
-    if (f->is_remote) {
-        ebb_canvas_text(c, f->model->arch, EBB_FACE_VALUE);
-        ebb_canvas_gap(c);
-        return;
+    ebb_buf_adds(&line, f->model->arch);         /* elsewhere: the kind of server */
+    if (!f->is_remote) {
+        ebb_buf_addf(&line, " %s, ", f->model->quantization);
+        ebb_humanize_bytes(&line, f->model->weight_bytes);
     }
-    ebb_buf_addf(&line, "%s %s, ", f->model->arch, f->model->quantization);
-    ebb_humanize_bytes(&line, f->model->weight_bytes);
     ebb_canvas_text(c, ebb_buf_text(&line), EBB_FACE_VALUE);
-    ebb_buf_clear(&line);
-    ebb_buf_addf(&line, "%s, %s, %u threads", ebb_tier_name(s->tier), s->cpu, s->n_threads);
-    if (s->n_threads > 0)
+    if (s && s->n_threads > 0) {
+        ebb_buf_clear(&line);
+        ebb_buf_addf(&line, "%s, %s, %u threads", ebb_tier_name(s->tier), s->cpu, s->n_threads);
         ebb_canvas_text(c, ebb_buf_text(&line), EBB_FACE_VALUE);
+    }
     ebb_buf_fini(&line);
     ebb_canvas_gap(c);
 }

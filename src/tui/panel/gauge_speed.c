@@ -5,7 +5,7 @@
 
 static void draw_speed_gauge(ebb_canvas *c, const ebb_figures *f)
 {
-    const ebb_stats *s = &f->stats;
+    const ebb_stats *s = &f->stats, *m = ebb_panel_machine(f);
     ebb_buf value = { 0 };
 
     if (s->decode_tok_s <= 0 && s->prefill_tok_s <= 0)
@@ -32,8 +32,9 @@ static void draw_speed_gauge(ebb_canvas *c, const ebb_figures *f)
     if (!f->is_remote)                           /* there, gauge_engine.c says what is known */
         ebb_canvas_line(c, "reused + new", ebb_buf_text(&value));
     ebb_buf_clear(&value);
-    ebb_buf_addf(&value, "%.0f %% accepted", s->n_drafted ? 100.0 * (double)s->n_accepted / (double)s->n_drafted : 0.0);
-    if (s->n_drafted > 0)
+    if (m && m->n_drafted > 0)
+        ebb_buf_addf(&value, "%.0f %% accepted", 100.0 * (double)m->n_accepted / (double)m->n_drafted);
+    if (value.len > 0)
         ebb_canvas_line(c, "draft tokens", ebb_buf_text(&value));
     ebb_buf_fini(&value);
     ebb_canvas_gap(c);

@@ -32,6 +32,10 @@ typedef struct ebb_figures {
     ebb_pull_event pull;
 } ebb_figures;
 
+/* The figures of the machine that computes: this one, or that of an `ebb serve`; NULL: its server
+ * sends none. */
+const ebb_stats *ebb_panel_machine(const ebb_figures *f);
+
 typedef struct ebb_gauge {
     const char *name;
     void (*draw)(ebb_canvas *c, const ebb_figures *f);           /* nothing to say: draws nothing */

@@ -142,6 +142,47 @@ static void an_engine_elsewhere_has_its_own_panel(void **state)
     screen_close(&s);
 }
 
+/* Of an `ebb serve` all gauges, under the name of the machine that they are about. */
+static void the_machine_over_there_has_its_gauges(void **state)
+{
+    ebb_stats there = { .tier = EBB_TIER_STREAMING, .cpu = "avx512", .n_threads = 12, .rss_bytes = 7ull << 30,
+                        .rss_anon_bytes = 5ull << 30, .rss_file_bytes = 2ull << 30, .mode = "balanced",
+                        .available_bytes = 3ll << 30, .pressure_avg10 = 2, .kv_bytes = 512 << 20,
+                        .kv_memory_bytes = 128 << 20, .kv_file_bytes = 25 << 20, .kv_type = "f16", .n_layers = 4,
+                        .n_resident = 3, .layer = { EBB_LAYER_PINNED, EBB_LAYER_PINNED, EBB_LAYER_PINNED },
+                        .decode_tok_s = 11, .disk_bytes_s = 1.25e9, .stall_share = 0.25 };
+    screen s;
+
+    (void)state;
+    open_ready(&s, 46, 140);
+    *fake_stats(s.chat) = (ebb_stats){ .n_ctx_used = 1200, .n_ctx = 32768, .decode_tok_s = 4 };
+    *fake_remote(s.chat) = (ebb_remote_figures){ .name = "big", .kind = "ebb serve", .where = "big.example",
+                                                 .waits_s = -1,
+                                                 .server = { .taken_ms = 1000, .n_clients = 3, .n_running = 2,
+                                                             .n_waiting = 1, .stats = there,
+                                                             .decision = "3 of 4 layers \x1b[2Jstay" } };
+    screen_keys(&s, "hello\r");
+    screen_step(&s, 1);
+    assert_has(&s, "streaming, avx512, 12 threads");
+    assert_has(&s, "clients 3, 2 answering, 1 waiting");
+    assert_has(&s, "  of all                 11 tok/s");
+    assert_has(&s, "big.example, at ");
+    assert_has(&s, "memory (RSS)             7.00 GiB");
+    assert_has(&s, "available        3.00 GiB, PSI 2%");
+    assert_has(&s, "KV          128 MiB, 384 MiB free");
+    assert_has(&s, "  in a file              25.0 MiB");
+    assert_has(&s, "layers              3/4 in memory");
+    assert_has(&s, "###.");
+    assert_has(&s, "disk                    1.25 GB/s");
+    assert_has(&s, "3 of 4 layers");
+    assert_lacks(&s, "\x1b");
+    fake_remote(s.chat)->server.taken_ms = 2000;         /* others come: drawn again */
+    fake_remote(s.chat)->server.stats.n_resident = 4;
+    screen_step(&s, 1);
+    assert_has(&s, "layers              4/4 in memory");
+    screen_close(&s);
+}
+
 static void stop_keeps_the_part(void **state)
 {
     screen s;
@@ -1026,6 +1067,7 @@ int main(void)
         cmocka_unit_test(attached),
         cmocka_unit_test(wide_has_a_panel),
         cmocka_unit_test(an_engine_elsewhere_has_its_own_panel),
+        cmocka_unit_test(the_machine_over_there_has_its_gauges),
         cmocka_unit_test(stop_keeps_the_part),
         cmocka_unit_test(busy_queues),
         cmocka_unit_test(unsent_is_kept),
