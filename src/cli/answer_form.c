@@ -33,7 +33,7 @@ static ebb_status read_schema(const char *word, ebb_buf *out, ebb_error *err)
     return st == EBB_OK ? st : EBB_FAIL(err, st, "%.100s: %s", is_text ? "--json-schema" : word, why.msg);
 }
 
-/* It is compiled again where it is used; here what is wrong with it is told before a model is loaded. */
+/* It is compiled again where it is used; here errors in it are reported before a model is loaded. */
 static ebb_status check_grammar(const char *name, const ebb_buf *text, ebb_error *err)
 {
     ebb_grammar *g;

@@ -11,7 +11,7 @@
 #include "base/size.h"
 #include "models/plan_text.h"
 
-enum { MOST = 100000000 };       /* of what is counted */
+enum { MOST = 100000000 };       /* largest value of a COUNT option */
 
 typedef ebb_status option_fn(ebb_args *a, const char *value, ebb_error *err);
 
@@ -39,7 +39,7 @@ static const char *const bell_names[] = { "long", "always", "never", NULL };
 static const char *const notify_names[] = { "desktop", "bell", NULL };
 static const char *const color_names[] = { "auto", "always", "never", NULL };
 
-/* What values are called elsewhere. */
+/* Names that values have in other programs. */
 static const char *hint_for_value(const char *value)
 {
     static const char *const hints[][2] = {
@@ -440,7 +440,7 @@ static ebb_status set_number(const option *o, const char *shown, void *field, co
     uint64_t v;
 
     if (o->kind == SIZE) {
-        if (!ebb_size_parse(value, &v) || (v > 0 && v < 1 << 20))        /* bytes are not meant by a 6 */
+        if (!ebb_size_parse(value, &v) || (v > 0 && v < 1 << 20))        /* "6" would be six bytes */
             return EBB_FAIL(err, EBB_USAGE, "%s %s: give a size like 6G or 800M", shown, value);
         *(uint64_t *)field = v;
     } else if (o->kind == COUNT) {

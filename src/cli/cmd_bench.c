@@ -15,7 +15,7 @@ typedef struct bench {
     double     prefill_tok_s, decode_tok_s, load_s, first_token_s;
     uint64_t   read_bytes;       /* of one decoded token */
     uint32_t   passes;           /* for all tokens that were decoded */
-    /* Experts of one decoded token: in memory, on their way by a guess, and guessed in all; of those chosen. */
+    /* Experts of one decoded token: in memory, being prefetched, prefetched in all; of those selected. */
     double     here, ahead, guessed;
     double     ms, spent_ms[EBB_TIME_COUNT], waited_ms;      /* the same, of the last run */
     ebb_token *ids;
@@ -52,7 +52,7 @@ static void fill_ids(bench *b, uint32_t n_vocab, uint32_t run)
     }
 }
 
-/* What a decoded token took. */
+/* Time and bytes of a decoded token. */
 static void divide_up(bench *b, const ebb_stats *before, const ebb_stats *after, double seconds)
 {
     b->passes += (uint32_t)(after->n_passes - before->n_passes);
@@ -131,7 +131,7 @@ static ebb_status measure_bench(bench *b, ebb_engine *e, const ebb_args *a, ebb_
     return st;
 }
 
-/* Only now, in the same minute: the reader with nothing to compute beside, over as much of the file as a token
+/* Right behind the runs: the reader with nothing to compute beside, over as much of the file as a token
  * reads. */
 static void find_bound(bench *b, ebb_engine *e)
 {

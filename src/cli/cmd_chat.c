@@ -46,7 +46,7 @@ ebb_status ebb_cli_check_private(ebb_args *a, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE,
                         "--private: what is said is not kept, so there is no session to be named or gone on with");
     a->engine.no_kv_cache = true;
-    a->linger_s = 0;                             /* nobody could look on */
+    a->linger_s = 0;                             /* without a session nobody could read it later */
     return EBB_OK;
 }
 

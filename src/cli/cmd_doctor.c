@@ -1,4 +1,4 @@
-/* ebb doctor: what this machine gives to a model, and what would help. */
+/* ebb doctor: what this machine offers a model, and how to improve it. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 #include "models/suggestions.h"
 
 #define MIB        ((uint64_t)1 << 20)
-#define Q4_BYTES   0.6                           /* of a weight in a Q4_K_M file, with what belongs to it */
+#define Q4_BYTES   0.6                           /* bytes of a weight in a Q4_K_M file, scales included */
 
 /* -- What fits --------------------------------------------------------------------------- */
 
-/* Which of the models that are here would be taken. */
+/* Which of the models found would be chosen. */
 static void look_at_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *machine)
 {
     ebb_model_file *files;

@@ -30,7 +30,7 @@ static double cached_speed(const char *path)
     return speed;
 }
 
-/* What the kernel believes; virtual disks often claim it. */
+/* The kernel's rotational flag; virtual disks often claim it wrongly. */
 static bool says_rotational(const char *root, const char *path)
 {
     ebb_buf text = { 0 };

@@ -33,7 +33,7 @@ ebb_status ebb_cli_describe_machine(const ebb_args *a, bool *is_described, ebb_m
         st = find_kind(a->like, &kind, err);
         if (st != EBB_OK)
             return st;
-        if (a->engine.n_threads)                 /* as much of it as so many of its CPUs do */
+        if (a->engine.n_threads)                 /* the share of its speed that so many of its CPUs have */
             kind.mac_s *= (double)a->engine.n_threads / kind.n_cpus;
         if (a->engine.n_threads)
             kind.n_cpus = a->engine.n_threads;

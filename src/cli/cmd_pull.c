@@ -167,7 +167,7 @@ static bool ask_for_offer(const ebb_pull *p, size_t *i)
     }
 }
 
-/* Which offer; EBB_CANCELED: none, and *status is what to leave with. */
+/* Which of the listed files; EBB_CANCELED: none, and *status is the exit status. */
 static ebb_status choose_offer(pulling *u, size_t *i, int *status, ebb_error *err)
 {
     const ebb_args *a = u->a;
@@ -202,7 +202,7 @@ static int fail_pull(const pulling *u, const ebb_error *err)
     return ebb_cli_fail(err);
 }
 
-/* How to go on with what was stopped, or broke. */
+/* How to resume a download that was stopped or failed. */
 static void tell_way(pulling *u, size_t i)
 {
     ebb_buf command = { 0 };

@@ -144,7 +144,7 @@ static ebb_status check_output(ebb_status st, ebb_error *err)
                     strerror(lost_output));
 }
 
-/* Who names a reader wants to know if it is another one that works. */
+/* With --io, say if another reader is in use than the one asked for. */
 static void tell_decision(const ebb_args *a, const ebb_chat *c)
 {
     char line[EBB_MEMORY_EVENT_TEXT];
@@ -196,7 +196,7 @@ static void linger_for_answer(const ebb_args *a, ebb_chat *c)
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     signal(SIGHUP, SIG_IGN);
-    signal(SIGTERM, SIG_DFL);                    /* what there is, is saved as it grows */
+    signal(SIGTERM, SIG_DFL);                    /* the answer is saved as it grows */
     signal(SIGUSR1, SIG_DFL);
     fflush(stdout);
     for (int i = 0; fd >= 0 && i < 3; i++)
@@ -246,7 +246,7 @@ static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *p
     return st;
 }
 
-/* What the engine was like while it answered; of names that bench and stat have, too. */
+/* The engine's figures during the answer; keys as in bench and stat. */
 static void put_engine(json_t *o, const ebb_stats *s)
 {
     json_object_set_new(o, "ctx", json_integer(s->n_ctx));
@@ -262,7 +262,7 @@ static void put_engine(json_t *o, const ebb_stats *s)
         json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
 }
 
-/* Of an engine elsewhere: who it was, and whether somebody has counted. */
+/* Of a remote engine: its name, and whether the token counts are the server's. */
 static void put_remote(json_t *o, const ebb_message *m)
 {
     json_object_set_new(o, "engine", ebb_cli_json_text(m->engine));
@@ -272,7 +272,7 @@ static void put_remote(json_t *o, const ebb_message *m)
     json_object_set_new(o, "first_word_s", json_real(m->turn_stats.first_s));
 }
 
-/* An answer, and what it cost. */
+/* An answer and its turn stats. */
 static json_t *answer_json(const ebb_message *m)
 {
     const ebb_turn_stats *t = &m->turn_stats;

@@ -53,7 +53,7 @@ static bool is_loopback(const char *host)
     return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0;
 }
 
-/* What others can hear needs a key, and is said. */
+/* An address that other machines can reach needs a key, and a line says so. */
 static ebb_status check_exposure(const ebb_args *a, const char *host, ebb_error *err)
 {
     if (is_loopback(host)) {

@@ -14,7 +14,7 @@ typedef struct report {
     uint64_t n_tokens;
 } report;
 
-/* The last answer that can be drawn again; NULL: none. */
+/* The last answer that can be replayed; NULL: none. */
 static const ebb_message *last_sampled_answer(const ebb_tree *t)
 {
     const ebb_message *last = NULL;
@@ -151,7 +151,7 @@ static void on_answer(void *arg, const ebb_replay_answer *a)
         print_line(r, a);
 }
 
-/* What it comes to; nothing compared proves nothing. */
+/* The exit status; nothing compared is no proof. */
 static int conclude_replay(report *r, ebb_error *err)
 {
     bool is_proof = r->n_same > 0 && r->n_differ == 0;
@@ -187,7 +187,7 @@ int ebb_cmd_sessions_replay(ebb_store *s, ebb_args *a, ebb_error *err)
     int status;
     ebb_status st = ebb_store_find(s, a->words[1], &id, err);
 
-    a->engine.no_kv_cache = true;                /* nothing is taken from the run before */
+    a->engine.no_kv_cache = true;                /* no K and V of earlier runs are reused */
     if (st == EBB_OK)
         st = ebb_store_load(s, id, &f, &t, err);
     if (st == EBB_OK)

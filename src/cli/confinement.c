@@ -1,4 +1,4 @@
-/* What a command keeps (confinement.h). */
+/* The files, connections and programs that a command stays allowed (confinement.h). */
 #include "cli.h"
 #include "confinement.h"
 
@@ -356,7 +356,7 @@ void ebb_cli_confine(const ebb_args *a, ebb_cli_needs kind, const char *editor)
 
 /* -- For the doctor ---------------------------------------------------------------------------------------- */
 
-/* What holds as a byte: bit 0 files, bit 1 connections and programs. */
+/* The confinement in force as a byte: bit 0 files, bit 1 connections and programs. */
 static int try_here(void)
 {
     char *const argv[] = { fixed("/bin/true"), NULL };

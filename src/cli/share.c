@@ -16,7 +16,7 @@
 
 enum { REPLY_MS = 2000, REPLY_BYTES = 1 << 20, TRIES = 20, TRY_MS = 100 };
 
-/* Without libcurl: most of those who ask find nobody, and those who do ask once more. */
+/* Without libcurl: most probes find no server, and those that do are repeated through remote/. */
 static json_t *query_server(const char *path)
 {
     static const char request[] = "GET /ebb/v1/stats HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -90,8 +90,7 @@ static bool has_wanted_model(const ebb_args *a, const json_t *o)
     return is_same;
 }
 
-/* Who says how the engine is to be wants one of his own; and what is private is not for the K and V of another process.
- * */
+/* Options of the engine need an engine of one's own; a private chat stays out of another process's K and V. */
 static bool may_share(const ebb_args *a)
 {
     static const ebb_engine_opts usual;

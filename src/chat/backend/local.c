@@ -248,8 +248,8 @@ static uint32_t local_n_ctx(const ebb_backend *b)
     return n;
 }
 
-/* The session belongs to the worker: it is asked if it rests, and its
- * sequence of this turn is looked at if it does not. */
+/* The session belongs to the worker: it is asked while the worker is
+ * idle, else the ids of the current turn are compared. */
 static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n, const ebb_cache_salt *cache_salt)
 {
     ebb_local *l = (ebb_local *)b;

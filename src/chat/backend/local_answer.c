@@ -105,7 +105,7 @@ static ebb_status decode_answer(ebb_local *l, ebb_sampler *sampler, ebb_turn_sta
     return EBB_FAIL(err, EBB_CANCELED, "stopped");
 }
 
-/* By the passes, as the panel has it: the last token was not computed. */
+/* By passes, as the panel counts: the last token was not computed. */
 static void count_decode(ebb_local *l, ebb_turn_stats *turn_stats, uint64_t n_before, double elapsed_s)
 {
     ebb_stats s;

@@ -1,4 +1,4 @@
-/* Tokens that went from the middle of a sequence (local_priv.h). */
+/* Context shift: tokens are dropped in the middle of a sequence (local_priv.h). */
 #include <stdlib.h>
 #include <string.h>
 

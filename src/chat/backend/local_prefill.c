@@ -1,4 +1,4 @@
-/* What the user types is computed while he types (local_priv.h). */
+/* Speculative prefill: unsent text is computed while it is typed (local_priv.h). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -130,7 +130,7 @@ void ebb_local_set_speculative_prefill(ebb_backend *b, const int32_t *ids, size_
         ebb_local_copy_gap(&l->prefill_gap, gap);
         copy = NULL;
     }
-    /* What is under way and leads nowhere need not go on. */
+    /* A pass whose ids are no longer wanted is stopped. */
     if (l->is_prefilling && l->running_end > 0 &&
         (n < l->running_end || memcmp(ids, l->running_ids, l->running_end * sizeof *ids) != 0))
         ebb_engine_cancel(l->engine);

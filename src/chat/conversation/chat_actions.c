@@ -325,7 +325,7 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
     if (c->remote.name && path)
         return ebb_chat_set_engine(c, c->remote.name, path, err);
     if (path && strcmp(path, EBB_MODELS_GUIDE) != 0 && strcmp(path, "auto") != 0) {
-        /* A slip of the finger must not cost the model at hand. */
+        /* A typing error must not close the open model. */
         ebb_status st = ebb_models_resolve(path, &found, err);
         if (st == EBB_OK)
             st = ebb_file_open(found, EBB_FILE_READ, &fd, err);

@@ -19,7 +19,7 @@ static ebb_status open_local_backend(void *arg, const ebb_backend_models *models
         return ebb_backend_remote(models, opts->n_ctx == EBB_CTX_MAX ? 0 : opts->n_ctx, sink, sink_arg, out, err);
     if (of.path && strcmp(of.path, EBB_MODELS_AUTO) == 0) {
         if (ebb_models_remember(NULL, &ignored) != EBB_OK)
-            ebb_log("models", "%s", ignored.msg);        /* where nothing can be kept, nothing was */
+            ebb_log("models", "%s", ignored.msg);        /* without a folder for K and V nothing was persisted */
         of.path = NULL;
     }
     return ebb_backend_local(&of, opts, sink, sink_arg, out, err);

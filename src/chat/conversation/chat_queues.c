@@ -1,4 +1,4 @@
-/* What goes between the threads, without looking into it: events of the backend, events for the
+/* The queues between the threads, which do not interpret what passes through: events of the backend, events for the
  * front end, a descriptor to wait on (chat_queues.h). */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* What is said is kept (chat_session.h). */
+/* Saving the conversation (chat_session.h). */
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -6,8 +6,8 @@
 
 #define RETRY_MS 5000u           /* to the next try, when a disk is full and nothing is said */
 
-/* Something was said. */
-static bool is_session_begun(const ebb_chat *c)
+/* It has an id or a title: a session that is neither is not stored yet. */
+static bool has_content(const ebb_chat *c)
 {
     return c->facts.id || c->facts.title[0];
 }
@@ -66,7 +66,7 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     ebb_error err = { 0 };
     ebb_status st;
 
-    if (!is_session_begun(c) || !ensure_store(c))
+    if (!has_content(c) || !ensure_store(c))
         return;
     free(c->facts.settings);
     c->facts.settings = ebb_chat_settings_json(&c->settings);
@@ -79,13 +79,13 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     }
     if (st == EBB_OK)
         report_save_success(c);
-    else if (st != EBB_BUSY || durable || c->saving.is_unsaved) /* a lock met in haste is nothing yet */
+    else if (st != EBB_BUSY || durable || c->saving.is_unsaved) /* locked for a moment only: no notice yet */
         report_save_failure(c, &err);
 }
 
 ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)
 {
-    if (!c->saving.is_unsaved || !is_session_begun(c))
+    if (!c->saving.is_unsaved || !has_content(c))
         return EBB_OK;
     ebb_chat_save(c, false);
     if (!c->saving.is_unsaved || c->saving.n_given_up == c->tree.n_nodes)

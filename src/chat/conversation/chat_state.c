@@ -1,4 +1,4 @@
-/* What a chat knows of itself (chat.h). */
+/* The state of a chat, for front ends (chat.h). */
 #include "conversation/chat_priv.h"
 #include "remote/engines_file.h"
 

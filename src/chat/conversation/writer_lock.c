@@ -1,4 +1,4 @@
-/* Who writes in a session (writer_lock.h). */
+/* The lock of the process that writes in a session (writer_lock.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

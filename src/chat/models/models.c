@@ -14,7 +14,7 @@
 #include "models/finding.h"
 #include "os/paths.h"
 
-#define DEPTH 2                  /* directories below a place that are looked into */
+#define DEPTH 2                  /* levels of directories below a search directory that are searched */
 
 static const char *base_name(const char *path)
 {
@@ -94,7 +94,7 @@ static void replace_text(ebb_model_finding *f, char **text, char *by)
     *text = by;
 }
 
-/* One more name that means the file. */
+/* Adds an alias of the file. */
 static void add_name_to(ebb_model_finding *f, ebb_model_file *file, const char *name)
 {
     char *all = NULL;
@@ -243,7 +243,7 @@ static ebb_status find_model_files(const char *ending, bool is_whole, ebb_model_
     }
     for (size_t i = 0; is_whole && i < f.n; i++)
         if (ebb_model_read_kind(f.files[i].path, &f.files[i].kind, NULL) != EBB_OK)
-            f.files[i].kind = EBB_KIND_CHAT;     /* whoever opens it says what is wrong with it */
+            f.files[i].kind = EBB_KIND_CHAT;     /* opening it will report what is wrong with it */
     if (f.n)
         qsort(f.files, f.n, sizeof *f.files, newest_first);
     *out = f.files;
@@ -303,7 +303,7 @@ const char *ebb_models_name(const ebb_model_file *f)
     return f->name ? f->name : base_name(f->path);
 }
 
-/* Is called[0..n) the name, with nothing behind it but what goes without saying? */
+/* Is called[0..n) the name, but for a default suffix (":latest", ".gguf")? */
 static bool is_called(const char *called, size_t n, const char *name)
 {
     static const char *const endings[] = { "", ".gguf", ".llamafile", ":latest" };

@@ -1,10 +1,10 @@
-/* Which model guesses for another one (models.h). */
+/* Which model can be a draft model for another one (models.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "models/models.h"
 
-/* Has it the vocabulary, and layers that can go back? */
+/* Has it the same vocabulary, and layers whose tokens can be undone? */
 static ebb_status check_draft_pair(const ebb_model *host, const ebb_model *draft, ebb_error *err)
 {
     const ebb_machine boundless = { .available_bytes = UINT64_MAX / 4, .n_cpus = 1 };
@@ -14,7 +14,7 @@ static ebb_status check_draft_pair(const ebb_model *host, const ebb_model *draft
     return ebb_plan_make(host, &opts, &boundless, &p, err);
 }
 
-/* By the plan: it gets its memory and guesses. */
+/* By the plan: it gets memory, and drafting is predicted to be faster. */
 static bool draft_pays(const ebb_model *host, const ebb_model *draft, const ebb_engine_opts *opts,
                        const ebb_machine *machine)
 {

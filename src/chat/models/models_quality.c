@@ -126,7 +126,7 @@ ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, c
 
         if (!m)
             continue;
-        st = take_better(m, opts, freed_bytes, out, err);        /* what does not fit: perhaps a smaller one does */
+        st = take_better(m, opts, freed_bytes, out, err);        /* too large for the memory: the next smaller one */
         is_found = st == EBB_OK;
         ebb_model_close(m);
     }

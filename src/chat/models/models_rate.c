@@ -12,10 +12,10 @@
 #include "os/file.h"
 #include "os/paths.h"
 
-#define USEFUL_TOK_S 1.5         /* slower is no conversation */
-#define SURE_TOK_S   3.0         /* of one that streams: its disk may have a worse day */
+#define USEFUL_TOK_S 1.5         /* slower is not usable for a chat */
+#define SURE_TOK_S   3.0         /* of one that streams: the disk may be slower another day */
 #define CONTEXT_POWER 0.25       /* half the context is worth 0.84 of all */
-#define HALF_TOK_S   1.0         /* at this speed a model is worth half of what it would be at once */
+#define HALF_TOK_S   1.0         /* at this speed a model has half the score that it would have at unlimited speed */
 #define CHOSEN_FILE  "model"     /* in the state folder: the path of what the user chose last */
 
 /* -- Worth ------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static double model_score(const ebb_model *m, const ebb_plan *p)
     return params / 1e9 * ebb_models_quality((double)info->weight_bytes * 8 / (double)info->n_params);
 }
 
-/* Whoever asks for a length gets it from every model, so nothing differs; else the mode says what is wished for. */
+/* A context that was asked for is the same for every model, so nothing differs; else the mode decides what matters. */
 static double worth_of_context(const ebb_plan *p, const ebb_engine_opts *opts)
 {
     static const double wished[] = { [EBB_MODE_BALANCED] = 8192, [EBB_MODE_MAX_TPS] = 4096,
@@ -150,7 +150,7 @@ ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opt
         (*out)[i].file = files[i];
         rate_model(&(*out)[i], opts, machine, measures);
     }
-    free(files);                                 /* the paths have gone over */
+    free(files);                                 /* the paths are owned by the list now */
     qsort(*out, n, sizeof **out, ebb_models_compare);
     return EBB_OK;
 }
@@ -213,7 +213,7 @@ bool ebb_models_remembered(ebb_buf *out)
 
 /* -- The choice -------------------------------------------------------------------------- */
 
-/* What it is called, and whose it is, for a terminal. */
+/* Its name and the store it belongs to, for a terminal. */
 static void add_base(ebb_buf *out, const ebb_model_rating *r)
 {
     const char *name = ebb_models_name(&r->file);

@@ -56,7 +56,7 @@ static void add_part_lines(ebb_buf *out, const ebb_plan *p)
     ebb_plan_parts(p, parts);
     for (int i = 0; i < EBB_PLAN_PARTS; i++) {
         if (parts[i].bytes == 0 && strcmp(parts[i].key, "draft") == 0)
-            continue;                            /* not of everybody's plan */
+            continue;                            /* only with a draft model */
         ebb_buf_addf(out, "  %-20s %10s  ", parts[i].label, ebb_size_text(parts[i].bytes, size));
         add_bar(out, parts[i].bytes, whole);
         ebb_buf_addc(out, '\n');

@@ -67,7 +67,7 @@ static bool is_text(const json_t *o, const char *key, const char *want)
     return text && strcmp(text, want) == 0;
 }
 
-/* The manifest itself, or of a list of them the one for GGUF; a list in a list leads nowhere.  Takes o over. */
+/* The manifest itself, or of a list of them the one for GGUF; a list in a list is refused.  Owns o from here on. */
 static json_t *choose_manifest(const char *root, json_t *o)
 {
     json_t *list = json_object_get(o, "manifests"), *entry, *chosen = NULL;
@@ -117,7 +117,7 @@ static char *layer_path(const char *root, const json_t *layer, struct stat *st)
     return NULL;
 }
 
-/* What Ollama itself calls it, without what goes without saying. */
+/* The name that Ollama shows: without the default registry, namespace and tag. */
 static void add_model_name(ebb_buf *out, const char *const names[N_LEVELS])
 {
     bool is_usual_host = strcmp(names[0], "registry.ollama.ai") == 0 || strcmp(names[0], "ollama.com") == 0;

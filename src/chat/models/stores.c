@@ -1,6 +1,6 @@
-/* What other programs keep on this machine (finding.h): read, never written, locked or removed.
+/* Model stores of other programs on this machine (finding.h): read, never written, locked or removed.
  *
- * Where a store's own files say what lies where (Ollama's manifests, the links of a hub cache), nothing outside that
+* Where a store's own files say where a model is (Ollama's manifests, the links of a hub cache), nothing outside that
  * store is found by them; what a person has linked into a folder of models is followed. */
 #include <stdlib.h>
 #include <string.h>
@@ -137,12 +137,12 @@ static void scan_jan(ebb_model_finding *f, const char *dir)
 
 typedef void scan_fn(ebb_model_finding *f, const char *dir);
 
-/* Of each store: a variable that says where it is (then it is nowhere else), and where it is otherwise. */
+/* Of each store: an environment variable with its directory (then the defaults do not count), and its defaults. */
 static const struct place {
     const char *store;
     scan_fn    *scan;
     const char *variable, *below;
-    bool        is_only;         /* where the variable is set, the store's later places do not count */
+    bool        is_only;         /* where the variable is set, the store's defaults do not count */
 } places[] = {
     { "Ollama", scan_ollama, "OLLAMA_MODELS", NULL, true },
     { "Ollama", scan_ollama, "HOME", ".ollama/models", false },

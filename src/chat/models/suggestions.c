@@ -12,7 +12,7 @@ EBB_EMBED(ebb_suggestions_text, "models/suggestions.txt");
 #define OTHER_BYTES  300e6       /* beside weights and context: buffers, the tokenizer, the program */
 #define USUAL_CORE   10e9        /* bytes of weights per second that a core takes in, where nothing was measured */
 #define USUAL_DISK   1e9
-#define USEFUL_TOK_S 1.5         /* slower is no conversation */
+#define USEFUL_TOK_S 1.5         /* slower is not usable for a chat */
 #define FIELDS       6
 
 /* Line i of the table proper. */

@@ -63,7 +63,7 @@ static bool starts_at(const ebb_buf *text, size_t at, const char *what, size_t n
     return n > 0 && n <= text->len - at && memcmp(text->data + at, what, n) == 0;
 }
 
-/* Behind the token that ends the turn whose text ends at `at`; 0: none follows. */
+/* The position behind the end-of-turn token of the text that ends at `at`; 0: none follows. */
 static size_t behind_end(const prompt_build *w, size_t at)
 {
     size_t best = 0;

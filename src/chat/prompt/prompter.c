@@ -51,7 +51,7 @@ static bool asks_for_bos(const ebb_model *m)
 }
 
 /* The file's template counts if it can render a question and its answer.  A
- * refusal in words is no failure. */
+ * template that refuses by raise_exception is no failure. */
 static bool template_works(ebb_prompter *p, ebb_error *err)
 {
     char one[] = "1";

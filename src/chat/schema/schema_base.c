@@ -1,4 +1,4 @@
-/* What all of the compiler of schemas needs: errors with their place, references, pieces of grammar (schema_priv.h). */
+/* Shared by the parts of the schema compiler: errors with a JSON pointer, references, grammar text (schema_priv.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

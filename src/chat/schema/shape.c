@@ -242,7 +242,7 @@ static bool read_keyword(ebb_compiler *c, const char *key, json_t *v, ebb_shape 
         return ebb_schema_fail(c, EBB_UNSUPPORTED, "uniqueItems is not supported");
     if (is_in(key, refused, sizeof refused / sizeof *refused))
         return ebb_schema_fail(c, EBB_UNSUPPORTED, "%s is not supported", key);
-    return true;                                 /* said to people, read elsewhere, or a name that no draft has */
+    return true;                                 /* an annotation, read elsewhere, or a keyword of no draft */
 }
 
 static bool read_keywords(ebb_compiler *c, json_t *o, ebb_shape *s)
@@ -288,7 +288,7 @@ static bool multiply(ebb_compiler *c, ebb_shapes *l, ebb_shapes *other)
     return ok;
 }
 
-/* What is right under two branches is right under none. */
+/* oneOf: what is valid under two branches is valid under none. */
 static bool part_branches(ebb_compiler *c, ebb_shapes *all, const size_t *end, size_t n)
 {
     for (size_t a = 0; a < n; a++)

@@ -290,7 +290,7 @@ static bool objects_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b)
         return true;
     if (!of_a || !of_b)
         return false;
-    keep_absent(b, of_a);                        /* one who has it may be of a */
+    keep_absent(b, of_a);                        /* an object with that name may be valid for a */
     keep_absent(a, of_b);
     return true;
 }

@@ -367,7 +367,7 @@ static void braces_spec(tpl_vm *vm, const tpl_str *s, size_t at, size_t to, spec
         ebb_tpl_fail(vm, EBB_FORMAT, "format(): a format that is not known");
 }
 
-/* The field that begins behind "{" at `at`; returns the place behind "}". */
+/* The field that begins behind "{" at `at`; returns the position behind "}". */
 static size_t braces_one(braces *b, size_t at, tpl_sb *out)
 {
     spec f = { .precision = -1 };

@@ -141,7 +141,7 @@ METHOD(partition_right) { UNUSED; return partition(vm, self, a[0], true); }
 
 /* -- Strings: searching -------------------------------------------------------------------------- */
 
-/* Byte range of the optional arguments start and end; false: no place at all. */
+/* Byte range of the optional arguments start and end; false: an empty range outside of the string. */
 static bool window(tpl_vm *vm, tpl_str *s, const tpl_val *a, size_t *from, size_t *to)
 {
     int64_t n = (int64_t)ebb_tpl_str_cps(s), part[2] = { 0, n };

@@ -1,4 +1,4 @@
-/* Names of roles, endings and policies, and what a note leaves out (message.h). */
+/* Names of roles, finish reasons and policies; truncation notes (message.h). */
 #include "tree/message.h"
 
 #include <stdlib.h>

@@ -73,7 +73,7 @@ static bool add_other_answers(ebb_chat *c, ebb_node *first)
     return true;
 }
 
-/* A template that rewrites history does so each turn: said once, then the receipts count. */
+/* A template that rewrites history does so each turn: said once, then the turn stats show it. */
 static void report_prompt(ebb_chat *c, const ebb_prompt *p)
 {
     if (p->notice[0] && p->rewritten && !c->turn.is_rewriting_reported)

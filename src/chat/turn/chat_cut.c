@@ -1,4 +1,4 @@
-/* An answer with another end, and on from there (chat.h). */
+/* /cut: an answer is cut or edited, and continued from there (chat.h). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* What the backend has sent is handled, on the chat's thread (chat_priv.h). */
+/* Backend messages are handled, on the chat's thread (chat_priv.h). */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ static void on_prefill(ebb_chat *c, const ebb_backend_event *ev)
 {
     uint64_t own = count_unread(c) > c->turn.n_new ? count_unread(c) : c->turn.n_new;
 
-    if (ebb_chat_facts(c)) {                     /* a server's recomputation is shown by its receipt alone */
+    if (ebb_chat_facts(c)) {                     /* a server's recomputation is shown by its turn stats alone */
         ebb_chat_emit_event(c, EBB_EVENT_PREFILL, NULL, 0, ev->done, ev->total);
         return;
     }

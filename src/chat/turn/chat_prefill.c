@@ -1,4 +1,4 @@
-/* What the user types is computed while he types (chat.h). */
+/* Speculative prefill: unsent text is computed while it is typed (chat.h). */
 
 #include "conversation/chat_priv.h"
 #include "ebb/experimental/cache_salt.h"

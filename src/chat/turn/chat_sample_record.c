@@ -1,4 +1,4 @@
-/* What is kept of how an answer is drawn, so that it can be drawn again (replay.c). */
+/* How an answer was sampled, recorded so that it can be sampled again (replay.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node 
     ebb_sample_record d = { .from = (uint32_t)node->m.n_ids, .n_ctx = c->backend->ops->n_ctx(c->backend) };
     ebb_stats s;
 
-    if (!r->ids)                                 /* a server's draws cannot be proven */
+    if (!r->ids)                                 /* a server's answer cannot be replayed */
         return;
     r->sampling.seed = r->sampling.seed ? r->sampling.seed : make_seed();
     if (node->m.role != EBB_ROLE_ASSISTANT)
@@ -37,7 +37,7 @@ void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node 
     snprintf(d.kv, sizeof d.kv, "%s", s.kv_type);
     ebb_token_ids_hash(r->ids, r->n_ids, d.context_hash);
     if (node->m.n_sample_records && node->m.sample_records[node->m.n_sample_records - 1].n == 0)
-        ebb_message_drop_sample_record(&node->m);        /* nothing came of that one */
+        ebb_message_drop_sample_record(&node->m);        /* that one has no token */
     d.grammar = r->grammar ? strdup(r->grammar) : NULL;
     if ((r->grammar && !d.grammar) || !ebb_message_add_sample_record(&node->m, &d)) {
         free(d.grammar);

@@ -11,13 +11,13 @@ static ebb_status fail_no_prompt_memory(ebb_error *err)
     return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
 }
 
-/* Ids count only if they are of the model at hand: those of another one say nothing. */
+/* Ids count only if they are of the open model: those of another one mean other texts. */
 bool ebb_chat_has_ids(const ebb_chat *c, const ebb_message *m)
 {
     return m->n_ids && !ebb_chat_facts(c) && ebb_quality_shares_ids(c, m->ids_model);
 }
 
-/* What a foreign hand may have written of a note must make sense on this path. */
+/* A note may come from an edited or imported database: its figures are checked against this path. */
 static bool is_truncation_note(ebb_node *const *path, size_t at)
 {
     const ebb_truncation *l = &path[at]->m.truncation;
@@ -141,7 +141,7 @@ ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path,
     return EBB_OK;
 }
 
-/* As the model at hand gets it. */
+/* As the open model gets it. */
 static ebb_status view_for_model(const ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more,
                                  ebb_context_view *v, ebb_error *err)
 {

@@ -19,7 +19,7 @@ static ebb_overflow_policy policy_of(const ebb_chat *c)
 
 /* -- Asking ------------------------------------------------------------------------------------------- */
 
-/* A line for each thing that can be done. */
+/* A line for each choice. */
 static void ask_overflow_choice(ebb_chat *c, const ebb_prompt *p)
 {
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);

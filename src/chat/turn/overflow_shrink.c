@@ -56,7 +56,7 @@ ebb_status ebb_overflow_price_ctx(ebb_chat *c, uint32_t n_ctx, bool *is_said, eb
     if (st != EBB_OK || !plan.fits || !is_too_long_for(c, plan.n_ctx))
         return st;
     if (c->overflow.shrink_to == plan.n_ctx && c->overflow.shrink_at == leaf)
-        return EBB_OK;                           /* the price is known */
+        return EBB_OK;                           /* the cost was shown before */
     if (!choose_for_ctx(c, plan.n_ctx, &l)) {
         free(l.kept);
         return EBB_FAIL(err, EBB_CONTEXT, "the conversation has %u tokens, and what cannot be left out of it does not "

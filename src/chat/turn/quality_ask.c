@@ -1,4 +1,4 @@
-/* Asking the better file: its price, and one answer (quality.h). */
+/* Asking the better file: its cost, and one answer (quality.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -36,7 +36,7 @@ static void add_price(ebb_buf *out, const ebb_chat *c, const ebb_plan *plan, con
         ebb_buf_addf(out, ", in about %.0f s", n / plan->predicted_prefill_tok_s);
 }
 
-/* A size as a hand would type it, without a blank. */
+/* A size as it can be typed, without a blank. */
 static const char *as_typed(uint64_t bytes, char out[24])
 {
     static const struct { uint64_t unit; const char *name; } units[] = { { 1ull << 30, "G" }, { 1ull << 20, "M" },
@@ -49,7 +49,7 @@ static const char *as_typed(uint64_t bytes, char out[24])
     return out;
 }
 
-/* Worth a word: more layers, or a tenth faster. */
+/* Worth reporting: more layers in memory, or a tenth faster. */
 static bool is_better(const ebb_plan *plan, const ebb_stats *now)
 {
     return plan->n_resident > now->n_resident ||

@@ -16,7 +16,7 @@ typedef struct replay_job {
     char                   kv[16];               /* what the engine was opened for */
     uint32_t               n_ctx;
     ebb_node             **path;
-    int32_t               *ids;                  /* before the draw at hand */
+    int32_t               *ids;                  /* before the current record */
     size_t                 n_ids, cap_ids;
 } replay_job;
 
@@ -33,7 +33,7 @@ static void close_replay_engine(replay_job *r)
     r->engine = NULL;
 }
 
-/* As it was when this was drawn; the same one serves as long as it can. */
+/* An engine with the record's options; it is reused while records agree. */
 static ebb_status open_replay_engine(replay_job *r, const ebb_sample_record *d, ebb_error *err)
 {
     ebb_engine_opts o = *r->opts;
@@ -43,7 +43,7 @@ static ebb_status open_replay_engine(replay_job *r, const ebb_sample_record *d, 
         return EBB_OK;
     close_replay_engine(r);
     if (!o.has_kv)
-        ebb_kv_parse(d->kv, &o);                 /* one that is not known is the plan's to choose */
+        ebb_kv_parse(d->kv, &o);                 /* where the record has none, the plan chooses */
     o.n_ctx = o.n_ctx ? o.n_ctx : d->n_ctx;
     memcpy(r->kv, d->kv, sizeof r->kv);
     r->n_ctx = d->n_ctx;
@@ -109,7 +109,7 @@ static bool has_ids_hash(const int32_t *ids, size_t n, const uint8_t name[16])
     return memcmp(now, name, sizeof now) == 0;
 }
 
-/* NULL: it can be drawn again, from r->ids. */
+/* NULL: it can be sampled again, from r->ids. */
 static const char *why_not_replayable(const replay_job *r, const ebb_message *m, const ebb_sample_record *d)
 {
     if (memcmp(m->ids_model, ebb_model_get_info(r->m)->fingerprint, sizeof m->ids_model) != 0)
@@ -132,7 +132,7 @@ static bool is_end_of_turn(const replay_job *r, int32_t id)
     return ebb_model_is_eog(r->m, id);
 }
 
-/* The tokens of one draw, and the end of the turn behind them if `ends`. */
+/* The tokens of one record, and the end-of-turn token behind them if `ends`. */
 static ebb_status sample_and_compare(replay_job *r, ebb_sampler *sampler, const int32_t *ids, uint32_t n, bool ends,
                                      ebb_replay_answer *a, ebb_error *err)
 {

@@ -1,4 +1,4 @@
-/* What gauges draw with (canvas.h). */
+/* Drawing primitives of the gauges (canvas.h). */
 #include "panel/canvas.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The last thing that was decided about memory, in the engine's words; elsewhere, in those of its server. */
+/* The last memory event as a line, of this engine or, with a remote one, of its server. */
 #include "panel/panel.h"
 
 #include <string.h>

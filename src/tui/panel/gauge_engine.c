@@ -1,4 +1,4 @@
-/* An engine elsewhere: where it is, how long one waits for it, what it had already; of an `ebb serve` its clients, and
+/* A remote engine: its address, its time to the first token, what it had cached; of an `ebb serve` also its clients and
  * whose machine the gauges below are about. */
 #include "panel/panel.h"
 

@@ -1,4 +1,4 @@
-/* The layers, a cell each: whose copy is in memory, what is being read, what is on disk. */
+/* The layers, a cell each: pinned, mapped, being read, on disk. */
 #include "panel/panel.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Where the memory is: our own pages and the file's apart, the budget, K and V; and what decisions about it go by. */
+/* Memory: anonymous and mapped pages, the budget, K and V; and the figures by which the engine decides. */
 #include "panel/panel.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static void draw_memory_row(ebb_canvas *c, const char *label, uint64_t bytes)
     ebb_buf_fini(&value);
 }
 
-/* What is available, whether somebody waits for it, and what of us is in swap. */
+/* Available memory, memory pressure, and this process's pages in swap. */
 static void draw_controller(ebb_canvas *c, const ebb_stats *s)
 {
     ebb_buf value = { 0 };

@@ -1,4 +1,4 @@
-/* Which model, in what tier, on which kernels. */
+/* The model, its tier, its kernels. */
 #include "panel/panel.h"
 
 #include <string.h>

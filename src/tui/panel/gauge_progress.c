@@ -1,4 +1,4 @@
-/* What one waits for: the model's loading, the prompt's prefill, another process; a bar and the time left. */
+/* The operation under way (loading, prefill, another process's answer): a bar and the time left. */
 #include "panel/panel.h"
 
 #include "text/humanize.h"
