@@ -131,11 +131,12 @@ check:                                         ## the tests, plain and under the
 	$(MAKE) test
 	$(MAKE) test SAN=address,undefined
 	$(MAKE) test SAN=thread
-check-long: $(B)/tests/engine/prefix_cache/test_kv_random $(B)/tests/engine/memory/fuzz_pressure $(B)/tests/engine/speculate/test_speculate_random $(B)/tests/engine/speculate/test_speculate_matrix $(B)/tests/faults/test_power_cut $(B)/$(NAME)  ## 10,000 random operations on the KV cache, as many of drafting with each kind of drafter, 1,000 turns of two programs; 10,000 power cuts; 100,000 requests and 1,000 broken clients; memory taken and given, 100 rounds
+check-long: $(B)/tests/engine/prefix_cache/test_kv_random $(B)/tests/engine/memory/fuzz_pressure $(B)/tests/engine/speculate/test_speculate_random $(B)/tests/engine/speculate/test_speculate_matrix $(B)/tests/faults/test_power_cut $(B)/tests/engine/gguf/test_gguf_opens $(B)/$(NAME)  ## 1,000,000 damaged headers; 10,000 random operations on the KV cache, as many of drafting with each kind of drafter, 1,000 turns of two programs; 10,000 power cuts; 100,000 requests and 1,000 broken clients; memory taken and given, 100 rounds
 	$(Q)sh tests/engine/memory/pressure.sh $(B)/tests/engine/memory/fuzz_pressure $(or $(ROUNDS),100)
 	$(Q)EBB_KV_OPS=$(or $(ARGS),1250) $<
 	$(Q)EBB_SPECULATE_OPS=$(or $(ARGS),2000) $(B)/tests/engine/speculate/test_speculate_random
 	$(Q)EBB_SPECULATE_SEEDS=20 $(B)/tests/engine/speculate/test_speculate_matrix
+	$(Q)EBB_GGUF_OPENS=1000000 sh tests/run.sh $(B)/tests/engine/gguf/test_gguf_opens
 	$(Q)EBB_POWER_CUTS=10000 sh tests/run.sh $(B)/tests/faults/test_power_cut
 	$(Q)sh tests/faults/serve_flood.sh $(B)/$(NAME) 100000 1000
 soak: $(B)/tests/faults/test_soak              ## everything at once, for ARGS seconds: make soak ARGS=3600

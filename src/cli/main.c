@@ -129,6 +129,8 @@ static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
 
     if (ebb_path_in(EBB_DIR_CONFIG, "config", &path, NULL) == EBB_OK) {
         ebb_status st = ebb_file_slurp(path.data, MAX_CONFIG, text, &err);
+        if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
+            st = EBB_FAIL(&err, EBB_FORMAT, "%s: is no text: it was damaged", path.data);
         if (st == EBB_OK && text->len)
             ebb_args_config(a, text->data, path.data, mask, complain_of_config);
         else if (st != EBB_OK && st != EBB_NOTFOUND)

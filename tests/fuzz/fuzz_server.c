@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     e.kind = kinds[data[0] % 6];
     e.model = data[0] / 6 % 2 ? model : NULL;
     e.n_ctx = data[0] / 12 % 2 ? 4096 : 0;
-    e.address = addresses[data[0] < 240 ? data[0] / 24 % 2 : 2];
+    e.address = addresses[data[0] == 240 ? 2 : data[0] / 24 % 2];
     fake_curl_begin((const char *)data + 1, n - 1, watch);
     st = ebb_engine_link_init(&l, &e, &err);
     if (st == EBB_OK)

@@ -240,6 +240,8 @@ static ebb_status read_engines(ebb_buf *path, ebb_buf *text, ebb_error *err)
 
     if (st == EBB_OK)
         st = ebb_file_slurp(path->data, MAX_FILE, text, err);
+    if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
+        st = EBB_FAIL(err, EBB_USAGE, "%s: is no text: it was damaged", path->data);
     return st;
 }
 

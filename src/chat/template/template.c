@@ -103,7 +103,7 @@ static void vm_init(tpl_vm *vm, const ebb_template_opts *o)
 
     vm->max_steps = o->max_steps ? o->max_steps : 50000000;
     vm->until_ns = ebb_clock_thread_ns() + (o->max_ms ? o->max_ms : 500) * (uint64_t)1000000;
-    vm->heap.max_bytes = o->max_memory_bytes ? o->max_memory_bytes : (size_t)512 << 20;
+    vm->heap.max_bytes = o->max_memory_bytes ? o->max_memory_bytes : (size_t)192 << 20;
     vm->max_output_bytes = o->max_output_bytes ? o->max_output_bytes : (size_t)64 << 20;
     vm->tracks_taint = o->attribute;
     if (o->now)

@@ -41,7 +41,7 @@ typedef struct ebb_template_opts {
     uint64_t     max_steps;              /* 0: 50 million; a node of the template is a step */
     unsigned     max_ms;                 /* 0: 500, of this thread's own computing: a key may wait
                                           * for it */
-    size_t       max_memory_bytes;       /* 0: 512 MiB */
+    size_t       max_memory_bytes;       /* 0: 192 MiB */
     size_t       max_output_bytes;       /* 0: 64 MiB */
 } ebb_template_opts;
 

@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "remote/address.h"
 #include "remote/engines_file.h"
@@ -93,6 +94,7 @@ static void test_file(void **state)
     };
     ebb_engine_entry *list, e, add = { .name = "new", .address = (char *)"https://new.example/v1", .model = (char *)"m",
                                        .n_ctx = 99 };
+    char path[300];
     ebb_error err;
     size_t n;
 
@@ -133,6 +135,11 @@ static void test_file(void **state)
     assert_int_equal(ebb_engines_read(&list, &n, &err), EBB_IO);
     assert_non_null(strstr(err.msg, "chmod 600"));
     assert_null(strstr(err.msg, "= secret"));
+    write_engines("[a]\naddress = http://a\n", 0600);            /* zeros behind it, as a loss of power may leave them */
+    snprintf(path, sizeof path, "%s/ebb/engines", getenv("XDG_CONFIG_HOME"));
+    assert_int_equal(truncate(path, 100), 0);
+    assert_int_equal(ebb_engines_read(&list, &n, &err), EBB_USAGE);
+    assert_non_null(strstr(err.msg, "is no text"));
 }
 
 int main(void)
