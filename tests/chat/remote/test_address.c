@@ -135,7 +135,7 @@ static void test_file(void **state)
     assert_int_equal(ebb_engines_read(&list, &n, &err), EBB_IO);
     assert_non_null(strstr(err.msg, "chmod 600"));
     assert_null(strstr(err.msg, "= secret"));
-    write_engines("[a]\naddress = http://a\n", 0600);            /* zeros behind it, as a loss of power may leave them */
+    write_engines("[a]\naddress = http://a\n", 0600);    /* zeros behind it, as a loss of power may leave them */
     snprintf(path, sizeof path, "%s/ebb/engines", getenv("XDG_CONFIG_HOME"));
     assert_int_equal(truncate(path, 100), 0);
     assert_int_equal(ebb_engines_read(&list, &n, &err), EBB_USAGE);

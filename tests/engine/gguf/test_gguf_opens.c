@@ -40,8 +40,8 @@ static void make_headers(void)
 {
     for (uint32_t layers = 1; n_headers < N_HEADERS; layers++)
         for (size_t i = 0; ebb_tiny_archs[i] && n_headers < N_HEADERS; i++) {
-            ebb_tiny_opts o = { .arch = ebb_tiny_archs[i], .n_layers = layers, .n_embd = 32, .n_head = 2, .n_head_kv = 1,
-                                .head_dim = 16, .n_ff = 32, .n_ctx = 32 };
+            ebb_tiny_opts o = { .arch = ebb_tiny_archs[i], .n_layers = layers, .n_embd = 32, .n_head = 2,
+                                .n_head_kv = 1, .head_dim = 16, .n_ff = 32, .n_ctx = 32 };
             size_t n;
             char *bytes = ebb_tiny_bytes(&o, &n);
 
@@ -173,8 +173,9 @@ static void test_damaged_headers(void **state)
         ebb_buf_fini(&f);
     }
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
-    print_message("%llu opens of %zu headers in %.1f s of CPU, %llu could be opened\n", (unsigned long long)n_opens, n_headers,
-                  (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9, (unsigned long long)n_open);
+    print_message("%llu opens of %zu headers in %.1f s of CPU, %llu could be opened\n", (unsigned long long)n_opens,
+                  n_headers, (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) / 1e9,
+                  (unsigned long long)n_open);
     assert_true(n_open > 0 && n_open < n_opens);
 }
 
