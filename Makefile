@@ -125,7 +125,7 @@ $(B)/flags: FORCE
 
 run: all                                       ## build it and chat: make run ARGS="-m model.gguf"
 	$(Q)$(B)/$(NAME) $(ARGS)
-test: $(TESTS) all lib $(CHECKKERN) $(FUZZERS) $(B)/examples/ask           ## all tests; needs no model
+test: $(TESTS) all lib $(CHECKKERN) $(FUZZERS) $(BENCHES) $(B)/examples/ask  ## all tests; needs no model; benches and fuzzers are built
 	$(Q)EBB=$(B)/$(NAME) sh tests/run.sh $(TESTS) $(SCRIPTS)
 check:                                         ## the tests, plain and under the sanitizers: before a merge
 	$(MAKE) test
