@@ -10,13 +10,6 @@ static const struct row { const ebb_gauge *gauge; int rank; } table[] = {
     { &ebb_gauge_engine, 4 }, { &ebb_gauge_memory, 4 },  { &ebb_gauge_layers, 6 },   { &ebb_gauge_disk, 5 },
     { &ebb_gauge_decision, 7 }, { &ebb_gauge_pull, 2 },
 };
-const ebb_stats *ebb_panel_machine(const ebb_figures *f)
-{
-    if (!f->is_remote)
-        return &f->stats;
-    return f->remote.server.taken_ms ? &f->remote.server.stats : NULL;
-}
-
 enum { N_GAUGES = sizeof table / sizeof *table };
 
 void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f)
