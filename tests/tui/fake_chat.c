@@ -534,6 +534,25 @@ ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
     return EBB_OK;
 }
 
+static const char *form_name;
+
+ebb_status ebb_chat_set_form(ebb_chat *c, bool is_schema, const char *word, ebb_error *err)
+{
+    (void)c;
+    (void)is_schema;
+    if (strcmp(word, "wrong") == 0)
+        return EBB_FAIL(err, EBB_FORMAT, "wrong: no schema");
+    form_name = strcmp(word, "off") == 0 ? NULL : "book.json";
+    return EBB_OK;
+}
+
+const char *ebb_chat_form(const ebb_chat *c, bool *is_schema)
+{
+    (void)c;
+    *is_schema = true;
+    return form_name;
+}
+
 static char template_name[64] = "auto";
 
 ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err)

@@ -94,6 +94,7 @@ typedef struct ebb_backend_facts {
     char           kind[32];     /* "llama-server" */
     char           where[256];   /* "box", "this machine": in no case a secret */
     char           notice[256];  /* what the user should know of it, "": nothing */
+    bool           takes_grammar;        /* answers can have a form */
     bool           can_continue; /* goes on with an answer that was cut off */
     bool           is_private;   /* nobody reads on the way */
 } ebb_backend_facts;

@@ -117,6 +117,7 @@ void ebb_chat_close(ebb_chat *c)
     free(c->system);
     free(c->template_name);
     free(c->turn.grammar);
+    ebb_form_choice_fini(&c->settings.form);
     free((int32_t *)c->overflow.gap.ids);
     free(c->overflow.path);
     free(c);

@@ -207,6 +207,14 @@ const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none 
 EBB_MUST_CHECK ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err);
 /* What was chosen; "auto": nothing. */
 const char *ebb_chat_template(const ebb_chat *c);
+/* The form that this session's answers have from the next on: a JSON schema (a file, or its text)
+ * or a grammar in GBNF (a file); "off": none.  Kept with the session.  Errors: those of
+ * schema/answer_form.h, BUSY, LIMIT (too large to be kept), UNSUPPORTED (the engine elsewhere takes
+ * none). */
+EBB_MUST_CHECK ebb_status ebb_chat_set_form(ebb_chat *c, bool is_schema, const char *word,
+                                            ebb_error *err);
+/* The name of its file, "" of a schema's text; NULL: answers are free. */
+const char *ebb_chat_form(const ebb_chat *c, bool *is_schema);
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
 EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text,
                                        size_t cap, ebb_error *err);

@@ -191,6 +191,8 @@ char *ebb_chat_settings_json(const ebb_chat_settings *v)
             json_object_set_new(o, settings[i].name, json_real(get_setting(&settings[i], v)));
     if (o && v->template_name[0])
         json_object_set_new(o, "template", json_string(v->template_name));
+    if (o && v->form.grammar)
+        json_object_set_new(o, "form", ebb_form_choice_json(&v->form));
     if (o && v->away_tokens)
         json_object_set_new(o, "away", json_pack("{s:i,s:s}", "tokens", (int)v->away_tokens, "finish",
                                                  ebb_finish_name(v->away_finish)));
@@ -375,7 +377,9 @@ void ebb_chat_settings_load(ebb_chat *c, const char *json)
     json_t *o = json ? json_loads(json, 0, NULL) : NULL, *value;
     const char *name, *template_name = json_string_value(json_object_get(o, "template"));
 
+    ebb_form_choice_fini(&c->settings.form);
     c->settings = c->defaults.settings;
+    ebb_form_choice_read(&c->settings.form, json_object_get(o, "form"));
     if (template_name && !c->template_name)
         snprintf(c->settings.template_name, sizeof c->settings.template_name, "%s", template_name);
     json_object_foreach(o, name, value) {

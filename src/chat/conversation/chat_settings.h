@@ -3,6 +3,7 @@
 #ifndef EBB_CHAT_CHAT_SETTINGS_H
 #define EBB_CHAT_CHAT_SETTINGS_H
 #include "conversation/chat.h"
+#include "conversation/form_choice.h"
 
 /* Whether what is typed is computed before it is sent. */
 typedef enum ebb_speculative_prefill { EBB_SPECULATIVE_PREFILL_ON,
@@ -18,6 +19,7 @@ typedef struct ebb_chat_settings {
     uint32_t     is_set;
     uint32_t     away_tokens;    /* length of an answer that ended unseen; 0: there is none */
     ebb_finish   away_finish;    /* and how it ended */
+    ebb_form_choice form;        /* of answers */
     char         template_name[200]; /* of ebb_prompter_new_named; "": what the command line says */
 } ebb_chat_settings;
 

@@ -103,6 +103,7 @@ static void make_facts(ebb_remote *r)
                                 .n_ctx_train = r->server.n_ctx };
     ebb_hash128(r->path, strlen(r->path), NULL, f->info.fingerprint);
     f->can_continue = d->can_continue;
+    f->takes_grammar = d->has_grammar;
     f->is_private = r->link.address.is_private;
     if (r->server.n_ctx)
         snprintf(ctx, sizeof ctx, "context %u tokens", r->server.n_ctx);

@@ -104,12 +104,12 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
         .continues = p->n_messages && p->messages[p->n_messages - 1].role == EBB_ROLE_ASSISTANT,
         .n_predict = n_predict, .n_answers = c->turn.n_others + 1, .sampling = *sampling,
         .chosen = ebb_chat_settings_chosen(c),
-        .thinking = c->settings.thinking, .cache_salt = ebb_chat_cache_salt(note),
+        .thinking = ebb_form_choice_thinking(c), .cache_salt = ebb_chat_cache_salt(note),
     };
     ebb_status st;
 
     if (node->m.role == EBB_ROLE_ASSISTANT) {    /* a summary is in the model's own words */
-        r.grammar = c->turn.grammar;
+        r.grammar = ebb_form_choice_grammar(c);
         r.n_answer = r.ids ? node->m.n_ids : 0;
     }
     if (c->overflow.gap.n && c->overflow.gap_note == note)

@@ -308,6 +308,8 @@ static bool figures_differ(const ebb_figures *a, const ebb_figures *b)
         a->remote.server.taken_ms != b->remote.server.taken_ms ||
         memcmp(&a->remote.first_s, &b->remote.first_s, sizeof a->remote.first_s) != 0)
         return true;
+    if (a->form != b->form || a->form_is_schema != b->form_is_schema)
+        return true;
     return memcmp(&x, &y, sizeof x) != 0 || a->model != b->model || a->writer != b->writer || a->is_busy != b->is_busy;
 }
 
@@ -360,6 +362,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     ebb_chat_stats(a->frontend.chat, &now.stats);
     now.model = ebb_chat_model(a->frontend.chat);
     now.session = ebb_chat_session_name(a->frontend.chat);
+    now.form = ebb_chat_form(a->frontend.chat, &now.form_is_schema);
     now.is_busy = ebb_chat_is_busy(a->frontend.chat);
     now.writer = ebb_chat_writer_pid(a->frontend.chat);
     now.is_remote = ebb_chat_remote(a->frontend.chat, &now.remote);

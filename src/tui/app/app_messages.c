@@ -105,6 +105,7 @@ static void run_line(ebb_app *a, const char *line, const char *whole)
         ebb_frontend_leave_edit(&a->frontend);   /* a command instead of the message that was to be edited */
         ebb_slash_command_run(&a->frontend, line);
         ebb_transcript_sync(&a->view);
+        a->frame.figures_s = -1;                 /* what it has set is shown */
         return;
     }
     if (can_send(a) && a->queue.n == 0) {

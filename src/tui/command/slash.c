@@ -171,6 +171,7 @@ static const char *const foreign_names[][2] = {
     { "persona", "prompt" }, { "grep", "find" }, { "write", "export" }, { "fork", "branch" }, { "memory", "mem" },
     { "host", "engine" }, { "server", "engine" }, { "connect", "engine" }, { "slow", "why" }, { "stats", "why" },
     { "speed", "why" }, { "download", "pull" }, { "fetch", "pull" },
+    { "format", "schema" }, { "json", "schema" }, { "gbnf", "grammar" },
 };
 
 static bool is_name_or_alias(const char *name, const char *s, size_t n)
@@ -385,6 +386,10 @@ const ebb_slash_command ebb_slash_commands[] = {
       complete_prompt, true },
     { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_slash_set,
          ebb_complete_set, false },
+    { "schema",   "[FILE|off]",    "Have answers be JSON under a schema, or free again.",    ebb_slash_schema,
+      ebb_complete_form, false },
+    { "grammar",  "[FILE|off]",    "Have answers be texts of a grammar (GBNF), or free again.", ebb_slash_grammar,
+      ebb_complete_form, false },
     { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_slash_model,
        ebb_complete_model, true },
     { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.",

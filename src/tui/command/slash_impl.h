@@ -45,6 +45,10 @@ void ebb_complete_engine(ebb_frontend *f, const char *typed, ebb_candidate_fn *f
 ebb_slash_fn ebb_slash_pull;
 void ebb_complete_pull(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
+/* -- slash_form.c -- */
+ebb_slash_fn ebb_slash_schema, ebb_slash_grammar;
+void ebb_complete_form(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
 /* -- slash_why.c -- */
 ebb_slash_fn ebb_slash_why;
 

@@ -9,6 +9,7 @@ static const struct row { const ebb_gauge *gauge; int rank; } table[] = {
     { &ebb_gauge_model, 3 },   { &ebb_gauge_progress, 0 }, { &ebb_gauge_speed, 1 }, { &ebb_gauge_context, 2 },
     { &ebb_gauge_engine, 4 }, { &ebb_gauge_memory, 4 },  { &ebb_gauge_layers, 6 },   { &ebb_gauge_disk, 5 },
     { &ebb_gauge_decision, 7 }, { &ebb_gauge_pull, 2 },
+    { &ebb_gauge_form, 3 },
 };
 enum { N_GAUGES = sizeof table / sizeof *table };
 

@@ -27,6 +27,8 @@ typedef struct ebb_figures {
     uint64_t  load_done, load_total;             /* bytes */
     bool      is_remote;         /* the engine is elsewhere: */
     ebb_remote_figures remote;
+    const char *form;            /* of answers: its file's name; NULL: none */
+    bool      form_is_schema;
     bool      is_pulling;        /* a model is fetched: the last that was heard of it (n_files 0:
                                   * nothing yet) */
     ebb_pull_event pull;
@@ -59,6 +61,6 @@ int  ebb_layer_map_count(const ebb_stats *s);
 extern const ebb_gauge ebb_gauge_engine, ebb_gauge_model, ebb_gauge_progress, ebb_gauge_speed,
 ebb_gauge_context,
                        ebb_gauge_memory, ebb_gauge_layers, ebb_gauge_disk, ebb_gauge_decision,
-                       ebb_gauge_pull;
+                       ebb_gauge_pull, ebb_gauge_form;
 
 #endif

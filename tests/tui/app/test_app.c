@@ -427,6 +427,28 @@ static void leaving_unsaved(void **state)
     screen_close(&s);
 }
 
+/* Of answers: shown in the status line while there is one. */
+static void a_form(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 120);
+    screen_keys(&s, "/schema\r");
+    assert_has(&s, "answers have no form");
+    assert_lacks(&s, "JSON book.json");
+    screen_keys(&s, "/schema wrong\r");
+    assert_has(&s, "wrong: no schema");
+    screen_keys(&s, "/schema book.json\r");
+    assert_has(&s, "answers are JSON under the schema book.json from here on; /schema off frees them");
+    screen_keys(&s, "x");
+    assert_has(&s, "JSON book.json");
+    screen_keys(&s, "\x7f/schema off\r");
+    screen_keys(&s, "x");
+    assert_lacks(&s, "JSON book.json");
+    screen_close(&s);
+}
+
 static void template_of_the_session(void **state)
 {
     screen s;
@@ -1077,7 +1099,8 @@ int main(void)
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(commands),
         cmocka_unit_test(leaving_unsaved),
-        cmocka_unit_test(memory), cmocka_unit_test(template_of_the_session), cmocka_unit_test(inline_is_offered),
+        cmocka_unit_test(memory), cmocka_unit_test(a_form),
+        cmocka_unit_test(template_of_the_session), cmocka_unit_test(inline_is_offered),
         cmocka_unit_test(the_panel_says_what_guessing_is_worth),
         cmocka_unit_test(why_it_was_slow),
         cmocka_unit_test(draft),
