@@ -137,7 +137,7 @@ ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const st
 {
     unsigned part = 1, of = 1;
     uint64_t n_bytes = (uint64_t)st->st_size;
-    ebb_model_file *files, *known = find_same_file(f, st);
+    ebb_model_file one = { 0 }, *files, *known = find_same_file(f, st);
 
     if (ebb_models_is_part(path, &part, &of))
         n_bytes = part == 1 ? bytes_of_parts(path, of) : 0;
@@ -146,15 +146,19 @@ ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const st
     if (known)
         return add_again(f, known, path, n_bytes, name);
     files = ebb_grow(f->files, f->n, &f->cap, sizeof *files);
-    f->failed |= !files;
-    if (!files)
+    if (files) {
+        f->files = files;
+        one = (ebb_model_file){ .path = strdup(path), .name = name ? strdup(name) : NULL, .store = f->store,
+                                .n_bytes = n_bytes,
+                                .changed_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000,
+                                .device = (uint64_t)st->st_dev, .inode = (uint64_t)st->st_ino };
+    }
+    if (!one.path || (name && !one.name)) {      /* every entry of the list has a path */
+        free_model_file(&one);
+        f->failed = true;
         return NULL;
-    f->files = files;
-    files[f->n] = (ebb_model_file){ .path = strdup(path), .name = name ? strdup(name) : NULL, .store = f->store,
-                                    .n_bytes = n_bytes,
-                                    .changed_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000,
-                                    .device = (uint64_t)st->st_dev, .inode = (uint64_t)st->st_ino };
-    f->failed |= !files[f->n].path || (name && !files[f->n].name);
+    }
+    files[f->n] = one;
     return &files[f->n++];
 }
 

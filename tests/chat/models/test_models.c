@@ -1,8 +1,11 @@
 /* Which model files are found. */
 #include "ebb_test.h"
 
+#include "ebb_alloc.h"
+
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "models/models.h"
 #include "support/own_folder.h"
@@ -160,6 +163,37 @@ static void test_by_name(void **state)
     resolves("~/tiny-2.gguf", EBB_OK, "tiny-2.gguf");
 }
 
+/* One file under two names; each allocation of the search fails once: the list is whole, or there is none. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+#if ALLOC_CAN_FAIL
+    char from[160], to[160];
+    bool reached = true;
+
+    make("a.gguf", "x", 1000);
+    snprintf(from, sizeof from, "%s/a.gguf", dir);
+    snprintf(to, sizeof to, "%s/b.gguf", dir);
+    assert_int_equal(link(from, to), 0);
+    for (int nth = 1; reached; nth++) {
+        ebb_model_file *f = NULL;
+        ebb_error err = { 0 };
+        size_t n = 0;
+        ebb_status st;
+
+        alloc_fail_nth(nth);
+        st = ebb_models_find(&f, &n, &err);
+        reached = alloc_fail_nth(0);
+        assert_true(st == EBB_NOMEM ? n == 0 : st == EBB_OK);
+        for (size_t i = 0; i < n; i++)
+            assert_non_null(f[i].path);
+        ebb_models_free(f, n);
+    }
+#else
+    skip();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +202,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nearly_a_part, setup, teardown),
         cmocka_unit_test_setup_teardown(test_places, setup, teardown),
         cmocka_unit_test_setup_teardown(test_by_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
     };
+
+    alloc_start();
     return cmocka_run_group_tests_name("models", tests, NULL, NULL);
 }
