@@ -124,7 +124,7 @@ bool ebb_chat_is_saved(const ebb_chat *c);
  * OK. */
 EBB_MUST_CHECK ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err);
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
-/* The engine elsewhere that answers, as the user named it; NULL: that of this process. */
+/* The remote engine that answers, as the user named it; NULL: that of this process. */
 const char *ebb_chat_engine(const ebb_chat *c);
 struct ebb_remote_figures;                       /* backend.h */
 /* What is known of it now; false: the engine is in this process. */
