@@ -4,12 +4,10 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/grow.h"
-#include "base/log.h"
 #include "base/size.h"
 #include "model/arch.h"
 
@@ -150,8 +148,7 @@ const char *ebb_bind_string(ebb_binder *b, const char *key)
     return s;
 }
 
-/* What is left out: an error, or with --force the name of the first one and how many there are. */
-static void leave_out(ebb_binder *b, ebb_status st, const char *name, const char *why)
+void ebb_bind_leave_out(ebb_binder *b, ebb_status st, const char *name, const char *why)
 {
     ebb_net *net = b->net;
 
@@ -177,7 +174,7 @@ void ebb_bind_either(ebb_binder *b, const char *key, double value, double or_val
         return;
     snprintf(name, sizeof name, "metadata %s%s", prefix_of(b, key), key);
     snprintf(why, sizeof why, "%g, and %s is computed with %g only", v, b->net->arch->name, value);
-    leave_out(b, EBB_UNSUPPORTED, name, why);
+    ebb_bind_leave_out(b, EBB_UNSUPPORTED, name, why);
 }
 
 /* -- Finding tensors ---------------------------------------------------------- */
@@ -599,144 +596,4 @@ void ebb_bind_embd_and_output(ebb_binder *b)
     add_matrix(b, &net->output, out ? out : net->embd, net->n_vocab, net->n_embd);
     bind_vector(b, &net->output.bias, "output", ".bias", 1, net->n_vocab, false);
     ebb_bind_scale(b, &net->output, "output");
-}
-
-/* -- What is never chosen --------------------------------------------------------- */
-
-void ebb_bind_suppressed(ebb_binder *b)
-{
-    const ebb_gguf_kv *kv = ebb_bind_key(b, "tokenizer.ggml.suppress_tokens");
-    ebb_net *net = b->net;
-    uint64_t id = 0;
-
-    if (b->st != EBB_OK || !kv)
-        return;
-    if (kv->n >= net->n_vocab)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: %llu of %u tokens",
-                      (unsigned long long)kv->n, net->n_vocab);
-    else if (!(net->suppressed = calloc(kv->n + 1, sizeof *net->suppressed)))
-        ebb_bind_fail(b, EBB_NOMEM, "no memory for a list of %llu tokens", (unsigned long long)kv->n);
-    for (uint64_t i = 0; i < kv->n && b->st == EBB_OK; i++)
-        if (ebb_gguf_item_u64(kv, i, &id) && id < net->n_vocab)
-            net->suppressed[net->n_suppressed++] = (uint32_t)id;
-        else
-            ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: item %llu is no token",
-                          (unsigned long long)i);
-}
-
-/* -- What is left over ---------------------------------------------------------- */
-
-static bool starts_with(const char *name, const char *with)
-{
-    return strncmp(name, with, strlen(with)) == 0;
-}
-
-/* The layer of "blk.3.attn_q.weight"; UINT32_MAX: it is outside of them. */
-static uint32_t layer_of(const char *name)
-{
-    unsigned layer;
-
-    return sscanf(name, "blk.%u.", &layer) == 1 ? layer : UINT32_MAX;
-}
-
-/* NULL, or what the tensor is for that this engine does without. */
-static const char *purpose_of_unused(const ebb_net *net, const char *name)
-{
-    static const char *const senses[] = { "v.", "mm.", "a.", "vision", "audio", "resampler", "model.image", NULL };
-
-    for (size_t i = 0; senses[i]; i++)
-        if (starts_with(name, senses[i]))
-            return "images and audio";
-    if (strstr(name, ".input_scale"))
-        return "products of inputs rounded to 4 bits";
-    if (layer_of(name) >= net->n_layers && layer_of(name) < net->n_layers + net->n_mtp_layers)
-        return "multi-token prediction";
-    if (strstr(name, "rot_embd") || strstr(name, "inv_freq"))
-        return "what the metadata says already";
-    return NULL;
-}
-
-static void check_tensors(ebb_binder *b)
-{
-    size_t n = ebb_gguf_n_tensors(b->g), n_left = 0;
-    const char *why = NULL, *name = NULL;
-
-    for (size_t i = 0; i < n && b->st == EBB_OK; i++) {
-        const ebb_gguf_tensor *t = ebb_gguf_get_tensor(b->g, i);
-        const char *use = b->is_used[i] ? NULL : purpose_of_unused(b->net, t->name);
-        char what[160], nothing[80];
-
-        if (b->is_used[i])
-            continue;
-        if (!use) {
-            snprintf(what, sizeof what, "tensor %.120s", t->name);
-            snprintf(nothing, sizeof nothing, "%s has no use for it", b->net->arch->name);
-            leave_out(b, EBB_FORMAT, what, nothing);
-            continue;
-        }
-        name = t->name;
-        why = use;
-        n_left++;
-    }
-    if (b->st == EBB_OK && n_left > 0)
-        ebb_log("model", "%zu tensors are left out, the last one %s: %s", n_left, name, why);
-}
-
-/* What no architecture reads: as ebb_arch.harmless. */
-static const char *const harmless_keys[] = {
-    ".vocab_size", /* token_embd has as many rows */
-    ".attention.layer_norm_epsilon",
-    ".attention.layer_norm_rms_epsilon", /* of the kind of norm that it has not */
-    ".rope.scaling.finetuned", /* how it was trained; Granite, where it means more, reads it */
-    ".pooling_type", /* of embeddings */
-    ".tensor_data_layout", /* of the checkpoint that was converted */
-    ".vision.",
-    ".audio.",
-    ".mm.", /* images and sounds, as their tensors are */
-    "general.tensor_extra.name",
-    "general.tensor_extra.prec_a4", /* which products may round inputs
-                                                                            to 4 bits; none here do */
-    NULL,
-};
-
-/* Whether `key`, without the architecture's prefix, is in a list, whose items may end in a point: all that begins
- * so. */
-static bool is_listed(const char *const *list, const char *key)
-{
-    for (; list && *list; list++)
-        if (strcmp(*list, key) == 0 || (starts_with(key, *list) && (*list)[strlen(*list) - 1] == '.'))
-            return true;
-    return false;
-}
-
-/* NULL: a key that says nothing about what this architecture computes; else as lists have it. */
-static const char *asking_part(const ebb_binder *b, const ebb_gguf_kv *kv)
-{
-    const char *name = b->net->arch->name;
-    size_t n = strlen(name);
-
-    if (starts_with(kv->key, "general.tensor_extra."))
-        return kv->key;
-    return strncmp(kv->key, name, n) == 0 && kv->key[n] == '.' ? kv->key + n : NULL;
-}
-
-static void check_keys(ebb_binder *b)
-{
-    for (size_t i = 0; i < ebb_gguf_n_keys(b->g) && b->st == EBB_OK; i++) {
-        const ebb_gguf_kv *kv = ebb_gguf_get_key(b->g, i);
-        const char *key = asking_part(b, kv);
-        char what[160];
-
-        if (b->is_read[i] || !key || is_listed(harmless_keys, key) ||
-            is_listed(b->net->arch->harmless, key))
-            continue;
-        snprintf(what, sizeof what, "metadata %.*s", (int)(kv->key_bytes < 120 ? kv->key_bytes : 120), kv->key);
-        leave_out(b, EBB_UNSUPPORTED, what, "not understood");
-    }
-}
-
-void ebb_bind_check_unused(ebb_binder *b)
-{
-    check_tensors(b);
-    check_keys(b);
 }

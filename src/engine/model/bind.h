@@ -105,8 +105,6 @@ bool ebb_bind_has_named(const ebb_binder *b,
                         const char *name); /* ... by its full name in the layer ... */
 uint64_t ebb_bind_row_count(const ebb_binder *b,
                             const char *what); /* ... and its rows, 0: it has not */
-/* The ids of tokenizer.ggml.suppress_tokens. */
-void ebb_bind_suppressed(ebb_binder *b);
 /* Matrices [n_rows, n_k] one behind the other, as one: a tensor of three dimensions. */
 void ebb_bind_stack(ebb_binder *b, ebb_weight *w, const char *what, uint32_t n, uint32_t n_rows,
                     uint32_t n_k);
@@ -118,8 +116,11 @@ void ebb_bind_embd_and_output(ebb_binder *b);
 const ebb_gguf_tensor *ebb_bind_rows(ebb_binder *b, const char *what, uint32_t n_rows,
                                      uint32_t n_k);
 
-/* For net.c: a tensor or a key of the architecture that nothing has asked for, and that is none of
- * those left out on purpose (for keys: arch.h), is an error. */
+/* What the file asks for is not done: an error `st`, or, if forced, a line in net->left_out: the
+ * first such name, and how many there are. */
+void ebb_bind_leave_out(ebb_binder *b, ebb_status st, const char *name, const char *why);
+/* For net.c (bind_unused.c): a tensor or a key of the architecture that nothing has asked for, and
+ * that is none of those left out on purpose (for keys: arch.h), is an error. */
 void ebb_bind_check_unused(ebb_binder *b);
 /* ebb_grow (base/grow.h); NULL, with b->st: no memory. */
 void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size_t item_bytes);

@@ -134,6 +134,28 @@ static void measure_layers(ebb_net *net)
     }
 }
 
+/* The ids of tokenizer.ggml.suppress_tokens, which are never sampled. */
+static void bind_suppressed(ebb_binder *b)
+{
+    const ebb_gguf_kv *kv = ebb_bind_key(b, "tokenizer.ggml.suppress_tokens");
+    ebb_net *net = b->net;
+    uint64_t id = 0;
+
+    if (b->st != EBB_OK || !kv)
+        return;
+    if (kv->n >= net->n_vocab)
+        ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: %llu of %u tokens",
+                      (unsigned long long)kv->n, net->n_vocab);
+    else if (!(net->suppressed = calloc(kv->n + 1, sizeof *net->suppressed)))
+        ebb_bind_fail(b, EBB_NOMEM, "no memory for a list of %llu tokens", (unsigned long long)kv->n);
+    for (uint64_t i = 0; i < kv->n && b->st == EBB_OK; i++)
+        if (ebb_gguf_item_u64(kv, i, &id) && id < net->n_vocab)
+            net->suppressed[net->n_suppressed++] = (uint32_t)id;
+        else
+            ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: item %llu is no token",
+                          (unsigned long long)i);
+}
+
 ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_error *err)
 {
     size_t n_tensors = ebb_gguf_n_tensors(g), n_keys = ebb_gguf_n_keys(g);
@@ -148,7 +170,7 @@ ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_err
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of %zu tensors", n_tensors);
     b.is_read = b.is_used + n_tensors;
     net->arch->bind(&b);
-    ebb_bind_suppressed(&b);
+    bind_suppressed(&b);
     ebb_bind_check_unused(&b);
     measure_layers(net);
     cut_matrices(&b);
