@@ -1,4 +1,5 @@
-/* kv/kv_impl.h - what kv.c (blocks, tables, hashes) and spill.c (blocks in a file) share. */
+/* kv/kv_impl.h - what kv.c (blocks, tables, hashes), kv_layout.c (sizes), kv_memory.c and
+ * spill.c (blocks in a file) share. */
 #ifndef EBB_KV_IMPL_H
 #define EBB_KV_IMPL_H
 #include "kv/kv.h"
@@ -65,6 +66,13 @@ static inline void *ebb_kv_bytes_of(const ebb_kv *kv, const ebb_kv_pool *p, uint
     return (p->blocks[b].is_spilled ? (char *)kv->spill.map.data : p->data) + b * p->block_bytes;
 }
 
+/* Whether layers with a window are a group of their own: their pool is the smaller one then. */
+bool ebb_kv_is_split(const ebb_kv_shape *shape);
+/* Blocks of a group's pool. */
+uint32_t ebb_kv_blocks_for(const ebb_kv_shape *shape, int group);
+/* Bytes of a block of each group, and each layer's place in it, to out[n_layers] (may be NULL). */
+void ebb_kv_lay_out(const ebb_kv_shape *shape, size_t block_bytes[EBB_KV_GROUPS],
+                    ebb_kv_layout *out);
 /* The block with that hash, or EBB_KV_NONE. */
 uint32_t ebb_kv_pool_find(const ebb_kv_pool *p, const uint8_t hash[16]);
 /* The block is about to be written: it has memory from here on. */
