@@ -6,9 +6,16 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "models/models.h"
+#include "remote/engines_file.h"
 #include "store/store.h"
 
-typedef enum argument_kind { NOTHING, CHOICE, A_FILE, A_MODEL, A_SESSION, ANY } argument_kind;
+typedef enum argument_kind { NOTHING, CHOICE, A_FILE, A_MODEL, A_SESSION, AN_ENGINE, ANY } argument_kind;
+
+/* What `ebb completion` lists of this kind; NULL: nothing. */
+static const char *list_of(argument_kind kind)
+{
+    return kind == A_MODEL ? "models" : kind == A_SESSION ? "sessions" : kind == AN_ENGINE ? "engines" : NULL;
+}
 
 /* What follows an option. */
 static argument_kind kind_of(const ebb_option_info *o)
@@ -19,6 +26,8 @@ static argument_kind kind_of(const ebb_option_info *o)
         return CHOICE;
     if (strcmp(o->long_name, "--session") == 0)
         return A_SESSION;
+    if (strcmp(o->long_name, "--engine") == 0)
+        return AN_ENGINE;
     return strcmp(o->arg, "MODEL") == 0 ? A_MODEL : strcmp(o->arg, "FILE") == 0 ? A_FILE : ANY;
 }
 
@@ -68,8 +77,8 @@ static void bash_arguments(void)
             fputs("COMPREPLY=($(compgen -W '", stdout);
             print_names(&o);
             puts("' -- \"$cur\")); return ;;");
-        } else if (kind_of(&o) == A_MODEL || kind_of(&o) == A_SESSION) {
-            printf("_ebb_names %s; return ;;\n", kind_of(&o) == A_MODEL ? "models" : "sessions");
+        } else if (list_of(kind_of(&o))) {
+            printf("_ebb_names %s; return ;;\n", list_of(kind_of(&o)));
         } else {
             puts(kind_of(&o) == A_FILE ? "COMPREPLY=($(compgen -f -- \"$cur\")); return ;;" : "return ;;");
         }
@@ -118,6 +127,7 @@ static void print_bash(void)
          "    case ${COMP_WORDS[1]}/${COMP_WORDS[2]} in\n"
          "      sessions/show|sessions/rename|sessions/delete|sessions/export|sessions/replay) _ebb_names sessions; "
          "return ;;\n"
+         "      engines/test|engines/remove) _ebb_names engines; return ;;\n"
          "    esac\n"
          "  fi");
     puts("  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -o default -F _ebb ebb");
@@ -140,8 +150,8 @@ static void zsh_option(const ebb_option_info *o, const char *name)
         print_names(o);
         putchar(')');
     }
-    printf("%s' \\\n", kind_of(o) == A_FILE ? "_files" : kind_of(o) == A_MODEL ? "_ebb_models" : kind_of(o) == A_SESSION
-           ? "_ebb_sessions" : "");
+    printf("%s%s' \\\n", kind_of(o) == A_FILE ? "_files" : list_of(kind_of(o)) ? "_ebb_" : "",
+           list_of(kind_of(o)) ? list_of(kind_of(o)) : "");
 }
 
 static void zsh_command(const ebb_subcommand *c)
@@ -160,7 +170,8 @@ static void zsh_command(const ebb_subcommand *c)
         print_subjects(c);
         puts(")' \\");
     }
-    puts(strcmp(c->name, "sessions") == 0 ? "        '*:session:_ebb_sessions' ;;" : "        '*:file:_files' ;;");
+    puts(strcmp(c->name, "sessions") == 0 ? "        '*:session:_ebb_sessions' ;;"
+         : strcmp(c->name, "engines") == 0 ? "        '*:engine:_ebb_engines' ;;" : "        '*:file:_files' ;;");
 }
 
 static void print_zsh(void)
@@ -169,6 +180,8 @@ static void print_zsh(void)
          "_ebb_models() { local -a names; names=(${(f)\"$(ebb completion models 2>/dev/null)\"}); compadd -a names; "
          "_files; }\n"
          "_ebb_sessions() { local -a names; names=(${(f)\"$(ebb completion sessions 2>/dev/null)\"}); compadd "
+         "-a names; }\n"
+         "_ebb_engines() { local -a names; names=(${(f)\"$(ebb completion engines 2>/dev/null)\"}); compadd "
          "-a names; }\n"
          "_ebb() {\n"
          "  if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n"
@@ -200,9 +213,8 @@ static void fish_option(const ebb_option_info *o, const ebb_subcommand *c)
         fputs(" -x -a '", stdout);
         print_names(o);
         putchar('\'');
-    } else if (kind_of(o) == A_MODEL || kind_of(o) == A_SESSION) {
-        printf(" -r%s -a '(ebb completion %s)'", kind_of(o) == A_MODEL ? " -F" : " -f",
-               kind_of(o) == A_MODEL ? "models" : "sessions");
+    } else if (list_of(kind_of(o))) {
+        printf(" -r%s -a '(ebb completion %s)'", kind_of(o) == A_MODEL ? " -F" : " -f", list_of(kind_of(o)));
     } else if (o->arg) {
         fputs(kind_of(o) == A_FILE ? " -r -F" : " -x", stdout);
     }
@@ -269,13 +281,26 @@ static void print_sessions(void)
     ebb_store_close(s);
 }
 
+static void print_engines(void)
+{
+    ebb_engine_entry *list;
+    size_t n;
+
+    puts(EBB_ENGINE_HERE);
+    if (ebb_engines_read(&list, &n, NULL) != EBB_OK)
+        return;
+    for (size_t i = 0; i < n; i++)
+        print_line(list[i].name);
+    ebb_engines_free(list, n);
+}
+
 int ebb_cmd_completion(ebb_args *a)
 {
     static const struct {
         const char *name;
         void      (*print)(void);
     } shells[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish }, { "models", print_models },
-                   { "sessions", print_sessions } };
+                   { "sessions", print_sessions }, { "engines", print_engines } };
     ebb_error err = { 0 };
 
     for (size_t i = 0; a->n_words == 1 && i < sizeof shells / sizeof shells[0]; i++)

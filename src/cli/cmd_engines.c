@@ -147,6 +147,15 @@ static int add_engine(ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
+static int remove_engine(ebb_args *a, ebb_error *err)
+{
+    if (ebb_engines_remove(a->words[1], err) != EBB_OK)
+        return ebb_cli_fail(err);
+    if (!a->quiet)
+        printf("%s is no engine any more; conversations keep what it has said\n", a->words[1]);
+    return EBB_EXIT_OK;
+}
+
 int ebb_cli_engines(ebb_args *a)
 {
     static const struct {
@@ -158,6 +167,7 @@ int ebb_cli_engines(ebb_args *a)
         { "list", 1, "list", list_engines },
         { "test", 2, "test NAME|ADDRESS", test_engine },
         { "add", 3, "add NAME ADDRESS [--key-file FILE] [-m MODEL]", add_engine },
+        { "remove", 2, "remove NAME", remove_engine },
     };
     const char *name = a->n_words ? a->words[0] : "list";
     ebb_error err = { 0 };
@@ -171,6 +181,6 @@ int ebb_cli_engines(ebb_args *a)
         }
         return subcommands[i].run(a, &err);
     }
-    EBB_FAIL(&err, EBB_USAGE, "engines: say what: list, test or add");
+    EBB_FAIL(&err, EBB_USAGE, "engines: say what: list, test, add or remove");
     return ebb_cli_fail(&err);
 }

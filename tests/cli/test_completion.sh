@@ -14,6 +14,8 @@ XDG_DATA_HOME=$dir/data XDG_STATE_HOME=$dir/state; export XDG_DATA_HOME XDG_STAT
 mkdir -p "$dir/data/ebb/models" && cp models/guide.gguf "$dir/data/ebb/models/tiny3-1b.gguf"
 printf '# Where to?\n\n## user\n\nA\n\n## assistant\n\nB\n' >"$dir/t.md"
 "$EBB" sessions import "$dir/t.md" >/dev/null
+XDG_CONFIG_HOME=$dir/config; export XDG_CONFIG_HOME
+"$EBB" engines add -q big-box http://127.0.0.1:1
 cat >"$dir/try" <<'BASH'
 source "$1"
 ebb() { "$EBB" "$@"; }
@@ -33,5 +35,9 @@ expect guide "$(complete_line ebb chat -m gui)" guide
 expect model "$(complete_line ebb -m tiny3)" tiny3-1b.gguf
 expect session "$(complete_line ebb sessions show Whe)" 'Where\ to\?'
 expect session "$(complete_line ebb -s Whe)" 'Where\ to\?'
+expect engine "$(complete_line ebb run -e big)" big-box
+expect engine "$(complete_line ebb --engine he)" here
+expect engine "$(complete_line ebb engines remove big)" big-box
+expect subject "$(complete_line ebb engines rem)" remove
 BASH
 bash "$dir/try" "$dir/bash"

@@ -39,6 +39,11 @@ says "vLLM 0.11" $EBB engines test box
 says "enable-prompt-tokens-details" $EBB engines test box
 says "4096 tokens" $EBB engines test "$url"
 $EBB engines test box --json | python3 -c 'import json,sys; e = json.load(sys.stdin); assert e["context"] == 4096 and e["continues"] is True and e["models"] == ["tiny"]' || fail "test --json"
+$EBB engines add -q gone "$url" || fail "a second engine"
+says "gone is no engine any more" $EBB engines remove gone
+says "there is no engine gone" $EBB engines remove gone
+says "usage: ebb engines remove NAME" $EBB engines remove
+says "vLLM 0.11" $EBB engines test box
 says "has no model huge" $EBB run -e box -m huge hi
 for bad in ftp://x http:// http://me:secret@x/ 'http://a b' unix:relative exec: ssh://-oProxyCommand=x http://x:99999 'http://x/?q'; do
     says "an address is" $EBB engines add bad "$bad"

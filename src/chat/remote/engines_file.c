@@ -386,3 +386,70 @@ ebb_status ebb_engines_add(const ebb_engine_entry *e, ebb_error *err)
     ebb_buf_fini(&dir);
     return st;
 }
+
+/* The name in a line [name]; *n: its length.  NULL: it is no such line. */
+static const char *section_name(const char *line, size_t *n)
+{
+    size_t end = strcspn(line, "\n");
+    const char *at = line + strspn(line, " \t");
+
+    if (*at != '[')
+        return NULL;
+    at += 1 + strspn(at + 1, " \t");
+    while (end > (size_t)(at - line) && strchr(" \t\r]", line[end - 1]))
+        end--;
+    *n = (size_t)(line + end - at);
+    return at;
+}
+
+/* Bytes [*from, *end) of the text are the lines of this engine: from its [name] to its last value and the empty lines
+ * behind that.  A comment there is the next one's.  false: it is not in the file. */
+static bool find_section(const char *text, const char *name, size_t *from, size_t *end)
+{
+    bool is_inside = false, has_ended = false;
+
+    for (const char *line = text, *next; *line && !has_ended; line = next) {
+        size_t n, blank = strspn(line, " \t\r");
+        const char *found = section_name(line, &n);
+
+        next = line + strcspn(line, "\n");
+        next += *next == '\n';
+        if (found && !is_inside && n == strlen(name) && memcmp(found, name, n) == 0) {
+            is_inside = true;
+            *from = (size_t)(line - text);
+            *end = (size_t)(next - text);
+        } else if (found) {
+            has_ended = is_inside;
+        } else if (is_inside && line[blank] != '#' && line[blank] != '\n' && line[blank]) {
+            *end = (size_t)(next - text);
+        }
+    }
+    while (is_inside && text[*end] == '\n')
+        ++*end;
+    return is_inside;
+}
+
+ebb_status ebb_engines_remove(const char *name, ebb_error *err)
+{
+    ebb_buf path = { 0 }, text = { 0 };
+    ebb_engine_entry *list = NULL;
+    size_t n = 0, at = 0, from = 0, end = 0;
+    ebb_status st = ebb_engines_read(&list, &n, err);
+
+    while (st == EBB_OK && at < n && strcmp(list[at].name, name) != 0)
+        at++;
+    if (st == EBB_OK && at == n)
+        st = unknown_engine(name, list, n, err);
+    ebb_engines_free(list, n);
+    if (st == EBB_OK)
+        st = read_engines(&path, &text, err);
+    if (st == EBB_OK && !find_section(ebb_buf_text(&text), name, &from, &end))
+        st = EBB_FAIL(err, EBB_NOTFOUND, "there is no engine %.40s any more", name);
+    if (st == EBB_OK) {
+        ebb_buf_remove(&text, from, end - from);
+        st = ebb_file_replace(path.data, ebb_buf_text(&text), text.len, err);
+    }
+    wipe_buf(&text);
+    ebb_buf_fini(&path);
+    return st;
+}

@@ -49,4 +49,9 @@ ebb_status ebb_engines_find(const char *name, ebb_engine_entry *out, ebb_error *
 EBB_MUST_CHECK
 ebb_status ebb_engines_add(const ebb_engine_entry *e, ebb_error *err);
 
+/* Take the engine of this name out of the file; other lines stay as they are.  A key-file stays
+ * where it is.  Errors: NOTFOUND, and those of ebb_engines_read. */
+EBB_MUST_CHECK
+ebb_status ebb_engines_remove(const char *name, ebb_error *err);
+
 #endif

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "os/file.h"
 #include "remote/address.h"
 #include "remote/engines_file.h"
 #include "support/own_folder.h"
@@ -142,9 +144,51 @@ static void test_file(void **state)
     assert_non_null(strstr(err.msg, "is no text"));
 }
 
+/* The file without the engine: other lines stay, byte for byte. */
+static void test_remove(void **state)
+{
+    static const char first[] = "# mine\n[a]\naddress = http://a\n# of a\nkey = secret-of-a\n\n",
+                      second[] = "# the second\n [ b.c ] \naddress=http://b\n\n\n", third[] = "[d]\naddress = http://d";
+    static const struct { const char *name, *left; } cases[] = {
+        { "a", "# mine\n# the second\n [ b.c ] \naddress=http://b\n\n\n[d]\naddress = http://d" },
+        { "b.c", "# mine\n[a]\naddress = http://a\n# of a\nkey = secret-of-a\n\n"
+                 "# the second\n[d]\naddress = http://d" },
+        { "d", "# mine\n[a]\naddress = http://a\n# of a\nkey = secret-of-a\n\n# the second\n [ b.c ] \n"
+               "address=http://b\n\n\n" },
+    };
+    char path[300], text[400];
+    ebb_buf left = { 0 };
+    ebb_engine_entry e;
+    struct stat st;
+    ebb_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/ebb/engines", getenv("XDG_CONFIG_HOME"));
+    snprintf(text, sizeof text, "%s%s%s", first, second, third);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_engines(text, 0600);
+        assert_int_equal(ebb_engines_remove(cases[i].name, &err), EBB_OK);
+        ebb_buf_clear(&left);
+        assert_int_equal(ebb_file_slurp(path, 4096, &left, NULL), EBB_OK);
+        assert_string_equal(ebb_buf_text(&left), cases[i].left);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+        assert_int_equal(ebb_engines_find(cases[i].name, &e, NULL), EBB_NOTFOUND);
+    }
+    assert_int_equal(ebb_engines_remove("aa", &err), EBB_NOTFOUND);
+    assert_non_null(strstr(err.msg, "there is no engine aa"));
+    assert_int_equal(ebb_engines_remove("a", &err), EBB_OK);
+    assert_int_equal(ebb_engines_remove("b.c", &err), EBB_OK);
+    ebb_buf_clear(&left);
+    assert_int_equal(ebb_file_slurp(path, 4096, &left, NULL), EBB_OK);
+    assert_string_equal(ebb_buf_text(&left), "# mine\n# the second\n");
+    ebb_buf_fini(&left);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses), cmocka_unit_test(test_file) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses), cmocka_unit_test(test_file),
+                                        cmocka_unit_test(test_remove) };
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }
