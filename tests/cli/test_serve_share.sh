@@ -36,6 +36,32 @@ run -m "$dir/copy.gguf"; run -m guide; run -m "$model" -e here; run -m "$model" 
 [ ! -s "$dir/err" ] || fail "told where nobody looks: $(cat "$dir/err")"
 kill $server; wait $server || fail "the server ends with $?"
 
+# A socket at that place which is another user's: he is asked nothing.
+if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --clear-groups python3 -c '' 2>/dev/null; then
+    mkdir -p "$dir/run/ebb"; chmod 755 "$dir" "$dir/run"; chmod 777 "$dir/run/ebb"
+    cat >"$dir/stranger.py" <<'S'
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1] + "/serve.sock")
+os.chmod(sys.argv[1] + "/serve.sock", 0o777)
+s.listen()
+open(sys.argv[1] + "/listens", "w").close()
+while True:
+    c, _ = s.accept()
+    with open(sys.argv[1] + "/told", "ab") as f:
+        f.write(c.recv(4096))
+    c.close()
+S
+    setpriv --reuid 65534 --clear-groups python3 "$dir/stranger.py" "$dir/run/ebb" & pids="$pids $!" stranger=$!
+    n=600; until [ -e "$dir/run/ebb/listens" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "the stranger does not listen"; sleep 0.1; done
+    run -m "$model"
+    [ "$(cat "$dir/out")" = "$want" ] || fail "another answer beside a stranger's socket: $(cat "$dir/out")"
+    grep -q "ebb serve (process" "$dir/err" && fail "another user's server is trusted"
+    [ -e "$dir/run/ebb/told" ] || fail "the stranger's socket was not even looked at"
+    [ ! -s "$dir/run/ebb/told" ] || fail "another user was told: $(cat "$dir/run/ebb/told")"
+    kill $stranger; rm -rf "$dir/run/ebb"
+fi
+
 # Behind a pipe: started by the first who asks, found by the second, gone when nobody wants it.
 sock=$dir/pipe.sock
 pipe="exec:$EBB serve --attach --socket $sock -m guide --idle 3"
