@@ -76,9 +76,9 @@ $(B)/all.a: $(ALL_OBJ)
 
 # The library: the engine and what it stands on, in one object whose hidden symbols are its own affair.
 SONAME  := libebb.so.$(basename $(VERSION))
-# What starts other processes is the program's; the library never does.
+# What starts other processes, and what encrypts, is the program's; the library never does.
 PROCESS_OBJ := $(addprefix $(B)/core/os/,broker_serve.o child.o spawn.o)
-ENGINE_OBJ := $(filter-out $(B)/core/net/% $(PROCESS_OBJ) $(B)/engine/plan/ollama_%,$(filter $(B)/core/% $(B)/engine/%,$(ALL_OBJ)))
+ENGINE_OBJ := $(filter-out $(B)/core/net/% $(B)/core/seal/% $(PROCESS_OBJ) $(B)/engine/plan/ollama_%,$(filter $(B)/core/% $(B)/engine/%,$(ALL_OBJ)))
 lib: $(B)/lib/libebb.a $(B)/lib/$(SONAME)      ## libebb.a and libebb.so: the engine for other programs
 $(B)/lib/libebb.a: $(ENGINE_OBJ)
 	$(Q)mkdir -p $(@D) && $(LD) -r -o $(@D)/ebb.o $^ && $(OBJCOPY) --localize-hidden $(@D)/ebb.o

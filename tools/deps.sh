@@ -2,7 +2,7 @@
 # deps.sh - name the Debian packages that are missing and install them.
 # Through apt as root, with sudo otherwise; on another system it names them and stops.
 set -eu
-build="gcc libc6-dev libncurses-dev libutf8proc-dev libsqlite3-dev libpcre2-dev libjansson-dev libmd4c-dev liburing-dev libcurl4-openssl-dev libmicrohttpd-dev ca-certificates"
+build="gcc libc6-dev libncurses-dev libutf8proc-dev libsqlite3-dev libpcre2-dev libjansson-dev libmd4c-dev liburing-dev libsodium-dev libcurl4-openssl-dev libmicrohttpd-dev ca-certificates"
 test="libcmocka-dev tmux python3 python3-numpy g++ pkg-config"
 deb="$build build-essential debhelper fakeroot"
 guide="python3 python3-numpy python3-torch libopenblas0-pthread"

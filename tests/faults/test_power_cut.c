@@ -14,6 +14,9 @@
 #include "plan/expert_profile.h"
 #include "plan/speeds.h"
 #include "remote/engines_file.h"
+#include "seal/key_file.h"
+#include "store/sealed.h"
+#include "store/sealed_vfs.h"
 #include "store/store_sql.h"
 #include "support/own_folder.h"
 #include "support/tiny_engine.h"
@@ -311,7 +314,7 @@ static void check_migrated(void)
     check_facts(s->db);
     ebb_store_close(s);
     snprintf(copy, sizeof copy, "%s/state/ebb/sessions.db" EBB_STORE_COPY_SUFFIX "%d", image, old_version);
-    if (sqlite3_open_v2(copy, &h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+    if (sqlite3_open_v2(copy, &h, SQLITE_OPEN_READWRITE, ebb_seal_here() ? EBB_SEALED_VFS : NULL) != SQLITE_OK)
         LOST("there is no copy of the database as it was: %s", copy);
     check_sound(h);
     check_facts(h);
@@ -334,6 +337,44 @@ static void test_migration(void **state)
     assert_int_equal(ebb_store_open(db, &s, NULL), EBB_OK);
     ebb_store_close(s);
     cut_and_check(first, n_cuts(10), check_migrated);
+}
+
+/* -- A database that is encrypted, and in the clear again -------------------------------------------- */
+
+static size_t sealed_from, sealed_until;         /* operations: in between nothing can be read */
+
+static void check_turned(void)
+{
+    char db[120];
+
+    snprintf(db, sizeof db, "%s/state/ebb/sessions.db", image);
+    if (now.moment >= sealed_from && now.moment < sealed_until && ebb_stored_how(db) != EBB_STORED_SEALED)
+        LOST("the database is not encrypted any more");
+    check_store();
+}
+
+static void test_turning(void **state)
+{
+    const ebb_seal *seal = ebb_seal_here();
+    char db[120];
+    size_t first;
+    ebb_error err;
+
+    (void)state;
+    script = (fake_script){ .fingerprint = "model" };
+    forget_facts();
+    disk_record_begin(root);
+    snprintf(db, sizeof db, "%s/state/ebb/sessions.db", root);
+    converse(0);
+    assert_int_equal(ebb_store_decrypt(db, seal, &err), EBB_OK);
+    first = disk_record_n();
+    assert_int_equal(ebb_store_encrypt(db, seal, &err), EBB_OK);
+    sealed_from = disk_record_n();
+    converse(1);
+    sealed_until = disk_record_n();
+    assert_int_equal(ebb_store_decrypt(db, seal, &err), EBB_OK);
+    assert_int_equal(ebb_stored_how(db), EBB_STORED_PLAIN);
+    cut_and_check(first, n_cuts(20), check_turned);
 }
 
 /* -- Small files -------------------------------------------------------------------------------------- */
@@ -579,11 +620,18 @@ static void test_kv(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_conversations, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_migration, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_small_files, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_kv, setup, teardown),
-    };
-    return cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv) },
+                            sealed[] = { T(test_conversations), T(test_migration), T(test_turning) };
+    uint8_t key[EBB_SEAL_KEY];
+    ebb_seal *seal = NULL;
+    int failed = cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
+
+    if (ebb_key_draw(key, NULL) != EBB_OK || ebb_seal_new(key, &seal, NULL) != EBB_OK)
+        return failed ? failed : 77;             /* libsodium is not installed */
+    ebb_seal_use_here(seal);
+    failed += cmocka_run_group_tests_name("power_cut, encrypted", sealed, NULL, NULL);
+    ebb_seal_use_here(NULL);
+    ebb_seal_free(seal);
+    return failed;
 }

@@ -7,7 +7,8 @@
 #include "base/buf.h"
 #include "os/file.h"
 #include "os/folder.h"
-#include "os/paths.h"
+#include "store/sealed.h"
+#include "store/sealed_vfs.h"
 #include "store/store_sql.h"
 
 /* The file is made here so that it is 0600; SQLite gives its companions the same mode. */
@@ -66,10 +67,29 @@ static char *default_path(ebb_error *err)
 {
     ebb_buf b = { 0 };
 
-    if (ebb_path_in(EBB_DIR_STATE, "sessions.db", &b, err) == EBB_OK)
+    if (ebb_stored_path(&b, err) == EBB_OK)
         return ebb_buf_take(&b);
     ebb_buf_fini(&b);
     return NULL;
+}
+
+/* Which of SQLite's files it has, by what is there while nobody may turn it; a new one is sealed where this process
+ * has a key. */
+static ebb_status choose_files(ebb_store *s, ebb_error *err)
+{
+    const ebb_seal *seal = ebb_seal_here();
+    ebb_status st = EBB_OK;
+
+    if (seal && ebb_stored_how(s->path) == EBB_STORED_NOTHING)
+        st = ebb_stored_make_sealed(s->path, seal, err);
+    if (st == EBB_OK)
+        st = ebb_stored_lock(s->path, false, &s->lock, err);
+    if (st != EBB_OK || ebb_stored_how(s->path) != EBB_STORED_SEALED)
+        return st;
+    if (!seal)
+        return EBB_FAIL(err, EBB_USAGE, "%s is encrypted, and there is no key: --unlock FILE names one", s->path);
+    s->vfs = EBB_SEALED_VFS;
+    return ebb_sealed_vfs_register(seal, err);
 }
 
 ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
@@ -81,14 +101,18 @@ ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
     int rc;
 
     *out = NULL;
+    if (s)
+        s->lock = -1;
     if (!s || !(s->path = path ? strdup(path) : default_path(&why))) {
         st = why.code;
         goto fail;
     }
     st = in_memory ? EBB_OK : make_database_file(s->path, &why);
+    if (st == EBB_OK && !in_memory)
+        st = choose_files(s, &why);
     if (st != EBB_OK)
         goto fail;
-    rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, s->vfs);
     st = rc == SQLITE_OK ? configure_database(s, &why) : ebb_store_fail(s, rc, &why);
     if (st != EBB_OK)
         goto fail;
@@ -106,6 +130,7 @@ void ebb_store_close(ebb_store *s)
     if (!s)
         return;
     sqlite3_close(s->db);
+    ebb_file_close(s->lock);
     free(s->path);
     free(s);
 }

@@ -3,6 +3,7 @@
 
 #include "os/file.h"
 #include "os/folder.h"
+#include "store/sealed.h"
 #include "store/store_sql.h"
 
 static const char *const scripts[] = {
@@ -121,7 +122,10 @@ enum { COPY_TRIES = 20, COPY_WAIT_MS = 100 };
 static int copy_into(ebb_store *s, const char *path, int version)
 {
     sqlite3 *copy = NULL;
-    int rc = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, NULL);
+    int rc = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE, s->vfs);
+
+    if (rc == SQLITE_OK && s->vfs)               /* no journal on disk: it gets its name when it is complete */
+        rc = sqlite3_exec(copy, "PRAGMA journal_mode = MEMORY", NULL, NULL, NULL);
 
     for (int i = 0; i < COPY_TRIES && (rc & 0xff) != SQLITE_DONE && !is_copied(copy, version); i++) {
         sqlite3_backup *job = sqlite3_backup_init(copy, "main", s->db, "main");
@@ -138,26 +142,56 @@ static int copy_into(ebb_store *s, const char *path, int version)
     return rc;
 }
 
-/* Copy the database to sessions.db-before-vN before an upgrade.  A file of that name may be a copy
- * that a power failure cut short: it is completed. */
-static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
+/* A file of that name may be a copy that a power failure cut short: it is completed. */
+static int copy_in_place(ebb_store *s, const char *path, int version)
 {
-    char *path = sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", s->path, version);
     int fd = -1, rc;
-    bool is_new = path && ebb_file_open(path, EBB_FILE_CREATE, &fd, NULL) == EBB_OK;
-    ebb_status st = path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    bool is_new = ebb_file_open(path, EBB_FILE_CREATE, &fd, NULL) == EBB_OK;
 
     ebb_file_close(fd);
     if (is_new)
         ebb_folder_sync_name(path);
-    rc = st == EBB_OK ? copy_into(s, path, version) : SQLITE_OK;
-    if (rc != SQLITE_OK) {
+    rc = copy_into(s, path, version);
+    if (rc != SQLITE_OK && is_new)
+        ebb_file_remove(path);
+    return rc;
+}
+
+/* One that is encrypted is made beside; with its name it is complete. */
+static int copy_beside(ebb_store *s, const char *path, int version)
+{
+    ebb_buf beside = { 0 };
+    int fd = -1, rc;
+
+    if (ebb_stored_how(path) == EBB_STORED_SEALED)
+        return SQLITE_OK;
+    rc = ebb_file_begin_beside(path, &beside, &fd, NULL) == EBB_OK ? SQLITE_OK : SQLITE_CANTOPEN;
+    ebb_file_close(fd);
+    if (rc == SQLITE_OK)
+        rc = copy_into(s, beside.data, version);
+    if (rc == SQLITE_OK && ebb_file_rename(beside.data, path, NULL) != EBB_OK)
+        rc = SQLITE_CANTOPEN;
+    if (rc == SQLITE_OK)
+        ebb_folder_sync_name(path);
+    else if (fd >= 0)
+        ebb_file_remove(beside.data);
+    ebb_buf_fini(&beside);
+    return rc;
+}
+
+/* Copy the database to sessions.db-before-vN before an upgrade. */
+static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
+{
+    char *path = sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", s->path, version);
+    ebb_status st = path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    int rc = SQLITE_OK;
+
+    if (st == EBB_OK)
+        rc = s->vfs ? copy_beside(s, path, version) : copy_in_place(s, path, version);
+    if (rc != SQLITE_OK)
         st = EBB_FAIL(err, EBB_IO, "%s is of an older ebb, and there is no copying it before it is changed: %s; "
                                    "free some room there",
                       s->path, sqlite3_errstr(rc));
-        if (is_new)
-            ebb_file_remove(path);
-    }
     sqlite3_free(path);
     return st;
 }

@@ -9,6 +9,8 @@
 struct ebb_store {
     sqlite3 *db;
     char    *path;
+    int      lock;               /* PATH-lock, shared (store/sealed.h); -1: none */
+    const char *vfs;             /* NULL: the usual one */
     bool     is_readonly;
     bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
 };

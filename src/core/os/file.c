@@ -252,6 +252,15 @@ ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err)
     return EBB_FAIL(err, EBB_IO, "%s: cannot be locked: %s", path, strerror(errno));
 }
 
+ebb_status ebb_file_lock_shared(int fd, const char *path, ebb_error *err)
+{
+    if (!ebb_os_fault(EIO) && flock(fd, LOCK_SH | LOCK_NB) == 0)
+        return EBB_OK;
+    if (errno == EWOULDBLOCK)
+        return EBB_FAIL(err, EBB_BUSY, "%s: another program is at it", path);
+    return EBB_FAIL(err, EBB_IO, "%s: cannot be locked: %s", path, strerror(errno));
+}
+
 /* The process that holds the lock, as this one sees it; 0: none, or one of another PID namespace. */
 static pid_t lock_holder(int fd)
 {

@@ -76,6 +76,9 @@ ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *er
 /* Take the file for this program until it is closed; BUSY: another one has it. */
 EBB_MUST_CHECK
 ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);
+/* Take it together with others who do so, against whoever takes it for himself: BUSY. */
+EBB_MUST_CHECK
+ebb_status ebb_file_lock_shared(int fd, const char *path, ebb_error *err);
 /* Whether another program has taken it.  Asking does not take it, and does not hold up others who
  * ask. */
 bool ebb_file_is_locked(int fd);
@@ -102,6 +105,11 @@ ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_er
  * even if it was created meanwhile. */
 EBB_MUST_CHECK
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);
+/* Overwrite what the file has with zeros, down to the disk, as far as its file system writes in
+ * place.  Nobody waits for the result, so this is no error. */
+void ebb_file_overwrite(int fd);
+/* The same, and remove it; a file that is not there is fine. */
+void ebb_file_wipe(const char *path);
 /* Make the directory and its parents, 0700; what is made is there after a loss of power, too. */
 EBB_MUST_CHECK
 ebb_status ebb_file_mkdirs(const char *path, ebb_error *err);

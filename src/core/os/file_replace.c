@@ -81,3 +81,31 @@ ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_err
 
     return st == EBB_IO && errno == EACCES && ebb_broker_is_there() ? ebb_broker_create(path, data, n, err) : st;
 }
+
+void ebb_file_overwrite(int fd)
+{
+    static const char zeros[1 << 16];
+    uint64_t n = 0, at = 0;
+
+    if (ebb_file_size(fd, "", &n, NULL) != EBB_OK)
+        return;
+    while (at < n) {
+        size_t piece = n - at < sizeof zeros ? (size_t)(n - at) : sizeof zeros;
+
+        if (ebb_file_write_at(fd, "", zeros, piece, at, NULL) != EBB_OK)
+            return;
+        at += piece;
+    }
+    if (ebb_file_sync(fd, "", NULL) != EBB_OK)
+        return;
+}
+
+void ebb_file_wipe(const char *path)
+{
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0)
+        ebb_file_overwrite(fd);
+    ebb_file_close(fd);
+    ebb_file_remove(path);
+}

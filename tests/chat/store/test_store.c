@@ -1,9 +1,11 @@
-/* Sessions on disk: what is saved stands, what cannot be saved says so. */
+/* Sessions on disk: what is saved stands, what cannot be saved says so; in the clear, and encrypted. */
 #include "ebb_test.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "seal/key_file.h"
+#include "store/sealed_vfs.h"
 #include "store/store_sql.h"
 #include "support/own_folder.h"
 
@@ -547,7 +549,7 @@ static void test_locked(void **state)
     sqlite3 *other;
 
     (void)state;
-    assert_int_equal(sqlite3_open(db, &other), SQLITE_OK);
+    assert_int_equal(sqlite3_open_v2(db, &other, SQLITE_OPEN_READWRITE, s->vfs), SQLITE_OK);
     s->is_impatient = true;
     sql(other, "BEGIN IMMEDIATE");
     check_failed_save(s, EBB_BUSY, "locked", unlock, other);
@@ -712,5 +714,16 @@ int main(void)
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };
-    return cmocka_run_group_tests_name("store", tests, NULL, NULL);
+    size_t n = sizeof tests / sizeof tests[0];
+    uint8_t key[EBB_SEAL_KEY];
+    ebb_seal *seal = NULL;
+    int failed = cmocka_run_group_tests_name("store", tests, NULL, NULL);
+
+    if (ebb_key_draw(key, NULL) != EBB_OK || ebb_seal_new(key, &seal, NULL) != EBB_OK)
+        return failed ? failed : 77;             /* libsodium is not installed */
+    ebb_seal_use_here(seal);
+    failed += _cmocka_run_group_tests("store, encrypted", tests, n, NULL, NULL);
+    ebb_seal_use_here(NULL);
+    ebb_seal_free(seal);
+    return failed;
 }

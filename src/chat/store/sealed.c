@@ -1,0 +1,369 @@
+/* Turning the database (store/sealed.h). */
+#include "store/sealed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "os/file.h"
+#include "os/folder.h"
+#include "os/paths.h"
+#include "store/sealed_vfs.h"
+#include "store/store_sql.h"
+
+enum { PAGE = EBB_SEALED_PAGE, MAGIC = 16, LAST_VERSION = 64 };
+
+ebb_stored ebb_stored_how(const char *path)
+{
+    char head[MAGIC];
+    int fd;
+    uint64_t n = 0;
+    ebb_stored how = EBB_STORED_PLAIN;
+
+    if (ebb_file_open(path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+        return EBB_STORED_NOTHING;
+    if (ebb_file_size(fd, path, &n, NULL) == EBB_OK && n == 0)
+        how = EBB_STORED_NOTHING;
+    else if (ebb_file_read_at(fd, path, head, MAGIC, 0, NULL) == EBB_OK && memcmp(head, EBB_SEALED_MAGIC, MAGIC) == 0)
+        how = EBB_STORED_SEALED;
+    ebb_file_close(fd);
+    return how;
+}
+
+ebb_status ebb_stored_path(ebb_buf *out, ebb_error *err)
+{
+    return ebb_path_in(EBB_DIR_STATE, "sessions.db", out, err);
+}
+
+ebb_status ebb_stored_key_path(ebb_buf *out, ebb_error *err)
+{
+    return ebb_path_in(EBB_DIR_STATE, "sessions.key", out, err);
+}
+
+/* A folder that cannot be written to has nobody who turns what is in it. */
+ebb_status ebb_stored_lock(const char *path, bool is_alone, int *fd, ebb_error *err)
+{
+    ebb_buf name = { 0 };
+    ebb_status st = ebb_buf_addf(&name, "%s-lock", path) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+
+    *fd = -1;
+    if (st == EBB_OK)
+        st = ebb_file_open(name.data, EBB_FILE_UPDATE_HERE, fd, err);
+    if (st != EBB_OK && st != EBB_NOMEM && !is_alone)
+        st = ebb_file_open(name.data, EBB_FILE_READ, fd, NULL) == EBB_OK ? EBB_OK : EBB_NOTFOUND;
+    if (st == EBB_OK)
+        st = is_alone ? ebb_file_lock(*fd, name.data, err) : ebb_file_lock_shared(*fd, name.data, err);
+    ebb_buf_fini(&name);
+    if (st == EBB_OK)
+        return EBB_OK;
+    ebb_file_close(*fd);
+    *fd = -1;
+    if (st == EBB_BUSY)
+        return EBB_FAIL(err, EBB_BUSY, is_alone ? "%s is open in another ebb: leave it first; `ebb stat` shows who"
+                                                : "%s is just being encrypted or decrypted by another ebb",
+                        path);
+    return is_alone || st == EBB_NOMEM ? st : EBB_OK;
+}
+
+ebb_status ebb_stored_make_sealed(const char *path, const ebb_seal *s, ebb_error *err)
+{
+    uint8_t plain[PAGE], page[PAGE];
+    int lock;
+    ebb_status st = ebb_stored_lock(path, true, &lock, err);
+
+    if (st == EBB_OK && ebb_stored_how(path) == EBB_STORED_NOTHING) {
+        ebb_sealed_empty_page(plain);
+        ebb_sealed_page_close(s, 1, plain, page);
+        st = ebb_file_replace(path, page, sizeof page, err);
+    }
+    ebb_file_close(lock);
+    return st == EBB_BUSY ? EBB_OK : st;         /* another ebb is making it, or has it already */
+}
+
+/* -- Files ---------------------------------------------------------------------------------------- */
+
+/* A page of `from` as it shall stand in the other file. */
+typedef ebb_status turn_page_fn(const ebb_seal *s, uint64_t place, uint8_t page[PAGE], const char *path,
+                                ebb_error *err);
+
+static ebb_status close_page(const ebb_seal *s, uint64_t place, uint8_t page[PAGE], const char *path, ebb_error *err)
+{
+    uint8_t plain[PAGE];
+
+    memcpy(plain, page, PAGE);
+    if (place == 1) {
+        if (memcmp(page, EBB_PLAIN_MAGIC, MAGIC) != 0 || page[16] != PAGE >> 8 || page[17] != (PAGE & 255) ||
+            page[20] != EBB_SEAL_EXTRA)
+            return EBB_FAIL(err, EBB_FORMAT, "%s cannot be encrypted: its pages have no room for it", path);
+        plain[18] = plain[19] = 2;               /* with a write-ahead log: there is no other one that is sealed */
+    }
+    ebb_sealed_page_close(s, place, plain, page);
+    return EBB_OK;
+}
+
+static ebb_status open_page(const ebb_seal *s, uint64_t place, uint8_t page[PAGE], const char *path, ebb_error *err)
+{
+    uint8_t plain[PAGE];
+
+    if (!ebb_sealed_page_open(s, place, page, plain))
+        return EBB_FAIL(err, EBB_FORMAT, "%s is damaged, or encrypted with another key", path);
+    memcpy(page, plain, PAGE);
+    return EBB_OK;
+}
+
+/* All pages of `from` to a new file beside `path`, synced; *beside is its name. */
+static ebb_status turn_pages(const char *from, const char *path, turn_page_fn *turn, const ebb_seal *s,
+                             ebb_buf *beside, ebb_error *err)
+{
+    uint8_t page[PAGE];
+    uint64_t n = 0;
+    int in, out = -1;
+    ebb_status st = ebb_file_open(from, EBB_FILE_READ, &in, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_size(in, path, &n, err);
+    if (st == EBB_OK && (n == 0 || n % PAGE != 0))
+        st = EBB_FAIL(err, EBB_FORMAT, "%s is damaged: its last page is not whole", path);
+    if (st == EBB_OK)
+        st = ebb_file_begin_beside(path, beside, &out, err);
+    for (uint64_t at = 0; st == EBB_OK && at < n; at += PAGE) {
+        st = ebb_file_read_at(in, path, page, PAGE, at, err);
+        if (st == EBB_OK)
+            st = turn(s, at / PAGE + 1, page, path, err);
+        if (st == EBB_OK)
+            st = ebb_file_write_at(out, path, page, PAGE, at, err);
+    }
+    if (st == EBB_OK)
+        st = ebb_file_sync(out, path, err);
+    if (st != EBB_OK && out >= 0)
+        ebb_file_remove(beside->data);
+    ebb_file_close(in);
+    ebb_file_close(out);
+    explicit_bzero(page, sizeof page);
+    return st;
+}
+
+/* `beside` takes the name; what had it is overwritten. */
+static ebb_status put_in_place(const char *beside, const char *path, bool overwrites, ebb_error *err)
+{
+    int old = -1;
+    ebb_status st = overwrites ? ebb_file_open(path, EBB_FILE_UPDATE_HERE, &old, err) : EBB_OK;
+
+    if (st == EBB_OK)
+        st = ebb_file_rename(beside, path, err);
+    if (st == EBB_OK)
+        ebb_folder_sync_name(path);
+    else
+        ebb_file_remove(beside);
+    if (st == EBB_OK && overwrites)
+        ebb_file_overwrite(old);
+    ebb_file_close(old);
+    return st;
+}
+
+static void wipe_companion(const char *path, const char *suffix)
+{
+    ebb_buf name = { 0 };
+
+    if (ebb_buf_addf(&name, "%s%s", path, suffix))
+        ebb_file_wipe(name.data);
+    ebb_buf_fini(&name);
+}
+
+typedef struct leftovers {
+    const char *folder, *stem;
+} leftovers;
+
+/* Begun by whoever was killed: sessions.db.<16 digits>.new, and what SQLite had beside it. */
+static void wipe_leftover(void *arg, const ebb_folder_entry *e)
+{
+    const leftovers *l = arg;
+    size_t n = strlen(l->stem);
+    ebb_buf path = { 0 };
+
+    if (strncmp(e->name, l->stem, n) != 0 || !strstr(e->name + n, ".new"))
+        return;
+    if (ebb_buf_addf(&path, "%s/%s", l->folder, e->name))
+        ebb_file_wipe(path.data);
+    ebb_buf_fini(&path);
+}
+
+static void wipe_leftovers(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    ebb_buf folder = { 0 };
+    leftovers l = { .stem = slash ? slash + 1 : path };
+
+    if (slash && slash > path && ebb_buf_add(&folder, path, (size_t)(slash - path))) {
+        l.folder = folder.data;
+        if (ebb_folder_each(l.folder, wipe_leftover, &l, NULL) != EBB_OK)
+            l.folder = NULL;                     /* then they stay */
+    }
+    ebb_buf_fini(&folder);
+}
+
+/* -- SQLite's part ---------------------------------------------------------------------------------- */
+
+static ebb_status open_raw(const char *path, const char *vfs, ebb_store *s, ebb_error *err)
+{
+    int rc;
+
+    *s = (ebb_store){ .path = strdup(path), .lock = -1 };
+    if (!s->path)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    rc = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, vfs);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(s->db, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL);
+    return rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);
+}
+
+static void close_raw(ebb_store *s)
+{
+    sqlite3_close(s->db);
+    free(s->path);
+}
+
+/* Everything is in the file, its log is left for us to overwrite, and nobody else has it open, not even an older ebb
+ * that knows no PATH-lock. */
+static int leave_log(ebb_store *s)
+{
+    int persists = 1, rc = sqlite3_file_control(s->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persists);
+
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "PRAGMA journal_mode = DELETE", "");
+    return rc;
+}
+
+/* The database with room in its pages, as one file `to`, which is there and empty. */
+static ebb_status copy_with_room(const char *path, const char *to, ebb_error *err)
+{
+    ebb_store s;
+    int n_extra = EBB_SEAL_EXTRA, rc = SQLITE_OK;
+    ebb_status st = open_raw(path, NULL, &s, err);
+
+    if (st == EBB_OK)
+        rc = leave_log(&s);
+    if (st == EBB_OK && rc == SQLITE_OK) {
+        wipe_companion(path, "-wal");
+        rc = sqlite3_file_control(s.db, "main", SQLITE_FCNTL_RESERVE_BYTES, &n_extra);
+    }
+    if (st == EBB_OK && rc == SQLITE_OK)
+        rc = ebb_store_run(&s, "VACUUM main INTO ?1", "t", to);
+    if (st == EBB_OK && rc != SQLITE_OK)
+        st = ebb_store_fail(&s, rc, err);
+    close_raw(&s);
+    return st;
+}
+
+/* All that is in the log goes to the file. */
+static ebb_status empty_log(const char *path, ebb_error *err)
+{
+    ebb_store s;
+    int rc = SQLITE_OK;
+    ebb_status st = open_raw(path, EBB_SEALED_VFS, &s, err);
+
+    if (st == EBB_OK)
+        rc = sqlite3_wal_checkpoint_v2(s.db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (st == EBB_OK && rc != SQLITE_OK)
+        st = ebb_store_fail(&s, rc, err);
+    close_raw(&s);
+    return st;
+}
+
+/* -- Turning ---------------------------------------------------------------------------------------- */
+
+/* The copy in the clear is gone before the sealed one is in place. */
+static ebb_status encrypt_file(const char *path, const ebb_seal *s, ebb_error *err)
+{
+    ebb_buf plain = { 0 }, sealed = { 0 };
+    int fd;
+    ebb_status st = ebb_file_begin_beside(path, &plain, &fd, err);
+
+    ebb_file_close(fd);
+    if (st == EBB_OK)
+        st = copy_with_room(path, plain.data, err);
+    if (st == EBB_OK)
+        st = turn_pages(plain.data, path, close_page, s, &sealed, err);
+    if (plain.len)
+        ebb_file_wipe(plain.data);
+    if (st == EBB_OK)
+        st = put_in_place(sealed.data, path, true, err);
+    ebb_buf_fini(&plain);
+    ebb_buf_fini(&sealed);
+    return st;
+}
+
+static ebb_status decrypt_file(const char *path, const ebb_seal *s, ebb_error *err)
+{
+    ebb_buf plain = { 0 };
+    ebb_status st = empty_log(path, err);
+
+    if (st == EBB_OK)
+        st = turn_pages(path, path, open_page, s, &plain, err);
+    if (st == EBB_OK)
+        st = put_in_place(plain.data, path, false, err);
+    ebb_buf_fini(&plain);
+    return st;
+}
+
+typedef ebb_status turn_file_fn(const char *path, const ebb_seal *s, ebb_error *err);
+
+/* The copies of before migrations. */
+static ebb_status turn_copies(const char *path, ebb_stored from, turn_file_fn *turn, const ebb_seal *s, ebb_error *err)
+{
+    ebb_buf name = { 0 };
+    ebb_status st = EBB_OK;
+
+    for (int version = 1; st == EBB_OK && version < LAST_VERSION; version++) {
+        ebb_buf_clear(&name);
+        if (!ebb_buf_addf(&name, "%s" EBB_STORE_COPY_SUFFIX "%d", path, version))
+            st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+        else if (ebb_stored_how(name.data) == from)
+            st = turn(name.data, s, err);
+    }
+    ebb_buf_fini(&name);
+    return st;
+}
+
+static ebb_status turn_store(const char *path, ebb_stored from, const ebb_seal *s, ebb_error *err)
+{
+    turn_file_fn *turn = from == EBB_STORED_PLAIN ? encrypt_file : decrypt_file;
+    ebb_status st = EBB_OK;
+
+    wipe_leftovers(path);
+    if (from == EBB_STORED_SEALED)               /* copies first: as long as anything is sealed, the database is */
+        st = turn_copies(path, from, turn, s, err);
+    if (st == EBB_OK && ebb_stored_how(path) == from)
+        st = turn(path, s, err);
+    if (st == EBB_OK && from == EBB_STORED_PLAIN)
+        st = turn_copies(path, from, turn, s, err);
+    return st;
+}
+
+static ebb_status turn_alone(const char *path, ebb_stored from, const ebb_seal *s, ebb_error *err)
+{
+    char *real = realpath(path, NULL);          /* a link stays one; NULL: there is no file */
+    int lock;
+    ebb_status st = ebb_stored_lock(path, true, &lock, err);
+
+    if (st == EBB_OK && real)
+        st = turn_store(real, from, s, err);
+    ebb_file_close(lock);
+    free(real);
+    return st;
+}
+
+ebb_status ebb_store_encrypt(const char *path, const ebb_seal *s, ebb_error *err)
+{
+    ebb_status st = turn_alone(path, EBB_STORED_PLAIN, s, err);
+
+    return st == EBB_OK && ebb_stored_how(path) == EBB_STORED_NOTHING ? ebb_stored_make_sealed(path, s, err) : st;
+}
+
+ebb_status ebb_store_decrypt(const char *path, const ebb_seal *s, ebb_error *err)
+{
+    ebb_status st = ebb_sealed_vfs_register(s, err);
+
+    return st == EBB_OK ? turn_alone(path, EBB_STORED_SEALED, s, err) : st;
+}

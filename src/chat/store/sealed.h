@@ -1,0 +1,46 @@
+/* store/sealed.h - the database of sessions encrypted, and in the clear again.
+ *
+ * What is in the file says which it is, so that one rename turns it.  Everybody who has the
+ * database open holds PATH-lock shared, whoever turns it holds it alone: nobody goes on writing
+ * into a file that has lost its name. */
+#ifndef EBB_CHAT_SEALED_H
+#define EBB_CHAT_SEALED_H
+#include "base/buf.h"
+#include "ebb/status.h"
+#include "seal/seal.h"
+
+typedef enum ebb_stored {
+    EBB_STORED_NOTHING,          /* no file, or one without a byte */
+    EBB_STORED_PLAIN,            /* or none of ours */
+    EBB_STORED_SEALED
+} ebb_stored;
+
+/* How the database at `path` stands, by its first bytes. */
+ebb_stored ebb_stored_how(const char *path);
+
+/* Replace *out by the path of the usual database, or of the file with its key. */
+EBB_MUST_CHECK
+ebb_status ebb_stored_path(ebb_buf *out, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_stored_key_path(ebb_buf *out, ebb_error *err);
+
+/* Take PATH-lock, shared or alone; *fd is to be closed, -1 where it cannot be made and nobody needs
+ * to be alone.  BUSY: another program has it. */
+EBB_MUST_CHECK
+ebb_status ebb_stored_lock(const char *path, bool is_alone, int *fd, ebb_error *err);
+
+/* Make an empty sealed database where there is none, or one without a byte. */
+EBB_MUST_CHECK
+ebb_status ebb_stored_make_sealed(const char *path, const ebb_seal *s, ebb_error *err);
+
+/* Turn the database at `path` and its copies of before migrations; one that is turned already stays
+ * as it is.  Killed at any moment, it is there as it was or as it shall be, and the next call ends
+ * what was begun.  What was in the clear is overwritten, as far as the file system writes in place.
+ * Cost: that of reading and writing all, some times; room for two copies.
+ * Errors: BUSY (another program has it open), FORMAT (damaged, another key), IO, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_store_encrypt(const char *path, const ebb_seal *s, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_store_decrypt(const char *path, const ebb_seal *s, ebb_error *err);
+
+#endif

@@ -1,0 +1,451 @@
+/* An encrypted database: nothing of it can be read, nothing is lost by turning it. */
+#include "ebb_test.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "os/fault.h"
+#include "os/file.h"
+#include "seal/key_file.h"
+#include "seal/sodium.h"
+#include "store/sealed.h"
+#include "store/sealed_vfs.h"
+#include "store/store_sql.h"
+#include "support/own_folder.h"
+
+enum { N_PLANTED = 50 };
+
+static char dir[64], folder[80], db[96];
+static ebb_seal *seal;
+
+static int setup(void **state)
+{
+    (void)state;
+    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-sealed-XXXXXX") != 0)
+        return -1;
+    snprintf(folder, sizeof folder, "%s/state", dir);
+    snprintf(db, sizeof db, "%s/sessions.db", folder);
+    ebb_seal_use_here(NULL);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return ebb_own_folder_end(dir);
+}
+
+static ebb_store *open_db(void)
+{
+    ebb_store *s;
+    ebb_error err;
+
+    if (ebb_store_open(db, &s, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    return s;
+}
+
+static void save_one(ebb_store *s, const char *title, const char *text)
+{
+    static const int32_t ids[] = { 7654321, 7654322, 7654323 };
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+    ebb_node *n = ebb_tree_add(&t, NULL, EBB_ROLE_USER, text, strlen(text));
+
+    snprintf(f.title, sizeof f.title, "%s", title);
+    assert_true(n && ebb_tree_set_leaf(&t, n));
+    assert_true(ebb_node_set_ids(n, ids, 3, (const uint8_t *)"0123456789abcdef"));
+    n->m.finish = EBB_FINISH_STOP;
+    if (ebb_store_save(s, &f, &t, true, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+}
+
+static void plant(ebb_store *s)
+{
+    char title[40], text[80];
+
+    for (int i = 0; i < N_PLANTED; i++) {
+        snprintf(title, sizeof title, "Kumquat title %d", i);
+        snprintf(text, sizeof text, "Sentence %d of the xylophon affair", i);
+        save_one(s, title, text);
+    }
+}
+
+static void expect_planted(void)
+{
+    ebb_store *s = open_db();
+    ebb_store_hit *hits;
+    ebb_error err;
+    size_t n;
+
+    if (ebb_store_search(s, "xylophon affair", 100, &hits, &n, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(n, N_PLANTED);
+    free(hits);
+    ebb_store_close(s);
+}
+
+/* How many files of the folder have it. */
+static int n_files_with(const char *what, size_t n)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    int found = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d)) != NULL) {
+        ebb_buf text = { 0 };
+        char path[400];
+
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        if (e->d_name[0] != '.' && ebb_file_slurp(path, 64 << 20, &text, NULL) == EBB_OK)
+            found += text.len > 0 && memmem(text.data, text.len, what, n) != NULL;
+        ebb_buf_fini(&text);
+    }
+    closedir(d);
+    return found;
+}
+
+static int n_readable(void)
+{
+    static const int32_t ids[] = { 7654321, 7654322 };
+
+    return n_files_with("xylophon", 8) + n_files_with("Kumquat", 7) + n_files_with((const char *)ids, sizeof ids) +
+           n_files_with("CREATE TABLE", 12);
+}
+
+static void expect_ok(ebb_status st, const ebb_error *err)
+{
+    if (st != EBB_OK)
+        fail_msg("%s", err->msg);
+}
+
+static void test_nothing_to_read(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_store *s;
+
+    (void)state;
+    s = open_db();
+    plant(s);
+    assert_true(n_readable() >= 4);              /* so it would be seen */
+    ebb_store_close(s);
+    assert_int_equal(ebb_stored_how(db), EBB_STORED_PLAIN);
+    expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+    assert_int_equal(ebb_stored_how(db), EBB_STORED_SEALED);
+    assert_int_equal(n_readable(), 0);
+    ebb_seal_use_here(seal);
+    expect_planted();
+    s = open_db();
+    save_one(s, "Kumquat title", "another xylophon affair");
+    assert_int_equal(n_readable(), 0);           /* with its log */
+    expect_ok(ebb_store_scrub(s, true, &err), &err);
+    assert_int_equal(n_readable(), 0);
+    ebb_store_close(s);
+    assert_int_equal(n_readable(), 0);
+}
+
+static void test_new_one(void **state)
+{
+    ebb_store *s;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    s = open_db();
+    plant(s);
+    ebb_store_close(s);
+    assert_int_equal(ebb_stored_how(db), EBB_STORED_SEALED);
+    assert_int_equal(n_readable(), 0);
+    expect_planted();
+}
+
+static void test_there_and_back(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_store *s = open_db();
+
+    (void)state;
+    plant(s);
+    ebb_store_close(s);
+    for (int round = 0; round < 3; round++) {
+        ebb_seal_use_here(seal);
+        expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+        expect_ok(ebb_store_encrypt(db, seal, &err), &err);      /* it is already */
+        expect_planted();
+        expect_ok(ebb_store_decrypt(db, seal, &err), &err);
+        expect_ok(ebb_store_decrypt(db, seal, &err), &err);
+        ebb_seal_use_here(NULL);
+        assert_int_equal(ebb_stored_how(db), EBB_STORED_PLAIN);
+        expect_planted();
+    }
+}
+
+/* A writer that is killed leaves its log. */
+static void test_killed_writer(void **state)
+{
+    ebb_store *s;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    s = open_db();
+    plant(s);
+    ebb_store_close(s);
+    pid = fork();
+    if (pid == 0) {
+        s = open_db();
+        save_one(s, "Kumquat", "the last xylophon affair");
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(n_readable(), 0);
+    s = open_db();
+    ebb_store_hit *hits;
+    size_t n;
+    assert_int_equal(ebb_store_search(s, "last xylophon", 10, &hits, &n, NULL), EBB_OK);
+    assert_int_equal(n, 1);
+    free(hits);
+    ebb_store_close(s);
+}
+
+static void test_key_is_missing_or_another(void **state)
+{
+    uint8_t key[EBB_SEAL_KEY];
+    ebb_seal *other;
+    ebb_error err = { 0 };
+    ebb_store *s;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    s = open_db();
+    plant(s);
+    ebb_store_close(s);
+    ebb_seal_use_here(NULL);
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_USAGE);
+    assert_non_null(strstr(err.msg, "encrypted"));
+    assert_int_equal(ebb_key_draw(key, NULL), EBB_OK);
+    assert_int_equal(ebb_seal_new(key, &other, NULL), EBB_OK);
+    ebb_seal_use_here(other);
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_FORMAT);
+    assert_null(strchr(err.msg, '\n'));
+    assert_int_equal(ebb_store_decrypt(db, other, &err), EBB_FORMAT);
+    ebb_seal_use_here(seal);
+    expect_planted();
+    ebb_seal_free(other);
+}
+
+/* Each page in turn. */
+static void test_changed_byte(void **state)
+{
+    struct stat st;
+    ebb_store *s;
+    FILE *f;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    s = open_db();
+    plant(s);
+    assert_int_equal(ebb_store_scrub(s, true, NULL), EBB_OK);    /* no page that nobody looks at */
+    ebb_store_close(s);
+    assert_int_equal(stat(db, &st), 0);
+    assert_int_equal(st.st_size % EBB_SEALED_PAGE, 0);
+    for (long at = 200; at < st.st_size; at += EBB_SEALED_PAGE) {
+        ebb_error err = { 0 };
+        ebb_store_hit *hits;
+        size_t n;
+        int byte;
+
+        f = fopen(db, "r+b");
+        fseek(f, at, SEEK_SET);
+        byte = fgetc(f);
+        fseek(f, at, SEEK_SET);
+        fputc(byte ^ 1, f);
+        fclose(f);
+        /* what is asked for may stand in other pages; what stands in this one is never handed out */
+        if (ebb_store_open(db, &s, &err) == EBB_OK) {
+            sqlite3_stmt *q;
+            int rc = sqlite3_prepare_v2(s->db, "PRAGMA integrity_check", -1, &q, NULL);
+
+            rc = rc == SQLITE_OK ? sqlite3_step(q) : rc;
+            assert_true(rc == SQLITE_CORRUPT ||
+                        (rc == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(q, 0), "ok") != 0));
+            sqlite3_finalize(q);
+            if (ebb_store_search(s, "xylophon", 100, &hits, &n, &err) == EBB_OK)
+                free(hits);
+            else
+                assert_int_equal(err.code, EBB_FORMAT);
+            ebb_store_close(s);
+        } else
+            assert_int_equal(err.code, EBB_FORMAT);
+        f = fopen(db, "r+b");
+        fseek(f, at, SEEK_SET);
+        fputc(byte, f);
+        fclose(f);
+    }
+    expect_planted();
+}
+
+static void test_busy(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_store *s = open_db(), *other;
+    int lock;
+
+    (void)state;
+    plant(s);
+    assert_int_equal(ebb_store_encrypt(db, seal, &err), EBB_BUSY);
+    assert_non_null(strstr(err.msg, "leave it first"));
+    ebb_store_close(s);
+    assert_int_equal(ebb_stored_lock(db, true, &lock, &err), EBB_OK);
+    assert_int_equal(ebb_store_open(db, &other, &err), EBB_BUSY);
+    ebb_file_close(lock);
+    expect_planted();
+}
+
+/* One that knows no PATH-lock has it open, as an older ebb would. */
+static void test_busy_with_an_older_one(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_store *s = open_db();
+    sqlite3 *old;
+
+    (void)state;
+    plant(s);
+    ebb_store_close(s);
+    assert_int_equal(sqlite3_open(db, &old), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(old, "PRAGMA journal_mode = WAL; SELECT count(*) FROM messages", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(ebb_store_encrypt(db, seal, &err), EBB_BUSY);
+    sqlite3_close(old);
+    assert_int_equal(ebb_stored_how(db), EBB_STORED_PLAIN);
+    expect_planted();
+    expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+}
+
+static ebb_status turn(bool encrypts, ebb_error *err)
+{
+    return encrypts ? ebb_store_encrypt(db, seal, err) : ebb_store_decrypt(db, seal, err);
+}
+
+/* Whichever call fails: it is all there, one way or the other, and the next try ends it. */
+static void test_failing_calls(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_error err;
+
+    (void)state;
+    plant(s);
+    ebb_store_close(s);
+    ebb_seal_use_here(seal);
+    for (int round = 0; round < 2; round++) {
+        bool encrypts = round == 0, failed = true;
+
+        for (int n = 1; failed; n++) {
+            ebb_os_fail_nth(n);
+            (void)!turn(encrypts, &err);
+            failed = ebb_os_fail_off();
+            expect_planted();
+            if (ebb_stored_how(db) == (encrypts ? EBB_STORED_SEALED : EBB_STORED_PLAIN) && failed)
+                expect_ok(turn(!encrypts, &err), &err);
+        }
+        expect_ok(turn(encrypts, &err), &err);
+        assert_int_equal(ebb_stored_how(db), encrypts ? EBB_STORED_SEALED : EBB_STORED_PLAIN);
+        assert_int_equal(n_readable() == 0, encrypts);
+        expect_planted();
+    }
+}
+
+/* Killed at any moment, it is all there, and the next try ends it and takes away what was begun. */
+static void test_killed_turns(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_error err = { 0 };
+
+    (void)state;
+    plant(s);
+    ebb_store_close(s);
+    ebb_seal_use_here(seal);
+    for (int i = 0; i < 40; i++) {
+        bool encrypts = ebb_stored_how(db) == EBB_STORED_PLAIN;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            (void)!turn(encrypts, &err);
+            _exit(0);
+        }
+        usleep((useconds_t)(i * 997 % 30000));
+        kill(pid, SIGKILL);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+        expect_planted();
+    }
+    expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+    assert_int_equal(n_readable(), 0);
+    expect_planted();
+}
+
+/* The copy of before a migration is as sealed as what it is of. */
+static void test_migration(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_store *s;
+    char copy[128];
+    int version = 0;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    s = open_db();
+    plant(s);
+    sqlite3_stmt *q;
+    assert_int_equal(sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    version = sqlite3_column_int(q, 0) - 1;
+    sqlite3_finalize(q);
+    snprintf(copy, sizeof copy, "ALTER TABLE messages DROP COLUMN engine; ALTER TABLE messages DROP COLUMN about;"
+             "ALTER TABLE messages DROP COLUMN first_s;");
+    assert_int_equal(sqlite3_exec(s->db, copy, NULL, NULL, NULL), SQLITE_OK);
+    snprintf(copy, sizeof copy, "PRAGMA user_version = %d", version);
+    assert_int_equal(sqlite3_exec(s->db, copy, NULL, NULL, NULL), SQLITE_OK);
+    ebb_store_close(s);
+
+    expect_planted();                            /* which migrates it */
+    snprintf(copy, sizeof copy, "%s-before-v%d", db, version);
+    assert_int_equal(ebb_stored_how(copy), EBB_STORED_SEALED);
+    assert_int_equal(n_readable(), 0);
+    expect_ok(ebb_store_decrypt(db, seal, &err), &err);
+    assert_int_equal(ebb_stored_how(copy), EBB_STORED_PLAIN);
+    assert_true(n_readable() >= 8);              /* both of them */
+    expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+    assert_int_equal(ebb_stored_how(copy), EBB_STORED_SEALED);
+    assert_int_equal(n_readable(), 0);
+    assert_int_equal(rename(copy, db), 0);       /* it can be gone back to */
+    expect_planted();
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_nothing_to_read), T(test_new_one), T(test_there_and_back), T(test_killed_writer),
+        T(test_key_is_missing_or_another), T(test_changed_byte), T(test_busy), T(test_busy_with_an_older_one),
+        T(test_failing_calls), T(test_killed_turns), T(test_migration),
+    };
+    uint8_t key[EBB_SEAL_KEY];
+    const ebb_sodium *sodium;
+    int failed;
+
+    if (ebb_sodium_load(&sodium, NULL) != EBB_OK) {
+        puts("libsodium is not installed");
+        return 77;
+    }
+    if (ebb_key_draw(key, NULL) != EBB_OK || ebb_seal_new(key, &seal, NULL) != EBB_OK)
+        return 1;
+    failed = cmocka_run_group_tests_name("sealed", tests, NULL, NULL);
+    ebb_seal_free(seal);
+    return failed;
+}
