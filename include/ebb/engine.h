@@ -75,6 +75,8 @@ typedef struct ebb_engine_opts {
     uint32_t    n_draft;         /* draft tokens of each pass; 0: as many as save time */
     bool        no_kv_cache;     /* do not read or write the KV cache on disk */
     const char *kv_cache_dir;    /* must outlive the engine; NULL: $XDG_CACHE_HOME/ebb/kv */
+    const struct ebb_kv_seal *kv_seal;   /* encrypts it (experimental/kv_cache.h), and K and V are
+                                  * not spilled; must outlive the engine; NULL: in the clear */
     uint64_t    kv_cache_bytes;  /* cap of that directory; 0: 4 GiB, at most a tenth of the file
                                   * system's free space */
 } ebb_engine_opts;
@@ -85,8 +87,8 @@ typedef struct ebb_engine ebb_engine;
 typedef void ebb_progress_fn(void *arg, uint64_t done, uint64_t total);
 
 /* Opens an engine for `m`, which must outlive it, with `opts` (NULL: defaults).  *opts is copied,
- * but not what its `draft` and `kv_cache_dir` point to.  `progress` may be NULL.  The caller owns
- * *out; NULL on failure.
+ * but not what its `draft`, `kv_cache_dir` and `kv_seal` point to.  `progress` may be NULL.  The
+ * caller owns *out; NULL on failure.
  * Errors: BUDGET (the message says what would fit), UNSUPPORTED, IO, NOMEM.  Cost: a model that
  * fits is mapped (mmap) and starts at once; layers that are to be pinned are read. */
 EBB_MUST_CHECK

@@ -281,6 +281,8 @@ static const option options[] = {
     { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, CALL, 0, 0, set_session },
     { 0, 0, "--private", 0, "write nothing of what is said: no session, no K and V, no history", TALK, FLAG,
       AT(is_private), 0, 0 },
+    { 0, 0, "--unlock", "FILE", "the key file, or the passphrase's, of encrypted sessions",
+      TALK | EBB_FOR_SESSIONS | EBB_FOR_SERVE, TEXT, AT(unlock_path), 0, 0 },
     { 0, 0, "--system", "TEXT", "system prompt of a new session", TALK, TEXT, AT(system), 0, 0 },
     { 0, 0, "--template", "NAME|FILE|none",
       "another chat template than the model's own: chatml, llama3 ..., a Jinja file, or none", TALK | EBB_FOR_INSPECT,

@@ -67,6 +67,7 @@ typedef struct ebb_args {
     enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
     enum { EBB_COLOR_AUTO, EBB_COLOR_ALWAYS, EBB_COLOR_NEVER } color;
     uint32_t        linger_s;        /* --linger */
+    const char     *unlock_path;     /* --unlock; NULL: EBB_UNLOCK, or the terminal */
     bool            is_private;      /* --private: nothing of what is said reaches a disk */
     ebb_overflow_policy overflow;    /* --overflow; given: on the command line */
     bool            overflow_given;

@@ -8,6 +8,7 @@
 #include "os/broker.h"
 #include "term/theme.h"
 #include "tui.h"
+#include "unlock.h"
 
 static bool is_set(const char *name)
 {
@@ -96,7 +97,7 @@ int ebb_cmd_chat(ebb_args *a)
                  a->words[0]);
         return ebb_cli_fail(&err);
     }
-    if (ebb_cli_check_private(a, &err) != EBB_OK)
+    if (ebb_cli_check_private(a, &err) != EBB_OK || ebb_cli_unlock(a, true, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     ebb_cli_share(a, false);
     tui.program = ebb_cli_program();

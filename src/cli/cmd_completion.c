@@ -8,6 +8,7 @@
 #include "models/models.h"
 #include "remote/engines_file.h"
 #include "store/store.h"
+#include "unlock.h"
 
 typedef enum argument_kind { NOTHING, CHOICE, A_FILE, A_MODEL, A_SESSION, AN_ENGINE, ANY } argument_kind;
 
@@ -268,10 +269,12 @@ static void print_models(void)
 static void print_sessions(void)
 {
     ebb_session_row *rows;
+    ebb_args none = { 0 };
     ebb_store *s;
     size_t n;
 
-    if (ebb_store_open(NULL, &s, NULL) != EBB_OK)
+    if ((ebb_cli_is_encrypted() && ebb_cli_unlock(&none, false, NULL) != EBB_OK) ||
+        ebb_store_open(NULL, &s, NULL) != EBB_OK)
         return;
     if (ebb_store_list(s, &rows, &n, NULL) == EBB_OK) {
         for (size_t i = 0; i < n; i++)

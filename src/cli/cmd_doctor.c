@@ -9,6 +9,8 @@
 #include "confinement.h"
 #include "models/models.h"
 #include "models/suggestions.h"
+#include "store/sealed.h"
+#include "unlock.h"
 
 #define MIB        ((uint64_t)1 << 20)
 #define Q4_BYTES   0.6                           /* bytes of a weight in a Q4_K_M file, scales included */
@@ -98,6 +100,25 @@ static void look_at_confinement(ebb_doctor_report *r)
     ebb_doctor_figure(r, "landlock_abi", holds.landlock_abi);
 }
 
+/* Who finds the disk reads what, and what would help. */
+static void look_at_encryption(ebb_doctor_report *r)
+{
+    ebb_buf path = { 0 };
+    ebb_key_kind kind;
+    bool is = ebb_cli_is_encrypted();
+
+    if (!is)
+        ebb_doctor_add(r, "sessions", "in the clear; ebb sessions encrypt changes that");
+    else if (ebb_stored_key_path(&path, NULL) != EBB_OK || ebb_key_file_kind(path.data, &kind, NULL) != EBB_OK)
+        ebb_doctor_advise(ebb_doctor_add(r, "sessions", "encrypted, and their key is gone"),
+                          "put %.150s back from a copy", ebb_buf_text(&path));
+    else
+        ebb_doctor_add(r, "sessions", "encrypted, history, drafts, K and V too (%s)",
+                       kind == EBB_KEY_OF_FILE ? "with a key file" : "with a passphrase");
+    ebb_doctor_figure(r, "encrypted", is);
+    ebb_buf_fini(&path);
+}
+
 static int print_doctor_json(ebb_doctor_report *r)
 {
     json_t *list = json_array(), *root = json_object();
@@ -176,6 +197,7 @@ int ebb_cmd_doctor(ebb_args *a)
         ebb_doctor_cpu(r, "", &machine);
         ebb_doctor_disk(r, "", path);
         look_at_confinement(r);
+        look_at_encryption(r);
         look_at_fit(r, a, m, &machine);
         look_at_remembered(r, a);
         status = a->json ? print_doctor_json(r) : print_doctor_text(r);

@@ -14,6 +14,7 @@
 #include "confinement.h"
 #include "conversation/chat.h"
 #include "edit/attach.h"
+#include "unlock.h"
 
 enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
 
@@ -395,7 +396,8 @@ int ebb_cmd_run(ebb_args *a)
     ebb_status st;
 
     ebb_cli_model_from_words(a, 0);
-    if (ebb_cli_model_from_first_word(a, &err) != EBB_OK || ebb_cli_check_private(a, &err) != EBB_OK)
+    if (ebb_cli_model_from_first_word(a, &err) != EBB_OK || ebb_cli_check_private(a, &err) != EBB_OK ||
+        ebb_cli_unlock(a, is_persisted(a), &err) != EBB_OK)
         return ebb_cli_fail(&err);
     if (ebb_cli_answer_form(a, &grammar, &err) != EBB_OK)
         return ebb_cli_fail(&err);

@@ -16,6 +16,7 @@
 #include "remote/engines_file.h"
 #include "remote/secret.h"
 #include "serve/serve.h"
+#include "unlock.h"
 
 enum { LOOK_MS = 1000 };
 
@@ -153,11 +154,17 @@ int ebb_cmd_serve(ebb_args *a)
     ebb_buf path = { 0 };
     ebb_error err = { 0 };
     int lock = -1;
+    bool wants_no_kv = a->engine.no_kv_cache;
     ebb_status st = ebb_cli_only_model(a, &err);
 
     if (st == EBB_OK && a->attaches)
         return ebb_cmd_serve_attach(a);
     opts.models.path = a->model;
+    if (st == EBB_OK)
+        st = ebb_cli_unlock(a, false, &err);
+    opts.engine = a->engine;
+    if (st == EBB_OK && a->engine.no_kv_cache && !wants_no_kv && !a->quiet)
+        fprintf(stderr, "sessions are encrypted: without --unlock FILE no K and V are kept\n");
     if (st == EBB_OK)
         st = read_key(a, key, &err);
     if (st == EBB_OK)

@@ -16,6 +16,7 @@
 #include "os/paths.h"
 #include "store/kept.h"
 #include "store/store.h"
+#include "unlock.h"
 
 /* Text of a session on standard output. */
 static void print_session_text(const char *text)
@@ -241,6 +242,16 @@ static int purge(ebb_store *s, ebb_args *a, ebb_error *err)
     return st == EBB_OK ? drop_kv_and_words(s, true, err) : ebb_cli_fail(err);
 }
 
+/* What changes how the store is kept, so works on it closed.  NULL: another subcommand. */
+static int (*turning(const ebb_args *a, const char *name))(ebb_args *, ebb_error *)
+{
+    if (strcmp(name, "encrypt") == 0 && a->n_words == 1)
+        return ebb_cmd_sessions_encrypt;
+    if (strcmp(name, "decrypt") == 0 && a->n_words == 1)
+        return ebb_cmd_sessions_decrypt;
+    return strcmp(name, "rekey") == 0 && a->n_words <= 2 ? ebb_cmd_sessions_rekey : NULL;
+}
+
 int ebb_cmd_sessions(ebb_args *a)
 {
     static const struct {
@@ -263,8 +274,11 @@ int ebb_cmd_sessions(ebb_args *a)
     const char *name = a->n_words ? a->words[0] : "list";
     ebb_error err = { 0 };
     ebb_store *s;
+    int (*turn)(ebb_args *, ebb_error *) = turning(a, name);
     int status;
 
+    if (turn)
+        return turn(a, &err);
     for (size_t i = 0; i < sizeof subcommands / sizeof subcommands[0]; i++) {
         if (strcmp(subcommands[i].name, name) != 0)
             continue;
@@ -272,6 +286,8 @@ int ebb_cmd_sessions(ebb_args *a)
             EBB_FAIL(&err, EBB_USAGE, "usage: ebb sessions %s", subcommands[i].usage);
             return ebb_cli_fail(&err);
         }
+        if (subcommands[i].run != undelete && ebb_cli_unlock(a, true, &err) != EBB_OK)
+            return ebb_cli_fail(&err);
         if (subcommands[i].run != ebb_cmd_sessions_export)   /* its file may be anywhere */
             ebb_cli_confine(a, EBB_CLI_KEEP, NULL);
         if (ebb_store_open(NULL, &s, &err) != EBB_OK)
@@ -281,6 +297,7 @@ int ebb_cmd_sessions(ebb_args *a)
         return status;
     }
     EBB_FAIL(&err, EBB_USAGE,
-             "sessions: say what: list, show, search, rename, delete, purge, export, import or replay");
+             "sessions: say what: list, show, search, rename, delete, purge, export, import, replay, encrypt, decrypt "
+             "or rekey");
     return ebb_cli_fail(&err);
 }

@@ -1,6 +1,6 @@
 /* cli/cmd_sessions.h - the parts of `ebb sessions`: cmd_sessions.c lists and changes,
  * cmd_sessions_files.c shows, exports and imports, cmd_sessions_replay.c computes
- * again.  Each returns the exit status. */
+ * again, cmd_sessions_encrypt.c encrypts.  Each returns the exit status. */
 #ifndef EBB_CLI_CMD_SESSIONS_H
 #define EBB_CLI_CMD_SESSIONS_H
 #include "cli.h"
@@ -11,5 +11,9 @@ int ebb_cmd_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err);
 int ebb_cmd_sessions_import(ebb_store *s, ebb_args *a, ebb_error *err);
 /* Needs a model; the exit status is 0 only where something was compared and nothing differs. */
 int ebb_cmd_sessions_replay(ebb_store *s, ebb_args *a, ebb_error *err);
+/* Without an open store. */
+int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err);
+int ebb_cmd_sessions_decrypt(ebb_args *a, ebb_error *err);
+int ebb_cmd_sessions_rekey(ebb_args *a, ebb_error *err);
 
 #endif

@@ -20,6 +20,7 @@
 #include "models/models.h"
 #include "os/file.h"
 #include "os/paths.h"
+#include "unlock.h"
 
 static const ebb_subcommand *find_subcommand(const char *name)
 {
@@ -69,10 +70,24 @@ static void say_unknown_subcommand(const char *name, ebb_error *err)
         EBB_FAIL(err, EBB_USAGE, "%s: no such command; ebb --help lists them", name);
 }
 
+/* Many words that a bar divides take two lines. */
+static void print_usage(const ebb_subcommand *of)
+{
+    enum { WIDTH = 80 };
+    size_t room = WIDTH - strlen("ebb ") - strlen(of->name) - 1, n = strlen(of->args);
+    const char *bar = n > room ? memrchr(of->args, '|', room) : NULL;
+    int n_first = (int)(bar ? bar - of->args : (ptrdiff_t)n);
+
+    printf("ebb %s %.*s\n", of->name, n_first, of->args);
+    if (bar)
+        printf("      %s\n", bar);
+}
+
 static int print_main_help(const ebb_subcommand *of)
 {
     if (of) {
-        printf("ebb %s %s\n%s\n", of->name, of->args, of->help);
+        print_usage(of);
+        puts(of->help);
         ebb_args_help(of->mask);
         return EBB_EXIT_OK;
     }
@@ -218,6 +233,8 @@ int main(int argc, char **argv)
     if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
         (args.trace && ebb_log_open(args.trace, &err) != EBB_OK))
         return ebb_cli_fail(&err);
+    if (!(command->mask & (EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_SERVE | EBB_FOR_SESSIONS)) && ebb_cli_is_encrypted())
+        args.engine.no_kv_cache = true;          /* it takes no key, and nothing is kept in the clear */
     if (command->only_looks)
         ebb_cli_confine(&args, EBB_CLI_LOOK, NULL);
     status = finish_output(command->run(&args));

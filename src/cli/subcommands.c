@@ -39,7 +39,7 @@ const ebb_subcommand ebb_subcommands[] = {
       ebb_cmd_bench, true },
     { "doctor", "[-m MODEL] [--measure] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice",
       EBB_FOR_DOCTOR, ebb_cmd_doctor, false },
-    { "sessions", "list|show|search|rename|delete|purge|export|import|replay [NAME]",
+    { "sessions", "list|show|search|rename|delete|purge|export|import|replay|encrypt|decrypt|rekey [NAME]",
       "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cmd_sessions, false },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cmd_models, true },
     { "engines", "list|test|add|remove [NAME] [ADDRESS]", "engines elsewhere: servers that ebb may talk to",

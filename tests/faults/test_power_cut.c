@@ -14,11 +14,12 @@
 #include "plan/expert_profile.h"
 #include "plan/speeds.h"
 #include "remote/engines_file.h"
-#include "seal/key_file.h"
 #include "store/sealed.h"
+#include "store/sealed_kv.h"
 #include "store/sealed_vfs.h"
 #include "store/store_sql.h"
 #include "support/own_folder.h"
+#include "support/own_key.h"
 #include "support/tiny_engine.h"
 #include "edit/history.h"
 #include "edit/unsent.h"
@@ -587,7 +588,7 @@ static float want[EBB_TINY_VOCAB];
 static void compute(const char *at, uint32_t n, bool keep, bool check)
 {
     char kv[120];
-    ebb_engine_opts o = { .n_ctx = 256, .n_threads = 1, .kv_cache_dir = kv };
+    ebb_engine_opts o = { .n_ctx = 256, .n_threads = 1, .kv_cache_dir = kv, .kv_seal = ebb_sealed_kv() };
     tiny_engine f;
 
     snprintf(kv, sizeof kv, "%s/kv", at);
@@ -622,16 +623,15 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv) },
-                            sealed[] = { T(test_conversations), T(test_migration), T(test_turning) };
-    uint8_t key[EBB_SEAL_KEY];
-    ebb_seal *seal = NULL;
+                            sealed[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
+                                         T(test_turning) };
+    ebb_seal *seal;
     int failed = cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
 
-    if (ebb_key_draw(key, NULL) != EBB_OK || ebb_seal_new(key, &seal, NULL) != EBB_OK)
+    seal = own_key();
+    if (!seal)
         return failed ? failed : 77;             /* libsodium is not installed */
-    ebb_seal_use_here(seal);
     failed += cmocka_run_group_tests_name("power_cut, encrypted", sealed, NULL, NULL);
-    ebb_seal_use_here(NULL);
-    ebb_seal_free(seal);
+    own_key_end(seal);
     return failed;
 }

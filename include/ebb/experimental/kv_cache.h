@@ -3,19 +3,36 @@
 #define EBB_EXPERIMENTAL_KV_CACHE_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "ebb/model.h"
 #include "ebb/status.h"
+
+/* Encryption of the files, by whoever has a key (authenticated, from any thread). */
+typedef struct ebb_kv_seal {
+    void   *arg;
+    uint8_t name_key[16];        /* what the names of files depend on */
+    /* n random bytes. */
+    void  (*random)(void *arg, void *out, size_t n);
+    /* out[0..n) = in[0..n) sealed under a nonce that never comes again, and its tag. */
+    void  (*seal)(void *arg, const uint8_t nonce[24], const void *in, size_t n, void *out,
+                  uint8_t tag[16]);
+    /* data[0..n) opened in place; false: it was not sealed so, and is no data. */
+    bool  (*open)(void *arg, const uint8_t nonce[24], void *data, size_t n,
+                  const uint8_t tag[16]);
+} ebb_kv_seal;
 
 /* Whether the cache file with the token ids [0..n), consecutive in some sequence, is kept. */
 typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);
 
 /* Calls `keep` for each file of the directory (NULL: $XDG_CACHE_HOME/ebb/kv) and removes those
  * for which it returns false; an engine computes again what it does not find.  Unfinished and
- * unreadable files are removed, too.  *n_removed counts all of them.  A directory that does not
+ * unreadable files are removed, too, which for `seal` (NULL: none) are those that it does not open.
+ * *n_removed counts all of them.  A directory that does not
  * exist is no error.  Cost: a small read for each file.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_kv_cache_sweep(const char *dir, ebb_kv_cache_keep_fn *keep, void *arg,
-                              size_t *n_removed, ebb_error *err);
+ebb_status ebb_kv_cache_sweep(const char *dir, const ebb_kv_seal *seal,
+                              ebb_kv_cache_keep_fn *keep, void *arg, size_t *n_removed,
+                              ebb_error *err);
 
 #endif

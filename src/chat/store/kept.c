@@ -7,6 +7,7 @@
 #include "base/grow.h"
 #include "base/hash.h"
 #include "ebb/experimental/kv_cache.h"
+#include "store/sealed_kv.h"
 
 enum { RUN = 8 };
 
@@ -126,5 +127,5 @@ static bool is_run_kept(void *arg, const ebb_token *ids, size_t n)
 
 ebb_status ebb_kept_sweep_kv(const ebb_kept *k, size_t *n_removed, ebb_error *err)
 {
-    return ebb_kv_cache_sweep(NULL, is_run_kept, (void *)k, n_removed, err);
+    return ebb_kv_cache_sweep(NULL, ebb_sealed_kv(), is_run_kept, (void *)k, n_removed, err);
 }

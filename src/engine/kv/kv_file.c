@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "kernels/kernels.h"
+#include "kv/kv_sealed.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/guard.h"
@@ -31,7 +32,8 @@ static const char *const suffixes[EBB_KV_FILE_KINDS] = { "block", "window", "tai
 
 uint64_t ebb_kv_file_bytes(const ebb_kv_file *item)
 {
-    return sizeof(file_head) + item->n_data + EBB_KV_HASH_BYTES;
+    return item->seal ? ebb_kv_sealed_bytes(sizeof(file_head), item->n_data)
+                      : sizeof(file_head) + item->n_data + EBB_KV_HASH_BYTES;
 }
 
 bool ebb_kv_file_is_suffix(const char *suffix)
@@ -84,20 +86,30 @@ static void file_checksum(const file_head *h, const void *data, size_t n, uint8_
 
 /* -- Writing ----------------------------------------------------------------------- */
 
+static ebb_status write_in_the_clear(int fd, const char *dir, const ebb_kv_file *item, const file_head *h,
+                                     ebb_error *err)
+{
+    uint8_t sum[EBB_KV_HASH_BYTES];
+    ebb_status st;
+
+    file_checksum(h, item->data, item->n_data, sum);
+    st = ebb_file_write_at(fd, dir, h, sizeof *h, 0, err);
+    if (st == EBB_OK)
+        st = ebb_file_write_at(fd, dir, item->data, item->n_data, sizeof *h, err);
+    if (st == EBB_OK)
+        st = ebb_file_write_at(fd, dir, sum, sizeof sum, sizeof *h + item->n_data, err);
+    return st;
+}
+
 /* Errors name the folder: a file that is begun has no name that anybody knows. */
 static ebb_status write_file_body(int fd, const char *dir, const ebb_kv_file *item, ebb_error *err)
 {
-    uint8_t sum[EBB_KV_HASH_BYTES];
     ebb_status st;
     file_head h;
 
     fill_head(item, &h);
-    file_checksum(&h, item->data, item->n_data, sum);
-    st = ebb_file_write_at(fd, dir, &h, sizeof h, 0, err);
-    if (st == EBB_OK)
-        st = ebb_file_write_at(fd, dir, item->data, item->n_data, sizeof h, err);
-    if (st == EBB_OK)
-        st = ebb_file_write_at(fd, dir, sum, sizeof sum, sizeof h + item->n_data, err);
+    st = item->seal ? ebb_kv_sealed_write(fd, dir, item->seal, &h, sizeof h, item->data, item->n_data, err)
+                    : write_in_the_clear(fd, dir, item, &h, err);
     if (st == EBB_OK && ebb_guard_is_hit(item->guard))
         st = EBB_FAIL(err, EBB_IO, "%s: what was to be kept could not be read any more", dir);
     if (st != EBB_OK || item->n_data < SYNC_BYTES)
@@ -129,24 +141,39 @@ ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, ebb_error
 
 /* -- Reading ----------------------------------------------------------------------- */
 
-/* The head of a file that could be the item's. */
-static ebb_status read_head(int fd, const char *path, const ebb_kv_file *item, file_head *h, ebb_error *err)
+/* The head of whatever cache file; the salt of one that is encrypted. */
+static ebb_status read_any_head(int fd, const char *path, const ebb_kv_seal *seal, file_head *h,
+                                uint8_t salt[EBB_KV_SALT_BYTES], ebb_error *err)
 {
-    uint64_t n_bytes;
-    ebb_status st = ebb_file_size(fd, path, &n_bytes, err);
+    ebb_status st = seal ? ebb_kv_sealed_read_head(fd, path, seal, h, sizeof *h, salt, err)
+                         : ebb_file_read_at(fd, path, h, sizeof *h, 0, err);
 
-    if (st == EBB_OK)
-        st = ebb_file_read_at(fd, path, h, sizeof *h, 0, err);
     if (st != EBB_OK)
         return st;
     if (memcmp(h->magic, magic, sizeof magic) != 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: is no file of the KV cache", path);
     if (h->version != VERSION)
         return EBB_FAIL(err, EBB_FORMAT, "%s: has version %u, this ebb reads %u", path, h->version, VERSION);
+    if (h->n_ids > EBB_KV_BLOCK)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: has %u tokens", path, h->n_ids);
+    return EBB_OK;
+}
+
+/* That of a file that could be the item's. */
+static ebb_status read_head(int fd, const char *path, const ebb_kv_file *item, file_head *h,
+                            uint8_t salt[EBB_KV_SALT_BYTES], ebb_error *err)
+{
+    uint64_t n_bytes;
+    ebb_status st = ebb_file_size(fd, path, &n_bytes, err);
+
+    if (st == EBB_OK)
+        st = read_any_head(fd, path, item->seal, h, salt, err);
+    if (st != EBB_OK)
+        return st;
     if (h->kind != (uint32_t)item->kind || memcmp(h->hash, item->hash, sizeof h->hash) != 0 ||
         memcmp(h->shape, item->shape, sizeof h->shape) != 0 || h->pos != item->pos || h->n_data != item->n_data)
         return EBB_FAIL(err, EBB_FORMAT, "%s: belongs to something else", path);
-    if (h->n_ids > EBB_KV_BLOCK || n_bytes != ebb_kv_file_bytes(item))
+    if (n_bytes != ebb_kv_file_bytes(item))
         return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: has %llu bytes, %llu were expected", path,
                         (unsigned long long)n_bytes, (unsigned long long)ebb_kv_file_bytes(item));
     return EBB_OK;
@@ -160,6 +187,7 @@ static bool is_tail(const ebb_kv_file *item)
 bool ebb_kv_file_has(const char *dir, const ebb_kv_file *item, uint32_t *n_ids, ebb_error *err)
 {
     char path[4096];
+    uint8_t salt[EBB_KV_SALT_BYTES];
     uint32_t same = 0;
     int fd;
     file_head h;
@@ -169,7 +197,7 @@ bool ebb_kv_file_has(const char *dir, const ebb_kv_file *item, uint32_t *n_ids, 
     ebb_kv_file_path(dir, item, path, sizeof path);
     st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
     if (st == EBB_OK)
-        st = read_head(fd, path, item, &h, err);
+        st = read_head(fd, path, item, &h, salt, err);
     ebb_file_close(fd);
     if (st == EBB_NOTFOUND)
         *err = (ebb_error){ 0 };
@@ -182,10 +210,25 @@ bool ebb_kv_file_has(const char *dir, const ebb_kv_file *item, uint32_t *n_ids, 
          : item->kind == EBB_KV_FILE_STATE ? same == h.n_ids : same == h.n_ids && same == item->n_ids;
 }
 
+static ebb_status read_in_the_clear(int fd, const char *path, const ebb_kv_file *item, const file_head *h,
+                                    ebb_error *err)
+{
+    uint8_t sum[EBB_KV_HASH_BYTES], want[EBB_KV_HASH_BYTES];
+    ebb_status st = ebb_file_read_at(fd, path, item->data, item->n_data, sizeof *h, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_read_at(fd, path, want, sizeof want, sizeof *h + item->n_data, err);
+    if (st != EBB_OK)
+        return st;
+    file_checksum(h, item->data, item->n_data, sum);
+    return memcmp(sum, want, sizeof sum) == 0 ? EBB_OK
+                                              : EBB_FAIL(err, EBB_FORMAT, "%s: damaged: its checksum is wrong", path);
+}
+
 ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, ebb_error *err)
 {
     char path[4096];
-    uint8_t sum[EBB_KV_HASH_BYTES], want[EBB_KV_HASH_BYTES];
+    uint8_t salt[EBB_KV_SALT_BYTES];
     int fd;
     file_head h;
     ebb_status st;
@@ -194,35 +237,31 @@ ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, ebb_error 
     st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
     if (st != EBB_OK)
         return st;
-    st = read_head(fd, path, item, &h, err);
+    st = read_head(fd, path, item, &h, salt, err);
     if (st == EBB_OK)
-        st = ebb_file_read_at(fd, path, item->data, item->n_data, sizeof h, err);
-    if (st == EBB_OK)
-        st = ebb_file_read_at(fd, path, want, sizeof want, sizeof h + item->n_data, err);
+        st = item->seal ? ebb_kv_sealed_read_data(fd, path, item->seal, salt, sizeof h, item->data, item->n_data, err)
+                        : read_in_the_clear(fd, path, item, &h, err);
     if (st == EBB_OK && item->n_data >= SYNC_BYTES)
         ebb_file_drop_cache(fd, 0, ebb_kv_file_bytes(item));
     ebb_file_close(fd);
     if (st != EBB_OK)
         return st;
-    file_checksum(&h, item->data, item->n_data, sum);
-    if (memcmp(sum, want, sizeof sum) != 0)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: its checksum is wrong", path);
     if (h.n_ids < item->n_ids || (!is_tail(item) && h.n_ids > item->n_ids) ||
         memcmp(h.ids, item->ids, item->n_ids * sizeof *h.ids) != 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: has changed meanwhile", path);
     return EBB_OK;
 }
 
-bool ebb_kv_file_read_ids(const char *path, ebb_token ids[], uint32_t cap, uint32_t *n_ids)
+bool ebb_kv_file_read_ids(const char *path, const ebb_kv_seal *seal, ebb_token ids[], uint32_t cap, uint32_t *n_ids)
 {
+    uint8_t salt[EBB_KV_SALT_BYTES];
     file_head h;
     int fd;
     bool ok;
 
     if (ebb_file_open(path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
         return false;
-    ok = ebb_file_read_at(fd, path, &h, sizeof h, 0, NULL) == EBB_OK && memcmp(h.magic, magic, sizeof magic) == 0 &&
-         h.version == VERSION && h.n_ids <= EBB_KV_BLOCK && h.n_ids <= cap;
+    ok = read_any_head(fd, path, seal, &h, salt, NULL) == EBB_OK && h.n_ids <= cap;
     ebb_file_close(fd);
     if (!ok)
         return false;

@@ -33,6 +33,7 @@ typedef enum ebb_kv_file_kind {
 /* A file and its content.  A block is identified by its own hash, a tail and a state by the parent
  * hash: of several with the same one the last that was written is kept. */
 typedef struct ebb_kv_file {
+    const struct ebb_kv_seal *seal;      /* with which it is encrypted (kv_sealed.h); NULL: not */
     ebb_kv_file_kind kind;
     uint8_t          hash[EBB_KV_HASH_BYTES];
     uint8_t          shape[EBB_KV_HASH_BYTES];
@@ -63,8 +64,10 @@ ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, ebb_error
 bool ebb_kv_file_has(const char *dir, const ebb_kv_file *item, uint32_t *n_ids, ebb_error *err);
 /* Whether `name` is the name of a cache file; *is_leftover: of an unfinished temporary one. */
 bool ebb_kv_file_is_name(const char *name, bool *is_leftover);
-/* The token ids of the file at `path`, of whatever model; false: it is no cache file. */
-bool ebb_kv_file_read_ids(const char *path, ebb_token ids[], uint32_t cap, uint32_t *n_ids);
+/* The token ids of the file at `path`, of whatever model, encrypted with `seal` (NULL: not); false:
+ * it is no such cache file. */
+bool ebb_kv_file_read_ids(const char *path, const struct ebb_kv_seal *seal, ebb_token ids[],
+                          uint32_t cap, uint32_t *n_ids);
 /* Reads item->data and checks everything.  Errors: NOTFOUND, IO, FORMAT (damaged, or replaced since
  * ebb_kv_file_has). */
 EBB_MUST_CHECK

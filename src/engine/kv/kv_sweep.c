@@ -11,6 +11,7 @@
 
 typedef struct sweep {
     const char           *dir;
+    const ebb_kv_seal    *seal;
     ebb_kv_cache_keep_fn *keep;
     void                 *arg;
     size_t                n_removed;
@@ -27,16 +28,17 @@ static void sweep_file(void *arg, const ebb_folder_entry *e)
     if (!ebb_kv_file_is_name(e->name, &is_leftover))
         return;
     snprintf(path, sizeof path, "%s/%s", s->dir, e->name);
-    if (!is_leftover && ebb_kv_file_read_ids(path, ids, EBB_KV_BLOCK, &n_ids) && s->keep(s->arg, ids, n_ids))
+    if (!is_leftover && ebb_kv_file_read_ids(path, s->seal, ids, EBB_KV_BLOCK, &n_ids) && s->keep(s->arg, ids, n_ids))
         return;
     ebb_file_remove(path);
     s->n_removed++;
 }
 
-ebb_status ebb_kv_cache_sweep(const char *dir, ebb_kv_cache_keep_fn *keep, void *arg, size_t *n_removed, ebb_error *err)
+ebb_status ebb_kv_cache_sweep(const char *dir, const ebb_kv_seal *seal, ebb_kv_cache_keep_fn *keep, void *arg,
+                              size_t *n_removed, ebb_error *err)
 {
     ebb_buf usual = { 0 };
-    sweep s = { .dir = dir, .keep = keep, .arg = arg };
+    sweep s = { .dir = dir, .seal = seal, .keep = keep, .arg = arg };
     ebb_status st = dir ? EBB_OK : ebb_path_in(EBB_DIR_CACHE, "kv", &usual, err);
 
     if (st == EBB_OK && !dir)

@@ -45,7 +45,8 @@ static ebb_status open_spill_file(ebb_kv *kv, ebb_error *err)
     if (f->map.data)
         return EBB_OK;
     if (!f->path)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "K and V may not be written to disk here (--no-kv-cache)");
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        "K and V may not be spilled to disk here (--no-kv-cache, or it is encrypted)");
     st = ebb_file_begin_beside(f->path, &name, &f->fd, err);
     if (st == EBB_OK)
         ebb_file_remove(name.data);

@@ -174,7 +174,7 @@ ebb_status ebb_engine_open_draft(ebb_engine *host, ebb_engine **out, ebb_error *
     ebb_engine_opts o = {
         .n_threads = host->plan.n_threads, .cpu = host->opts.cpu, .io = host->opts.io, .no_speculation = true,
         .no_kv_cache = host->opts.no_kv_cache, .kv_cache_dir = host->opts.kv_cache_dir,
-        .kv_cache_bytes = host->opts.kv_cache_bytes,
+        .kv_cache_bytes = host->opts.kv_cache_bytes, .kv_seal = host->opts.kv_seal,
     };
 
     return engine_new(host->opts.draft, &o, host, NULL, NULL, out, err);

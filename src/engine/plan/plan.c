@@ -476,7 +476,7 @@ static bool spill_kv_to_file(const planning *q)
              least = ebb_kv_blocks_of(p->n_batch) + OPEN_BLOCKS;
     uint64_t more;
 
-    if (q->o->no_kv_cache || block == 0 || p->kv_spill_bytes > 0 || n <= least)
+    if (q->o->no_kv_cache || q->o->kv_seal || block == 0 || p->kv_spill_bytes > 0 || n <= least)
         return false;
     set_spread(q, 0);
     more = (p->total_bytes - p->budget_bytes + block - 1) / block;

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "ebb/experimental/kv_cache.h"
 #include "open/engine_state.h"
 #include "open/model_file.h"
 #include "os/file.h"
@@ -52,6 +53,8 @@ static ebb_status hash_cache_root(ebb_engine *e, ebb_error *err)
     for (uint32_t i = 0; i < e->net.n_ropes; i++)        /* may depend on the length of the context */
         ebb_hash128(e->run.buf.freqs[i], e->net.ropes[i].n_rot / 2 * sizeof *e->run.buf.freqs[i], e->cache.shape,
                     e->cache.shape);
+    if (e->cache.seal)                           /* so a name tells nothing to who guesses a text */
+        ebb_hash128(e->cache.shape, sizeof e->cache.shape, e->cache.seal->name_key, e->cache.shape);
     return sample_weights(e, e->cache.shape, err);
 }
 
@@ -70,6 +73,7 @@ void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o)
 
     if (o->no_kv_cache)
         return;
+    e->cache.seal = o->kv_seal;
     if (o->kv_cache_dir)
         ebb_buf_adds(&dir, o->kv_cache_dir);
     else
@@ -78,7 +82,7 @@ void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o)
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for a path");
     if (st == EBB_OK)
         st = ebb_file_mkdirs(dir.data, &err);
-    if (st == EBB_OK)
+    if (st == EBB_OK && !o->kv_seal)             /* what is spilled is read where it is, so it would be in the clear */
         st = ebb_kv_set_spill(e->kv, dir.data, e->plan.kv_spill_bytes ? blocks_in_memory(e) : 0, &err);
     if (st == EBB_OK)
         st = hash_cache_root(e, &err);
@@ -159,7 +163,8 @@ static void add_persist_item(persist_job *k, const ebb_session *s, ebb_kv_file_k
     bool is_block = kind == EBB_KV_FILE_BLOCK || kind == EBB_KV_FILE_WINDOW;
     uint32_t pos = i * EBB_KV_BLOCK;
 
-    *item = (ebb_kv_file){ .kind = kind, .pos = pos, .ids = k->ids + pos, .data = data, .n_data = n_data };
+    *item = (ebb_kv_file){ .seal = s->engine->cache.seal, .kind = kind, .pos = pos, .ids = k->ids + pos, .data = data,
+                           .n_data = n_data };
     item->n_ids = is_block ? EBB_KV_BLOCK : s->table.n_pos - pos;
     memcpy(item->hash, is_block ? s->hashes[i + 1].hash : s->hashes[i].next_parent, sizeof item->hash);
     memcpy(item->shape, s->engine->cache.shape, sizeof item->shape);

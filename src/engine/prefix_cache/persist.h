@@ -11,6 +11,7 @@
 /* What an engine keeps beside the blocks of its KV pool. */
 typedef struct ebb_prefix_cache {
     ebb_kv_disk   *disk;         /* NULL: nothing is kept */
+    const struct ebb_kv_seal *seal;      /* of its files; NULL: they are in the clear */
     uint8_t        shape[16];    /* what K and V belong to: model, types, layout */
     ebb_state_slot slots[EBB_MAX_STATE_SLOTS];     /* of forward.n_states; without states none is
                                                     used */

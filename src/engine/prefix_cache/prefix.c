@@ -81,7 +81,7 @@ ebb_kv_file ebb_prefix_disk_item(const ebb_session *s, ebb_kv_file_kind kind, co
     bool is_block = kind == EBB_KV_FILE_BLOCK || kind == EBB_KV_FILE_WINDOW;
     int group = kind == EBB_KV_FILE_WINDOW || kind == EBB_KV_FILE_WINDOW_TAIL ? EBB_KV_WINDOW : EBB_KV_ALL;
     ebb_kv_file item = {
-        .kind = kind, .pos = i * EBB_KV_BLOCK, .ids = ids + i * EBB_KV_BLOCK, .n_ids = n_ids,
+        .seal = e->cache.seal, .kind = kind, .pos = i * EBB_KV_BLOCK, .ids = ids + i * EBB_KV_BLOCK, .n_ids = n_ids,
         .n_data = kind == EBB_KV_FILE_STATE ? e->net.state_bytes : ebb_kv_group_block_bytes(e->kv, group),
     };
 

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "os/file.h"
 #include "os/spawn.h"
+#include "seal/seal.h"
 #include "text/humanize.h"
 #include "text/render.h"
 #include "tree/thought.h"
@@ -93,6 +94,9 @@ static ebb_status copy_file(ebb_frontend *f, const char *s, size_t n, ebb_buf *p
     if (f->state_dir.len == 0)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
                         "no clipboard can be reached from here, and there is no directory for a file");
+    if (ebb_seal_here())
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "no clipboard can be reached from here, and sessions are encrypted, so "
+                                              "nothing is written in the clear by itself; /save FILE.md writes a file");
     st = ebb_file_mkdirs(f->state_dir.data, err);
     if (st == EBB_OK && !ebb_buf_addf(path, "%s/copy.txt", f->state_dir.data))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a file name");

@@ -48,8 +48,13 @@ static void push_entry(ebb_history *h, char *text)
     h->entries[h->n++] = text;
 }
 
-static void escape_entry(ebb_buf *out, const char *s, size_t n)
+/* One line of the file. */
+static void add_line(ebb_buf *out, const ebb_seal *seal, const char *s, size_t n)
 {
+    if (seal && (!ebb_seal_add_text(seal, s, n, out) || !ebb_buf_addc(out, '\n')))
+        out->failed = true;
+    if (seal)
+        return;
     for (size_t i = 0; i < n; i++) {
         if (s[i] == '\\' || s[i] == '\n')
             ebb_buf_addc(out, '\\');
@@ -69,6 +74,19 @@ static char *unescape_entry(const char *s, size_t n)
             ebb_buf_addc(&out, s[i]);
     }
     return ebb_buf_take(&out);
+}
+
+/* NULL: it is none that can be read, or no memory. */
+static char *read_line(const ebb_seal *seal, const char *s, size_t n)
+{
+    ebb_buf out = { 0 };
+
+    if (!ebb_seal_is_text(s, n))
+        return memchr(s, '\0', n) ? NULL : unescape_entry(s, n);
+    if (seal && ebb_seal_open_text(seal, s, n, &out) && !memchr(out.data, '\0', out.len))
+        return ebb_buf_take(&out);
+    ebb_buf_fini(&out);
+    return NULL;
 }
 
 /* The file's text; of one that has grown beyond all bounds its end, from a line's beginning on. */
@@ -100,8 +118,9 @@ static ebb_status read_history_file(const char *path, ebb_buf *text, bool *is_cu
     return EBB_OK;
 }
 
-/* Replace the entries in memory with the file's; *must_trim: the file has far more of them. */
-static ebb_status load_entries(ebb_history *h, const char *path, bool *must_trim, ebb_error *err)
+/* Replace the entries in memory with the file's; *must_trim: the file has far more of them, or some in the clear that
+ * should not be so. */
+static ebb_status load_entries(ebb_history *h, const char *path, const ebb_seal *seal, bool *must_trim, ebb_error *err)
 {
     ebb_buf text = { 0 };
     size_t n_lines = 0;
@@ -113,8 +132,9 @@ static ebb_status load_entries(ebb_history *h, const char *path, bool *must_trim
         if (!nl)
             break;                               /* cut off by a crash */
         size_t len = (size_t)(nl - (text.data + at));
-        if (len > 0 && len <= 2 * ENTRY_BYTES_MAX && !memchr(text.data + at, '\0', len))
-            push_entry(h, unescape_entry(text.data + at, len));
+        if (len > 0 && len <= 2 * ENTRY_BYTES_MAX)
+            push_entry(h, read_line(seal, text.data + at, len));
+        *must_trim = *must_trim || (seal && !ebb_seal_is_text(text.data + at, len));
         at += len + 1;
     }
     *must_trim = *must_trim || n_lines > 2 * ENTRIES_MAX;
@@ -144,9 +164,22 @@ static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
     return st;
 }
 
+/* Put the text in the file's place; what was in the clear and shall not be so is overwritten. */
+static ebb_status replace_history_file(int fd, const char *path, const ebb_buf *text, const ebb_seal *seal,
+                                       ebb_error *err)
+{
+    ebb_status st = text->failed ? EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path)
+                                 : ebb_file_replace(path, ebb_buf_text(text), text->len, err);
+
+    if (st == EBB_OK && seal)
+        ebb_file_overwrite(fd);
+    return st;
+}
+
 /* The file has far more entries than are kept: rewrite it with those that are. */
 static ebb_status trim_history_file(ebb_history *h, ebb_error *err)
 {
+    const ebb_seal *seal = ebb_seal_here();
     ebb_buf text = { 0 };
     size_t first, n_bytes = 0;
     bool must_trim = false;
@@ -154,19 +187,21 @@ static ebb_status trim_history_file(ebb_history *h, ebb_error *err)
     ebb_status st = open_locked(h->path, &fd, err);
 
     if (st == EBB_OK)
-        st = load_entries(h, h->path, &must_trim, err);  /* with entries appended before the lock */
+        st = load_entries(h, h->path, seal, &must_trim, err);  /* with entries appended before the lock */
     for (first = h->n; first > 0 && n_bytes < FILE_BYTES_MAX / 4; first--)
         n_bytes += strlen(h->entries[first - 1]);
     for (size_t i = first; i < h->n; i++)
-        escape_entry(&text, h->entries[i], strlen(h->entries[i]));
+        add_line(&text, seal, h->entries[i], strlen(h->entries[i]));
     if (st == EBB_OK && !text.failed && must_trim)
-        st = ebb_file_replace(h->path, ebb_buf_text(&text), text.len, err);
+        st = replace_history_file(fd, h->path, &text, seal, err);
     ebb_file_close(fd);
     ebb_buf_fini(&text);
     return st;
 }
 
-ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *arg, ebb_error *err)
+/* `keep` NULL: all of them. */
+static ebb_status rewrite_history(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_history_keep_fn *keep,
+                                  void *arg, ebb_error *err)
 {
     ebb_history h = { 0 };
     ebb_buf text = { 0 };
@@ -175,24 +210,34 @@ ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *
     ebb_status st = open_locked(path, &fd, err);
 
     if (st == EBB_OK)
-        st = load_entries(&h, path, &must_trim, err);
+        st = load_entries(&h, path, from, &must_trim, err);
     for (size_t i = 0; i < h.n; i++)
-        if (keep(arg, h.entries[i], strlen(h.entries[i])))
-            escape_entry(&text, h.entries[i], strlen(h.entries[i]));
-    if (st == EBB_OK && text.failed)
-        st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
+        if (!keep || keep(arg, h.entries[i], strlen(h.entries[i])))
+            add_line(&text, to, h.entries[i], strlen(h.entries[i]));
     if (st == EBB_OK)
-        st = ebb_file_replace(path, ebb_buf_text(&text), text.len, err);
+        st = replace_history_file(fd, path, &text, to, err);
     ebb_file_close(fd);
     ebb_buf_fini(&text);
     ebb_history_fini(&h);
     return st;
 }
 
+ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *arg, ebb_error *err)
+{
+    return rewrite_history(path, ebb_seal_here(), ebb_seal_here(), keep, arg, err);
+}
+
+ebb_status ebb_history_turn(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? rewrite_history(path, from, to, NULL, NULL, err) : EBB_OK;
+}
+
 ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
 {
     bool must_trim;
-    ebb_status st = load_entries(h, path, &must_trim, err);
+    ebb_status st = load_entries(h, path, ebb_seal_here(), &must_trim, err);
 
     h->at = h->n;
     if (st != EBB_OK && st != EBB_NOTFOUND)
@@ -227,7 +272,7 @@ static ebb_status append_to_history_file(const char *path, const char *s, size_t
     int fd;
     ebb_status st = open_locked(path, &fd, err);
 
-    escape_entry(&line, s, n);
+    add_line(&line, ebb_seal_here(), s, n);
     if (st == EBB_OK)
         st = drop_torn_line(fd, path, err);
     if (st == EBB_OK && !line.failed)

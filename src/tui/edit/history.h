@@ -1,7 +1,9 @@
 /* tui/edit/history.h - what was typed before, on disk between runs.
  *
  * The file has one entry a line, \n and \\ escaped, 0600; several ebbs may append
- * to it.  Trouble with it never loses the entries in memory. */
+ * to it.  Where sessions are encrypted (seal/seal.h), so is each line; lines in the clear are
+ * encrypted when it is opened, and those that cannot be opened are passed over.  Trouble with it
+ * never loses the entries in memory. */
 #ifndef EBB_TUI_HISTORY_H
 #define EBB_TUI_HISTORY_H
 #include <stdbool.h>
@@ -9,6 +11,7 @@
 
 #include "base/buf.h"
 #include "ebb/status.h"
+#include "seal/seal.h"
 
 typedef struct ebb_history {
     char  **entries;             /* oldest first */
@@ -29,6 +32,11 @@ typedef bool ebb_history_keep_fn(void *arg, const char *text, size_t n);
 EBB_MUST_CHECK
 ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *arg,
                              ebb_error *err);
+/* Write it anew, encrypted by `to` (NULL: in the clear), from lines that are so by `from`; what was
+ * in the clear is overwritten.  No file is fine. */
+EBB_MUST_CHECK
+ebb_status ebb_history_turn(const char *path, const ebb_seal *from, const ebb_seal *to,
+                            ebb_error *err);
 /* Remember `text` unless it is blank or repeats the newest, and leave browsing.  An
  * error means: not on disk. */
 EBB_MUST_CHECK

@@ -10,6 +10,38 @@
 
 #define UNSENT_BYTES_MAX ((size_t)16 << 20)
 
+/* Encrypt what goes to a file. */
+static bool close_text(const ebb_seal *seal, ebb_buf *whole)
+{
+    ebb_buf sealed = { 0 };
+
+    if (!seal || whole->failed)
+        return !whole->failed;
+    if (!ebb_seal_add_text(seal, ebb_buf_text(whole), whole->len, &sealed)) {
+        ebb_buf_fini(&sealed);
+        return false;
+    }
+    ebb_buf_fini(whole);
+    *whole = sealed;
+    return true;
+}
+
+/* The way back; what is in the clear is so. */
+static bool open_text(const ebb_seal *seal, ebb_buf *whole)
+{
+    ebb_buf text = { 0 };
+
+    if (!ebb_seal_is_text(ebb_buf_text(whole), whole->len))
+        return true;
+    if (!seal || !ebb_seal_open_text(seal, whole->data, whole->len, &text)) {
+        ebb_buf_fini(&text);
+        return false;
+    }
+    ebb_buf_fini(whole);
+    *whole = text;
+    return true;
+}
+
 ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text, size_t n, ebb_error *err)
 {
     ebb_buf path = { 0 }, whole = { 0 };
@@ -19,7 +51,7 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
     ebb_buf_add(&whole, session, strcspn(session, "\n"));
     ebb_buf_addc(&whole, '\n');
     ebb_buf_add(&whole, text, n);
-    if (path.failed || whole.failed)
+    if (path.failed || !close_text(ebb_seal_here(), &whole))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory to keep what was not sent");
     if (st == EBB_OK)
         st = ebb_file_mkdirs(state_dir, err);
@@ -62,7 +94,7 @@ void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
     if (n == 0) {
         ebb_unsent_end_autosave(d);
     } else if ((d->fd >= 0 || open_autosave(d, state_dir)) && ebb_buf_add(&whole, session, strcspn(session, "\n")) &&
-               ebb_buf_addc(&whole, '\n') && ebb_buf_add(&whole, text, n)) {
+               ebb_buf_addc(&whole, '\n') && ebb_buf_add(&whole, text, n) && close_text(ebb_seal_here(), &whole)) {
         if (ebb_file_write_at(d->fd, d->path, whole.data, whole.len, 0, NULL) != EBB_OK ||
             ebb_file_truncate(d->fd, d->path, whole.len, NULL) != EBB_OK)
             ebb_unsent_end_autosave(d);
@@ -79,7 +111,8 @@ static bool restore_file(const char *path, const char *session, ebb_buf *out)
     size_t n = strlen(session), n_text;
     int fd = -1;
     bool is_it = ebb_file_open(path, EBB_FILE_READ, &fd, NULL) == EBB_OK && !ebb_file_is_locked(fd) &&
-                 ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && whole.len > n &&
+                 ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK &&
+                 open_text(ebb_seal_here(), &whole) && whole.len > n &&
                  memcmp(whole.data, session, n) == 0 && whole.data[n] == '\n';
 
     ebb_file_close(fd);
@@ -108,4 +141,44 @@ bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out
         closedir(dir);
     ebb_buf_fini(&path);
     return is_there;
+}
+
+/* -- Encrypted, and in the clear again ------------------------------------------------- */
+
+static ebb_status turn_unsent_file(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
+{
+    ebb_buf whole = { 0 };
+    int fd = -1;
+    ebb_status st = EBB_OK;
+
+    if (ebb_file_open(path, EBB_FILE_UPDATE_HERE, &fd, NULL) == EBB_OK && !ebb_file_is_locked(fd) &&
+        ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && whole.len > 0 && open_text(from, &whole)) {
+        st = close_text(to, &whole) ? ebb_file_replace(path, whole.data, whole.len, err)
+                                    : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
+        if (st == EBB_OK && to)
+            ebb_file_overwrite(fd);
+    }
+    ebb_file_close(fd);
+    ebb_buf_fini(&whole);
+    return st;
+}
+
+ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
+{
+    DIR *dir = opendir(state_dir);
+    const struct dirent *e;
+    ebb_buf path = { 0 };
+    ebb_status st = EBB_OK;
+
+    while (dir && st == EBB_OK && (e = readdir(dir)) != NULL) {
+        if (strcmp(e->d_name, "draft") != 0 && strncmp(e->d_name, "draft-", 6) != 0)
+            continue;
+        ebb_buf_clear(&path);
+        if (ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name))
+            st = turn_unsent_file(path.data, from, to, err);
+    }
+    if (dir)
+        closedir(dir);
+    ebb_buf_fini(&path);
+    return st;
 }

@@ -1,7 +1,8 @@
 /* tui/edit/unsent.h - what was typed and not sent, from one run to the next.
  *
  * A file in the state folder, `draft`, for the one conversation that was left last: its name on the
- * first line ("": one that had no message yet), then the text.  While a program runs, another of
+ * first line ("": one that had no message yet), then the text; all of it encrypted where sessions
+ * are (seal/seal.h).  While a program runs, another of
  * the same form, `draft-PID`, with its lock on it: without the lock it is of a program that was
  * killed. */
 #ifndef EBB_TUI_UNSENT_H
@@ -10,6 +11,7 @@
 
 #include "base/buf.h"
 #include "ebb/status.h"
+#include "seal/seal.h"
 
 /* Of a running program. */
 typedef struct ebb_unsent_file {
@@ -29,5 +31,11 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
 /* true: there was one for this conversation, left in peace or by a program that was killed; it is
  * in *out now, and in no file any more. */
 bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out);
+
+/* Write all of them anew, encrypted by `to` (NULL: in the clear); what was in the clear is
+ * overwritten.  `from` opens those that are encrypted.  What programs that run have stays. */
+EBB_MUST_CHECK
+ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to,
+                           ebb_error *err);
 
 #endif

@@ -8,11 +8,11 @@
 #include "os/fault.h"
 #include "os/file.h"
 #include "seal/key_file.h"
-#include "seal/sodium.h"
 #include "store/sealed.h"
 #include "store/sealed_vfs.h"
 #include "store/store_sql.h"
 #include "support/own_folder.h"
+#include "support/own_key.h"
 
 enum { N_PLANTED = 50 };
 
@@ -435,17 +435,14 @@ int main(void)
         T(test_key_is_missing_or_another), T(test_changed_byte), T(test_busy), T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_migration),
     };
-    uint8_t key[EBB_SEAL_KEY];
-    const ebb_sodium *sodium;
     int failed;
 
-    if (ebb_sodium_load(&sodium, NULL) != EBB_OK) {
+    seal = own_key();
+    if (!seal) {
         puts("libsodium is not installed");
         return 77;
     }
-    if (ebb_key_draw(key, NULL) != EBB_OK || ebb_seal_new(key, &seal, NULL) != EBB_OK)
-        return 1;
     failed = cmocka_run_group_tests_name("sealed", tests, NULL, NULL);
-    ebb_seal_free(seal);
+    own_key_end(seal);
     return failed;
 }

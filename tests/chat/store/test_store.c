@@ -4,10 +4,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "seal/key_file.h"
-#include "store/sealed_vfs.h"
 #include "store/store_sql.h"
 #include "support/own_folder.h"
+#include "support/own_key.h"
 
 static char dir[64], db[96];
 
@@ -714,16 +713,13 @@ int main(void)
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };
-    size_t n = sizeof tests / sizeof tests[0];
-    uint8_t key[EBB_SEAL_KEY];
-    ebb_seal *seal = NULL;
+    ebb_seal *seal;
     int failed = cmocka_run_group_tests_name("store", tests, NULL, NULL);
 
-    if (ebb_key_draw(key, NULL) != EBB_OK || ebb_seal_new(key, &seal, NULL) != EBB_OK)
+    seal = own_key();
+    if (!seal)
         return failed ? failed : 77;             /* libsodium is not installed */
-    ebb_seal_use_here(seal);
-    failed += _cmocka_run_group_tests("store, encrypted", tests, n, NULL, NULL);
-    ebb_seal_use_here(NULL);
-    ebb_seal_free(seal);
+    failed += cmocka_run_group_tests_name("store, encrypted", tests, NULL, NULL);
+    own_key_end(seal);
     return failed;
 }

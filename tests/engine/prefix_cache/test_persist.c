@@ -9,6 +9,8 @@
 
 #include "ebb/session.h"
 #include "os/fault.h"
+#include "store/sealed_kv.h"
+#include "support/own_key.h"
 #include "support/tiny_engine.h"
 
 #define N 150u
@@ -20,6 +22,7 @@ static void open_kept(tiny_engine *f, const ebb_tiny_opts *tiny, ebb_engine_opts
     o.n_ctx = o.n_ctx ? o.n_ctx : 256;
     o.n_threads = 2;
     o.kv_cache_dir = dir;
+    o.kv_seal = ebb_sealed_kv();
     open_tiny_engine(f, tiny, &o);
 }
 
@@ -398,5 +401,12 @@ int main(void)
 #undef TEST
     };
 
-    return cmocka_run_group_tests_name("keep", tests, NULL, NULL);
+    ebb_seal *seal;
+    int failed = cmocka_run_group_tests_name("keep", tests, NULL, NULL);
+
+    seal = own_key();                            /* NULL: libsodium is not installed */
+    if (seal)
+        failed += cmocka_run_group_tests_name("encrypted", tests, NULL, NULL);
+    own_key_end(seal);
+    return failed;
 }

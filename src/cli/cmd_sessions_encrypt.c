@@ -1,0 +1,197 @@
+/* ebb sessions encrypt, decrypt and rekey (cmd_sessions.h): the database, its copies, the history, drafts, K and V.
+ *
+ * The key file is there before anything is encrypted, and until nothing is any more. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cmd_sessions.h"
+#include "edit/history.h"
+#include "edit/unsent.h"
+#include "os/file.h"
+#include "os/folder.h"
+#include "os/paths.h"
+#include "store/sealed.h"
+#include "store/sealed_kv.h"
+#include "unlock.h"
+
+/* Where everything is. */
+typedef struct places {
+    ebb_buf state, db, key, history, copy;
+} places;
+
+static ebb_status find_places(places *p, ebb_error *err)
+{
+    ebb_status st = ebb_path_in(EBB_DIR_STATE, NULL, &p->state, err);
+
+    if (st == EBB_OK)
+        st = ebb_stored_path(&p->db, err);
+    if (st == EBB_OK)
+        st = ebb_stored_key_path(&p->key, err);
+    if (st == EBB_OK)
+        st = ebb_path_in(EBB_DIR_STATE, "history", &p->history, err);
+    if (st == EBB_OK)
+        st = ebb_path_in(EBB_DIR_STATE, "copy.txt", &p->copy, err);
+    return st == EBB_OK ? ebb_file_mkdirs(p->state.data, err) : st;
+}
+
+static void free_places(places *p)
+{
+    ebb_buf_fini(&p->state);
+    ebb_buf_fini(&p->db);
+    ebb_buf_fini(&p->key);
+    ebb_buf_fini(&p->history);
+    ebb_buf_fini(&p->copy);
+}
+
+static bool keep_none(void *arg, const ebb_token *ids, size_t n)
+{
+    (void)arg;
+    (void)ids;
+    (void)n;
+    return false;
+}
+
+/* K and V are computed again; their files have other names and other bytes then. */
+static ebb_status drop_kv(ebb_error *err)
+{
+    size_t n_removed;
+
+    return ebb_kv_cache_sweep(NULL, NULL, keep_none, NULL, &n_removed, err);
+}
+
+/* What stands beside the database. */
+static ebb_status turn_rest(const places *p, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
+{
+    ebb_status st = ebb_history_turn(p->history.data, from, to, err);
+
+    if (st == EBB_OK)
+        st = ebb_unsent_turn(p->state.data, from, to, err);
+    if (st == EBB_OK && to)
+        ebb_file_wipe(p->copy.data);
+    return st == EBB_OK ? drop_kv(err) : st;
+}
+
+/* Before anybody is asked for anything. */
+static ebb_status check_alone(const places *p, ebb_error *err)
+{
+    int lock;
+    ebb_status st = ebb_stored_lock(p->db.data, true, &lock, err);
+
+    ebb_file_close(lock);
+    return st;
+}
+
+/* A new data key, in a file of its own. */
+static ebb_status make_key(const ebb_args *a, const places *p, uint8_t data_key[EBB_SEAL_KEY], ebb_error *err)
+{
+    ebb_secret_text secret = { 0 };
+    ebb_status st = ebb_cli_new_secret(ebb_cli_unlock_file(a), &secret, err);
+
+    if (st == EBB_OK)
+        st = ebb_key_draw(data_key, err);
+    if (st == EBB_OK)
+        st = ebb_key_file_write(p->key.data, secret.kind, secret.text.data, secret.text.len, data_key, err);
+    ebb_secret_text_fini(&secret);
+    return st;
+}
+
+static ebb_status encrypt_all(const ebb_args *a, const places *p, ebb_error *err)
+{
+    uint8_t data_key[EBB_SEAL_KEY];
+    ebb_seal *seal = NULL;
+    ebb_status st = ebb_cli_is_encrypted() ? ebb_cli_open_key(a, p->key.data, data_key, err)
+                                           : make_key(a, p, data_key, err);
+
+    if (st == EBB_OK)
+        st = ebb_seal_new(data_key, &seal, err);
+    explicit_bzero(data_key, sizeof data_key);
+    if (st == EBB_OK)
+        st = ebb_store_encrypt(p->db.data, seal, err);
+    if (st == EBB_OK)
+        st = turn_rest(p, seal, seal, err);
+    ebb_seal_free(seal);
+    return st;
+}
+
+int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
+{
+    const char *file = ebb_cli_unlock_file(a);
+    places p = { 0 };
+    ebb_status st = find_places(&p, err);
+
+    if (st == EBB_OK)
+        st = check_alone(&p, err);
+    if (st == EBB_OK)
+        st = encrypt_all(a, &p, err);
+    free_places(&p);
+    if (st != EBB_OK)
+        return ebb_cli_fail(err);
+    if (file)
+        printf("sessions, history, drafts, K and V are encrypted with %s: keep a copy of it elsewhere, without it "
+               "nobody reads them again\n", file);
+    else
+        puts("sessions, history, drafts, K and V are encrypted: without the passphrase nobody reads them again");
+    return EBB_EXIT_OK;
+}
+
+static ebb_status decrypt_all(const ebb_args *a, const places *p, ebb_error *err)
+{
+    uint8_t data_key[EBB_SEAL_KEY];
+    ebb_seal *seal = NULL;
+    ebb_status st = ebb_cli_open_key(a, p->key.data, data_key, err);
+
+    if (st == EBB_OK)
+        st = ebb_seal_new(data_key, &seal, err);
+    explicit_bzero(data_key, sizeof data_key);
+    if (st == EBB_OK)
+        st = turn_rest(p, seal, NULL, err);
+    if (st == EBB_OK)
+        st = ebb_store_decrypt(p->db.data, seal, err);
+    if (st == EBB_OK)
+        ebb_file_wipe(p->key.data);
+    ebb_seal_free(seal);
+    return st;
+}
+
+int ebb_cmd_sessions_decrypt(ebb_args *a, ebb_error *err)
+{
+    places p = { 0 };
+    ebb_status st = find_places(&p, err);
+
+    if (st == EBB_OK && !ebb_cli_is_encrypted())
+        st = EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted");
+    if (st == EBB_OK)
+        st = check_alone(&p, err);
+    if (st == EBB_OK)
+        st = decrypt_all(a, &p, err);
+    free_places(&p);
+    if (st != EBB_OK)
+        return ebb_cli_fail(err);
+    puts("sessions, history and drafts are in the clear again");
+    return EBB_EXIT_OK;
+}
+
+/* The data key stays, so nothing else is written anew. */
+int ebb_cmd_sessions_rekey(ebb_args *a, ebb_error *err)
+{
+    uint8_t data_key[EBB_SEAL_KEY];
+    ebb_secret_text secret = { 0 };
+    places p = { 0 };
+    ebb_status st = find_places(&p, err);
+
+    if (st == EBB_OK && !ebb_cli_is_encrypted())
+        st = EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted; ebb sessions encrypt does it");
+    if (st == EBB_OK)
+        st = ebb_cli_open_key(a, p.key.data, data_key, err);
+    if (st == EBB_OK)
+        st = ebb_cli_new_secret(a->n_words > 1 ? a->words[1] : NULL, &secret, err);
+    if (st == EBB_OK)
+        st = ebb_key_file_write(p.key.data, secret.kind, secret.text.data, secret.text.len, data_key, err);
+    explicit_bzero(data_key, sizeof data_key);
+    ebb_secret_text_fini(&secret);
+    free_places(&p);
+    if (st != EBB_OK)
+        return ebb_cli_fail(err);
+    printf("that %s opens the sessions from now on\n", a->n_words > 1 ? "file" : "passphrase");
+    return EBB_EXIT_OK;
+}

@@ -1,0 +1,262 @@
+/* Taking the key (cli/unlock.h). */
+#include "unlock.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "os/file.h"
+#include "os/paths.h"
+#include "store/sealed.h"
+#include "store/sealed_kv.h"
+
+enum { SECRET_MAX = 64 << 10, KEY_FILE_MIN = 16 };
+
+void ebb_secret_text_fini(ebb_secret_text *s)
+{
+    if (s->text.data)
+        explicit_bzero(s->text.data, s->text.len);
+    ebb_buf_fini(&s->text);
+}
+
+const char *ebb_cli_unlock_file(const ebb_args *a)
+{
+    const char *named = getenv("EBB_UNLOCK");
+
+    return a->unlock_path ? a->unlock_path : named && *named ? named : NULL;
+}
+
+/* -- From the terminal ---------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    interrupted = number;
+}
+
+/* One line without echo.  A signal ends it, and then the process, once the terminal is as it was. */
+static bool read_silently(int tty, ebb_buf *out)
+{
+    struct sigaction act = { .sa_handler = on_interrupt }, was[3];
+    static const int numbers[3] = { SIGINT, SIGTERM, SIGHUP };
+    struct termios usual, silent;
+    bool is_whole = false;
+    char c;
+
+    if (tcgetattr(tty, &usual) != 0)
+        return false;
+    silent = usual;
+    silent.c_lflag &= ~(tcflag_t)ECHO;
+    silent.c_cc[VSUSP] = _POSIX_VDISABLE;        /* stopped, it would leave the shell without echo */
+    for (int i = 0; i < 3; i++)
+        sigaction(numbers[i], &act, &was[i]);
+    tcsetattr(tty, TCSAFLUSH, &silent);
+    while (!is_whole && !interrupted && out->len < SECRET_MAX && read(tty, &c, 1) == 1) {
+        is_whole = c == '\n';
+        if (!is_whole && !ebb_buf_add(out, &c, 1))
+            break;
+    }
+    tcsetattr(tty, TCSAFLUSH, &usual);
+    for (int i = 0; i < 3; i++)
+        sigaction(numbers[i], &was[i], NULL);
+    if (interrupted)
+        raise(interrupted);
+    return is_whole;
+}
+
+static ebb_status ask(const char *prompt, ebb_buf *out, ebb_error *err)
+{
+    int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
+    bool ok = tty >= 0 && dprintf(tty, "%s", prompt) > 0 && ebb_buf_reserve(out, 1024) && read_silently(tty, out);
+
+    if (ok)
+        (void)!write(tty, "\n", 1);
+    if (tty < 0)
+        return EBB_FAIL(err, EBB_USAGE, "sessions are encrypted, and there is no terminal to ask for the passphrase: "
+                                        "--unlock FILE, or EBB_UNLOCK, names a file that has it");
+    close(tty);
+    return ok ? EBB_OK : EBB_FAIL(err, EBB_IO, "the passphrase could not be read");
+}
+
+/* -- From a file ------------------------------------------------------------------------------ */
+
+static ebb_status check_mode(const char *path, ebb_error *err)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 077))
+        return EBB_FAIL(err, EBB_USAGE, "%s: others may read it, so it is no secret: chmod 600", path);
+    return EBB_OK;
+}
+
+/* A passphrase is the first line; of a key file every byte counts. */
+static ebb_status read_secret(const char *named, ebb_secret_text *out, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_status st = ebb_path_expand(named, &path, err);
+
+    if (st == EBB_OK)
+        st = check_mode(path.data, err);
+    if (st == EBB_OK)
+        st = ebb_file_slurp(path.data, SECRET_MAX, &out->text, err);
+    if (st == EBB_OK && out->kind == EBB_KEY_OF_PASSPHRASE)
+        out->text.len = out->text.data ? strcspn(out->text.data, "\r\n") : 0;
+    if (st == EBB_OK && out->text.len == 0)
+        st = EBB_FAIL(err, EBB_USAGE, "%s: there is nothing in it", path.data);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+/* As many bits as the data key has, as text that can be printed and kept on paper. */
+static ebb_status make_key_file(const char *path, ebb_error *err)
+{
+    uint8_t key[EBB_SEAL_KEY];
+    char hex[2 * EBB_SEAL_KEY + 2];
+    ebb_status st = ebb_key_draw(key, err);
+
+    for (unsigned i = 0; st == EBB_OK && i < EBB_SEAL_KEY; i++)
+        snprintf(hex + 2 * (size_t)i, 3, "%02x", key[i]);
+    hex[2 * EBB_SEAL_KEY] = '\n';
+    if (st == EBB_OK)
+        st = ebb_file_create(path, hex, sizeof hex - 1, err);
+    explicit_bzero(key, sizeof key);
+    explicit_bzero(hex, sizeof hex);
+    return st;
+}
+
+/* -- A new key ---------------------------------------------------------------------------------- */
+
+static ebb_status ask_twice(ebb_secret_text *out, ebb_error *err)
+{
+    ebb_secret_text again = { 0 };
+    ebb_status st = ask("New passphrase for the sessions: ", &out->text, err);
+
+    if (st == EBB_OK && out->text.len == 0)
+        st = EBB_FAIL(err, EBB_USAGE, "an empty passphrase encrypts nothing");
+    if (st == EBB_OK)
+        st = ask("The same again: ", &again.text, err);
+    if (st == EBB_OK &&
+        (again.text.len != out->text.len || memcmp(again.text.data, out->text.data, out->text.len) != 0))
+        st = EBB_FAIL(err, EBB_USAGE, "these are two different passphrases");
+    if (st == EBB_USAGE && err && strstr(err->msg, "no terminal"))
+        EBB_FAIL(err, EBB_USAGE, "there is no terminal to ask for a new passphrase: --unlock FILE takes a key file, or "
+                                 "makes one");
+    ebb_secret_text_fini(&again);
+    return st;
+}
+
+ebb_status ebb_cli_new_secret(const char *file, ebb_secret_text *out, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_status st;
+
+    *out = (ebb_secret_text){ .kind = file ? EBB_KEY_OF_FILE : EBB_KEY_OF_PASSPHRASE };
+    if (!file)
+        return ask_twice(out, err);
+    st = ebb_path_expand(file, &path, err);
+    if (st == EBB_OK && access(path.data, F_OK) != 0)
+        st = make_key_file(path.data, err);
+    if (st == EBB_OK)
+        st = read_secret(file, out, err);
+    if (st == EBB_OK && out->text.len < KEY_FILE_MIN)
+        st = EBB_FAIL(err, EBB_USAGE, "%s: %zu bytes can be guessed; %d are a key at least", file, out->text.len,
+                      KEY_FILE_MIN);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+/* -- The key of what is there --------------------------------------------------------------------- */
+
+/* Without a database it is the key that says so: then the next one is encrypted. */
+bool ebb_cli_is_encrypted(void)
+{
+    ebb_buf path = { 0 }, key = { 0 };
+    bool is = false;
+
+    if (ebb_stored_path(&path, NULL) == EBB_OK && ebb_stored_key_path(&key, NULL) == EBB_OK) {
+        ebb_stored how = ebb_stored_how(path.data);
+
+        is = how == EBB_STORED_SEALED || (how == EBB_STORED_NOTHING && access(key.data, F_OK) == 0);
+    }
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&key);
+    return is;
+}
+
+ebb_status ebb_cli_open_key(const ebb_args *a, const char *path, uint8_t data_key[EBB_SEAL_KEY], ebb_error *err)
+{
+    const char *file = ebb_cli_unlock_file(a);
+    ebb_secret_text secret = { 0 };
+    ebb_status st = ebb_key_file_kind(path, &secret.kind, err);
+
+    if (st == EBB_NOTFOUND)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "sessions are encrypted, and their key is gone: put %s back from a copy",
+                      path);
+    if (st == EBB_OK && !file && secret.kind == EBB_KEY_OF_FILE)
+        st = EBB_FAIL(err, EBB_USAGE,
+                      "sessions are encrypted with a key file: --unlock FILE, or EBB_UNLOCK, names it");
+    if (st == EBB_OK)
+        st = file ? read_secret(file, &secret, err) : ask("Passphrase for the sessions: ", &secret.text, err);
+    if (st == EBB_OK)
+        st = ebb_key_file_read(path, secret.text.data, secret.text.len, data_key, err);
+    ebb_secret_text_fini(&secret);
+    return st;
+}
+
+/* Nobody turns them as long as this process runs: it writes files of K and V, too. */
+static ebb_status hold_shared(ebb_error *err)
+{
+    static int lock = -1;
+    ebb_buf path = { 0 }, folder = { 0 };
+    ebb_status st = ebb_stored_path(&path, err);
+
+    if (st == EBB_OK && ebb_path_in(EBB_DIR_STATE, NULL, &folder, NULL) == EBB_OK && lock < 0) {
+        if (ebb_file_mkdirs(folder.data, NULL) == EBB_OK)
+            st = ebb_stored_lock(path.data, false, &lock, err);
+    }
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&folder);
+    return st == EBB_NOTFOUND ? EBB_OK : st;     /* without a home nothing is kept */
+}
+
+static ebb_status take_key(ebb_args *a, ebb_error *err)
+{
+    static ebb_seal *seal;
+    uint8_t data_key[EBB_SEAL_KEY];
+    ebb_buf path = { 0 };
+    ebb_status st = ebb_stored_key_path(&path, err);
+
+    if (st == EBB_OK)
+        st = ebb_cli_open_key(a, path.data, data_key, err);
+    if (st == EBB_OK)
+        st = ebb_seal_new(data_key, &seal, err);
+    explicit_bzero(data_key, sizeof data_key);
+    ebb_buf_fini(&path);
+    if (st != EBB_OK)
+        return st;
+    ebb_seal_use_here(seal);
+    a->engine.kv_seal = ebb_sealed_kv();
+    return EBB_OK;
+}
+
+ebb_status ebb_cli_unlock(ebb_args *a, bool needs_sessions, ebb_error *err)
+{
+    ebb_status st;
+
+    if (a->is_private)
+        return EBB_OK;
+    st = hold_shared(err);
+    if (st != EBB_OK || !ebb_cli_is_encrypted())
+        return st;
+    if (!needs_sessions && !ebb_cli_unlock_file(a)) {
+        a->engine.no_kv_cache = true;
+        return EBB_OK;
+    }
+    return take_key(a, err);
+}

@@ -1,0 +1,156 @@
+# ebb sessions encrypt, decrypt, rekey: nothing that was said can be read on the disk, and nothing of it is lost.
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "$*"; exit 1; }
+HOME=$dir/home; export HOME
+unset XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_CONFIG_HOME XDG_RUNTIME_DIR EBB_MODELS EBB_UNLOCK
+mkdir "$HOME"
+state=$HOME/.local/state/ebb
+key=$dir/key
+$EBB sessions encrypt --unlock "$dir/probe" >"$dir/out" 2>&1 || { grep -q libsodium "$dir/out" && exit 77; fail "encrypt nothing: $(cat "$dir/out")"; }
+$EBB sessions decrypt --unlock "$dir/probe" >/dev/null || fail "decrypt nothing"
+
+question="zanzibar quokka fjord: how do I leave this program again, and what are its keys?"
+words="xylophon kumquat zanzibar quokka marmalade draughty"
+readable() {
+    for word in $words; do
+        found=$(grep -rlai "$word" "$HOME") && { echo "$word in $found"; return; }
+    done
+}
+
+i=0
+while [ $i -lt 50 ]; do
+    printf '{"messages": [{"role": "user", "content": "Sentence %d of the xylophon affair"},{"role": "assistant", "content": "Reply %d about kumquats"}]}\n' $i $i >"$dir/$i.json"
+    $EBB sessions import "$dir/$i.json" "planted-marmalade-$i" >/dev/null || fail "import $i"
+    i=$((i + 1))
+done
+printf 'What about the draughty line?\nAnd a \\\\ second\\nline of the xylophon?\n' >"$state/history"
+printf '\nan unsent marmalade' >"$state/draft"
+echo "copied kumquat" >"$state/copy.txt"
+$EBB run -s asked "$question" >"$dir/answer" 2>"$dir/err" || fail "run: $(cat "$dir/err")"
+ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || fail "no K and V in the clear"
+[ -n "$(readable)" ] || fail "the test does not see what is in the clear"
+
+# -- encrypt --
+$EBB sessions encrypt --unlock "$key" >"$dir/out" 2>&1 || fail "encrypt: $(cat "$dir/out")"
+[ "$(wc -l <"$dir/out")" = 1 ] && grep -q "keep a copy" "$dir/out" || fail "encrypt says: $(cat "$dir/out")"
+[ "$(stat -c %a "$key" "$state/sessions.key" "$state/sessions.db" "$state/history" | sort -u)" = 600 ] || fail "modes: $(ls -l "$key" "$state")"
+[ -z "$(readable)" ] || fail "encrypted: $(readable)"
+[ ! -e "$state/copy.txt" ] || fail "what was copied last is there"
+[ -z "$(ls "$HOME/.cache/ebb/kv")" ] || fail "K and V in the clear stay"
+EBB_UNLOCK=$key; export EBB_UNLOCK
+$EBB sessions list | grep -c planted | grep -qx 50 || fail "list"
+$EBB sessions search "xylophon affair" | grep -c xylophon | grep -qx 50 || fail "search"
+$EBB sessions show asked | grep -q quokka || fail "show"
+$EBB sessions export asked "$dir/asked.md" && grep -q quokka "$dir/asked.md" || fail "export"
+$EBB doctor 2>/dev/null | grep -q 'sessions.*encrypted.*key file' || fail "doctor says: $($EBB doctor 2>&1 | grep sessions)"
+
+# -- go on, with K and V; a chat that is killed; unsent text --
+$EBB run -s asked --greedy -n 20 "and where is the quokka now?" >"$dir/out" 2>"$dir/err" || fail "run: $(cat "$dir/err")"
+ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || fail "no encrypted K and V"
+$EBB run -s asked -n 5 "$question" >/dev/null 2>&1 || fail "run again"
+$EBB run -s asked --json -n 5 "$question" >"$dir/out" 2>&1 || fail "run: $(cat "$dir/out")"
+grep -q '"reused_disk_tokens":[1-9]' "$dir/out" || fail "encrypted K and V are not reused: $(cat "$dir/out")"
+printf 'Where is the xylophon of the program?\n/quit\n' | $EBB --plain >"$dir/out" 2>&1 || fail "chat: $(cat "$dir/out")"
+[ -z "$(readable)" ] || fail "after a chat: $(readable)"
+(echo "Tell me of kumquats and the keys"; sleep 5) | $EBB --plain >"$dir/out" 2>&1 &
+pid=$!
+i=0; while [ ! -s "$dir/out" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+child=$(pgrep -P $pid -f -- --plain); kill -9 ${child:-$pid} 2>/dev/null; wait $pid 2>/dev/null
+[ -z "$(readable)" ] || fail "after kill -9: $(readable)"
+$EBB sessions list >/dev/null || fail "list after kill -9"
+[ "$(grep -vc '^~sealed1~' "$state/history")" = 0 ] || fail "lines of the history in the clear"
+
+# -- who has no key, or another one --
+one_line() { [ "$(wc -l <"$dir/err")" = 1 ] || fail "$1: $(cat "$dir/err")"; }
+echo "this is quite another key file" >"$dir/other"; chmod 600 "$dir/other"
+for c in "sessions list" "run -s asked x" "--plain" "sessions decrypt" "sessions rekey $dir/new"; do
+    $EBB $c --unlock "$dir/other" </dev/null >"$dir/out" 2>"$dir/err"; [ $? = 1 ] || fail "$c with a wrong key: $(cat "$dir/err")"
+    one_line "$c with a wrong key"; grep -q "not the key file" "$dir/err" || fail "$c: $(cat "$dir/err")"
+    EBB_UNLOCK='' $EBB $c </dev/null >"$dir/out" 2>"$dir/err"; [ $? = 2 ] || fail "$c without a key: $(cat "$dir/err")"
+    one_line "$c without a key"; grep -q -- "--unlock" "$dir/err" || fail "$c: $(cat "$dir/err")"
+done
+chmod 644 "$dir/other"; $EBB sessions list --unlock "$dir/other" 2>"$dir/err"; [ $? = 2 ] || fail "a key that others may read"
+mv "$state/sessions.key" "$dir/kept"
+$EBB sessions list 2>"$dir/err" && fail "list without the wrapped key"; one_line "no wrapped key"
+$EBB sessions encrypt >"$dir/out" 2>"$dir/err" && fail "a new key over what is encrypted with a lost one"
+[ ! -e "$state/sessions.key" ] || fail "a new key was made"
+mv "$dir/kept" "$state/sessions.key"
+
+# -- what needs no session asks for none, and keeps nothing in the clear --
+before=$(ls "$HOME/.cache/ebb/kv" | wc -l)
+EBB_UNLOCK='' $EBB run "one xylophon alone" >"$dir/out" 2>"$dir/err" || fail "run without a session: $(cat "$dir/err")"
+EBB_UNLOCK='' $EBB run --private "one marmalade alone" >"$dir/out" 2>"$dir/err" || fail "run --private: $(cat "$dir/err")"
+EBB_UNLOCK='' $EBB bench -m guide -p 64 -n 1 -r 1 >/dev/null 2>&1 || fail "bench"
+[ "$before" = "$(ls "$HOME/.cache/ebb/kv" | wc -l)" ] || fail "K and V were written without a key"
+[ -z "$(readable)" ] || fail "without a key: $(readable)"
+[ -z "$(EBB_UNLOCK='' $EBB completion sessions)" ] || fail "completion names encrypted sessions"
+
+# -- while another one runs, nothing is turned --
+(sleep 6; echo /quit) | $EBB --plain >"$dir/out" 2>&1 &
+pid=$!
+i=0; while [ ! -s "$dir/out" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+$EBB sessions decrypt >"$dir/out2" 2>"$dir/err" && fail "decrypted under a chat"
+one_line "busy"; grep -q "leave it first" "$dir/err" || fail "busy: $(cat "$dir/err")"
+wait $pid
+
+# -- delete and purge in what is encrypted; another key; in the clear again --
+$EBB sessions delete planted-marmalade-0 && $EBB sessions purge >/dev/null || fail "delete, purge"
+[ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "after a deletion"
+$EBB sessions rekey "$dir/new" >/dev/null || fail "rekey"
+$EBB sessions list >/dev/null 2>&1 && fail "the old key opens it still"
+EBB_UNLOCK=$dir/new
+[ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "the new key does not"
+$EBB sessions decrypt >"$dir/out" 2>&1 || fail "decrypt: $(cat "$dir/out")"
+unset EBB_UNLOCK
+[ ! -e "$state/sessions.key" ] || fail "the wrapped key stays"
+[ "$($EBB sessions search "xylophon affair" | grep -c xylophon)" -ge 49 ] || fail "search in the clear"
+$EBB sessions show asked | grep -q "quokka now" || fail "what was said meanwhile is gone"
+printf 'What about the draughty line?\nAnd a \\\\ second\\nline of the xylophon?\n' >"$state/history"
+printf '\nan unsent marmalade' >"$state/draft"
+cp "$state/history" "$state/draft" "$dir"
+$EBB sessions encrypt --unlock "$key" >/dev/null && [ -z "$(readable)" ] || fail "encrypted again: $(readable)"
+$EBB sessions decrypt --unlock "$key" >/dev/null || fail "decrypted again"
+cmp "$state/history" "$dir/history" && cmp "$state/draft" "$dir/draft" || fail "history and draft are not what they were"
+
+# -- a passphrase, on a terminal, without echo --
+cat >"$dir/type.py" <<'X'
+import os, pty, select, sys
+words, argv = sys.argv[1].split(","), sys.argv[2:]
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(argv[0], argv)
+shown, asked = b"", 0
+while select.select([fd], [], [], 120)[0]:
+    try:
+        data = os.read(fd, 4096)
+    except OSError:
+        break
+    if not data:
+        break
+    shown += data
+    while asked < len(words) and shown.count(b": ") > asked:
+        os.write(fd, words[asked].encode() + b"\n")
+        asked += 1
+sys.stdout.write(shown.decode())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+X
+typed() { words=$1; shift; /usr/bin/python3 "$dir/type.py" "$words" "$EBB" "$@" >"$dir/out" 2>&1; }
+typed opensesame,opensesamy sessions encrypt && fail "two different passphrases"
+typed opensesame,opensesame sessions encrypt || fail "with a passphrase: $(cat "$dir/out")"
+grep -q opensesame "$dir/out" && fail "the passphrase is shown: $(cat "$dir/out")"
+[ -z "$(readable)" ] || fail "with a passphrase: $(readable)"
+typed opensesame sessions list || fail "list with a passphrase: $(cat "$dir/out")"
+[ "$(grep -c planted "$dir/out")" = 49 ] || fail "list with a passphrase: $(cat "$dir/out")"
+typed opensesamy sessions list; [ $? = 1 ] || fail "list with a wrong passphrase"
+grep -q "wrong passphrase" "$dir/out" || fail "a wrong passphrase: $(cat "$dir/out")"
+(umask 077; echo opensesame >"$dir/word")
+[ "$($EBB sessions list --unlock "$dir/word" | grep -c planted)" = 49 ] || fail "the passphrase in a file"
+(umask 077; mkdir -p "$HOME/.config/ebb"; echo "unlock = $dir/word" >"$HOME/.config/ebb/config")
+[ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "the file in the configuration"
+rm "$HOME/.config/ebb/config"
+typed opensesame,aladdin,aladdin sessions rekey || fail "another passphrase: $(cat "$dir/out")"
+typed aladdin sessions decrypt || fail "decrypt with a passphrase: $(cat "$dir/out")"
+[ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "in the clear again"
+ls "$state" | grep -q '\.new' && fail "something is left over: $(ls "$state")"
+exit 0

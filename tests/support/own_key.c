@@ -1,0 +1,20 @@
+#include "support/own_key.h"
+
+#include "seal/key_file.h"
+
+ebb_seal *own_key(void)
+{
+    uint8_t key[EBB_SEAL_KEY];
+    ebb_seal *s = NULL;
+
+    if (ebb_key_draw(key, NULL) != EBB_OK || ebb_seal_new(key, &s, NULL) != EBB_OK)
+        return NULL;
+    ebb_seal_use_here(s);
+    return s;
+}
+
+void own_key_end(ebb_seal *s)
+{
+    ebb_seal_use_here(NULL);
+    ebb_seal_free(s);
+}
