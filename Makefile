@@ -54,13 +54,16 @@ $(B)/engine/kernels/%.o:            OPT += -O3 -fno-math-errno -fno-trapping-mat
 # The fuzzers are after parsers; clang takes half an hour to instrument a kernel.
 $(if $(findstring fuzzer,$(SAN)),$(eval $$(B)/engine/kernels/x86/%.o: SANF :=))
 $(B)/engine/kernels/x86/avx2%.o:   ISA := -mavx2 -mfma -mf16c -mbmi2
+$(B)/engine/kernels/x86/avxvnni%.o: ISA := -mavx2 -mfma -mf16c -mbmi2 -mavxvnni
 $(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2 \
                                            -mprefer-vector-width=512
 $(B)/engine/kernels/arm/%.o:       ISA := -march=armv8.2-a+dotprod
 
 ALL_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/% src/engine/kernels/arm/%,$(sort $(shell find src -name '*.c'))) \
            $(wildcard src/engine/kernels/$(ARCH)/*.c)
-ALL_OBJ := $(patsubst src/%.c,$(B)/%.o,$(ALL_SRC))
+# The products of AVX2 are compiled a second time, with another dot product (avx2_dot.h).
+VNNI_OBJ := $(if $(filter x86,$(ARCH)),$(addprefix $(B)/engine/kernels/x86/avxvnni_,gemm.o gemv.o gemv_grid.o gemv_low.o))
+ALL_OBJ := $(patsubst src/%.c,$(B)/%.o,$(ALL_SRC)) $(VNNI_OBJ)
 TESTS   := $(patsubst %.c,$(B)/%,$(sort $(shell find tests -name 'test_*.c')))
 SCRIPTS := $(sort $(shell find tests -name 'test_*.sh'))
 BENCHES := $(patsubst %.c,$(B)/%,$(sort $(wildcard tests/bench/bench_*.c)))
@@ -90,6 +93,8 @@ $(B)/lib/$(SONAME): $(ENGINE_OBJ)
 $(B)/chat/models/guide_data.o: models/guide.gguf
 $(B)/%.o: src/%.c $(B)/flags | build/deps-build
 	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(COVF) $(ISA) -MMD -MP -c $< -o $@
+$(VNNI_OBJ): $(B)/engine/kernels/x86/avxvnni_%.o: src/engine/kernels/x86/avx2_%.c $(B)/flags | build/deps-build
+	$(Q)mkdir -p $(@D) && $(CC) $(CPPFLAGS) $(INC) $(CFLAGS) $(ISA) -MMD -MP -c $< -o $@
 # The built-in themes are part of the object.
 $(B)/tui/term/theme.o: $(wildcard themes/*.theme)
 # So are the system prompts.

@@ -3,7 +3,7 @@
  * serves few columns, multiply-adds per second against the peak of int8 (or
  * float) products where it serves many.
  *
- *   bench_kernels [-t THREADS] [-c scalar|avx2|avx512|neon] [-n COLUMNS] [-u] [TYPE...]
+ *   bench_kernels [-t THREADS] [-c scalar|avx2|avxvnni|avx512|neon] [-n COLUMNS] [-u] [TYPE...]
  *
  * -u divides by the CPU time the process used, not by the clock: on a machine
  * that is busy with other things this is what its share of the CPUs achieved. */
@@ -258,7 +258,7 @@ static void bench_matmul(kernel_bench *b, ebb_type type, size_t n_cols)
 
 static int usage(void)
 {
-    fputs("usage: bench_kernels [-t THREADS] [-c scalar|avx2|avx512|neon] [-n COLUMNS] [-u] [TYPE...]\n", stderr);
+    fputs("usage: bench_kernels [-t THREADS] [-c scalar|avx2|avxvnni|avx512|neon] [-n COLUMNS] [-u] [TYPE...]\n", stderr);
     return 2;
 }
 
@@ -275,7 +275,7 @@ static bool wanted(ebb_type type, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
+    static const char *const names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "neon" };
     static const size_t all[] = { 1, 2, 4, 8, 32, 128, 512 };
     size_t n_cols = 0;
     int cpu = EBB_ISA_AUTO;

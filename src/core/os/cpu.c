@@ -26,6 +26,7 @@ static bool has_bits(uint32_t reg, uint32_t bits)
 ebb_cpu_features ebb_cpu_detect(void)
 {
     const uint32_t ymm_state = 0x06, zmm_state = 0xe6;   /* SSE AVX; and opmask, ZMM_Hi256, Hi16_ZMM */
+    const uint32_t avx_vnni = 1u << 4;           /* of leaf 7, subleaf 1 */
     ebb_cpu_features f = { 0 };
     uint32_t a, b, c, d, b7, c7;
 
@@ -34,6 +35,7 @@ ebb_cpu_features ebb_cpu_detect(void)
     uint64_t state = xcr0();
     f.avx2 = (state & ymm_state) == ymm_state && has_bits(c, bit_AVX | bit_FMA | bit_F16C) &&
              has_bits(b7, bit_AVX2 | bit_BMI2);
+    f.avxvnni = f.avx2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has_bits(a, avx_vnni);
     f.avx512 = f.avx2 && (state & zmm_state) == zmm_state && has_bits(c7, bit_AVX512VNNI) &&
                has_bits(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ);
     return f;

@@ -6,7 +6,8 @@
 
 typedef struct ebb_cpu_features {
     bool avx2;                   /* AVX2, FMA, F16C, BMI2, and ymm state is kept */
-    bool avx512;                 /* that and AVX-512 F BW VL DQ VNNI, and zmm and mask state is
+    bool avxvnni;                /* avx2 and AVX-VNNI, which machines without AVX-512 may have */
+    bool avx512;                 /* avx2 and AVX-512 F BW VL DQ VNNI, and zmm and mask state is
                                     kept */
     bool neon;                   /* AArch64: always, with the dot product extension apart */
     bool dotprod;

@@ -16,13 +16,15 @@ void ebb_kernels_scalar_attend(const ebb_attend *a);
 #if defined(__x86_64__)
 void ebb_kernels_fill_avx2(ebb_kernels *k);
 void ebb_kernels_fill_avx2_attend(ebb_kernels *k);
-void ebb_kernels_fill_avx2_quant(ebb_kernels *k);
+void ebb_avx2_fill_quant(ebb_kernels *k);        /* matmul of quantized types */
 /* Also the best for AVX-512; any n_cols. */
 void ebb_avx2_gemv_Q8_0(const ebb_matmul *a);
 void ebb_avx2_gemv_TQ1_0(const ebb_matmul *a);
 void ebb_avx2_gemv_IQ1_S(const ebb_matmul *a);
 void ebb_avx2_gemv_IQ1_M(const ebb_matmul *a);
 void ebb_avx2_gemv_IQ3_XXS(const ebb_matmul *a);
+void ebb_kernels_fill_avxvnni(ebb_kernels *k);
+void ebb_avxvnni_fill_quant(ebb_kernels *k);
 void ebb_kernels_fill_avx512(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm32(ebb_kernels *k);

@@ -22,8 +22,12 @@ static void fill_tables(void)
         tables[EBB_ISA_AVX2] = tables[EBB_ISA_SCALAR];
         ebb_kernels_fill_avx2(&tables[EBB_ISA_AVX2]);
     }
-    if (f.avx512 && f.avx2) {
-        tables[EBB_ISA_AVX512] = tables[EBB_ISA_AVX2];
+    if (f.avxvnni) {
+        tables[EBB_ISA_AVXVNNI] = tables[EBB_ISA_AVX2];
+        ebb_kernels_fill_avxvnni(&tables[EBB_ISA_AVXVNNI]);
+    }
+    if (f.avx512) {
+        tables[EBB_ISA_AVX512] = tables[f.avxvnni ? EBB_ISA_AVXVNNI : EBB_ISA_AVX2];
         ebb_kernels_fill_avx512(&tables[EBB_ISA_AVX512]);
     }
 #elif defined(__aarch64__)
@@ -46,7 +50,7 @@ static ebb_isa best_cpu(void)
 
 ebb_status ebb_kernels_get(ebb_isa cpu, const ebb_kernels **out, ebb_error *err)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
+    static const char *const names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "neon" };
 
     *out = NULL;
     if ((unsigned)cpu > EBB_ISA_NEON)

@@ -1,7 +1,7 @@
 /* kernels/kernels.h - the inner loops, chosen once at run time.
  *
  * scalar.c is the specification: obvious, always built.  The tables are a ladder, scalar -> avx2 ->
- * avx512 and scalar -> neon: each begins as a copy of the rung below, and an ISA file (x86/, arm/)
+ * avxvnni -> avx512 and scalar -> neon: each begins as a copy of the rung below, and an ISA file (x86/, arm/)
  * overrides entries.  So a new type is a decoder and a scalar row, and runs everywhere.  Rules for
  * every entry:
  *
@@ -126,7 +126,7 @@ typedef struct ebb_matmul_slots {
 } ebb_matmul_slots;
 
 typedef struct ebb_kernels {
-    const char *name;            /* "scalar", "avx2", "avx512", "neon" */
+    const char *name;            /* "scalar", "avx2", "avxvnni", "avx512", "neon" */
 
     /* x[n_k] to one column of the kind (EBB_ACT_F32 copies). */
     void (*quantize[EBB_ACT_COUNT])(const float *x, size_t n_k, void *out);

@@ -134,7 +134,7 @@ static void test_bits_are_those_of_the_specification(void **state)
 
 static void test_missing_instruction_set_is_named(void **state)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avx512", "neon" };
+    static const char *const names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "neon" };
     const ebb_kernels *k;
     ebb_error err = { 0 };
 

@@ -1,5 +1,5 @@
-/* The logits of a position have the same bits for every number of columns in a
- * pass, every cut into chunks and every number of threads, with weights of every type. */
+/* The logits of a position have the same bits for every number of columns in a pass, every cut into
+ * chunks, every number of threads and every instruction set, with weights of every type. */
 #include "ebb_test.h"
 
 #include "ebb/experimental/inspect.h"
@@ -30,39 +30,67 @@ static float *eval_bits(ebb_engine *e, uint32_t n, uint32_t chunk)
     return out;
 }
 
-static void compare_bits(ebb_engine *e, const float *want, const char *type, uint32_t threads, uint32_t n,
-                         uint32_t chunk)
+static void compare_bits(ebb_engine *e, const float *want, const char *type, uint32_t n, uint32_t chunk)
 {
     float *got = eval_bits(e, n, chunk);
+    ebb_stats stats;
 
+    ebb_engine_stats(e, &stats);
     if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
-        fail_msg("%s: other bits with %u threads and %u columns", type, threads, chunk);
+        fail_msg("%s: other bits with %s, %u threads and %u columns", type, stats.cpu, stats.n_threads, chunk);
     free(got);
+}
+
+/* NULL: this machine lacks the instruction set. */
+static ebb_engine *open_engine(const ebb_model *m, uint32_t threads, ebb_isa isa)
+{
+    ebb_engine_opts o = { .n_ctx = N_MANY, .n_threads = threads, .n_batch = 512, .no_kv_cache = true, .cpu = isa };
+    ebb_error err = { 0 };
+    ebb_engine *e = NULL;
+    ebb_status st = ebb_engine_open(m, &o, NULL, NULL, &e, &err);
+
+    if (st != EBB_OK && (st != EBB_UNSUPPORTED || isa == EBB_ISA_AUTO))
+        fail_msg("%s", err.msg);
+    return e;
+}
+
+static void check_chunks(ebb_engine *e, const float *want, const char *type)
+{
+    static const uint32_t chunks[] = { 1, 2, 3, 5, 7, 8, 17, 64 };
+
+    for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++)
+        compare_bits(e, want, type, N_FEW, chunks[i]);
 }
 
 static void check_bits_of_type(ebb_type type)
 {
-    static const uint32_t chunks[] = { 1, 2, 3, 5, 7, 8, 17, 64 };
     const char *name = ebb_type_get(type)->name;
     ebb_tiny_opts tiny = { .arch = "llama", .type = type, .n_layers = 1, .n_ff = 512 };
-    ebb_error err = { 0 };
     char *bytes;
     ebb_model *m = ebb_tiny_open(&tiny, &bytes);
     float *want = NULL;
+    unsigned n_isas = 0;
 
     for (uint32_t threads = 1; threads <= 4; threads++) {
-        ebb_engine_opts o = { .n_ctx = N_MANY, .n_threads = threads, .n_batch = 512, .no_kv_cache = true };
-        ebb_engine *e;
+        ebb_engine *e = open_engine(m, threads, EBB_ISA_AUTO);
 
-        if (ebb_engine_open(m, &o, NULL, NULL, &e, &err) != EBB_OK)
-            fail_msg("%s: %s", name, err.msg);
         want = want ? want : eval_bits(e, N_MANY, 512);
-        for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++)
-            compare_bits(e, want, name, threads, N_FEW, chunks[i]);
+        check_chunks(e, want, name);
         if (threads > 1)
-            compare_bits(e, want, name, threads, N_MANY, 512);
+            compare_bits(e, want, name, N_MANY, 512);
         ebb_engine_close(e);
     }
+    for (ebb_isa isa = EBB_ISA_SCALAR; isa <= EBB_ISA_NEON; isa++) {
+        ebb_engine *e = open_engine(m, 2, isa);
+
+        if (!e)
+            continue;
+        check_chunks(e, want, name);
+        compare_bits(e, want, name, N_MANY, 512);
+        ebb_engine_close(e);
+        n_isas++;
+    }
+    assert_true(n_isas >= 1);
     free(want);
     ebb_model_close(m);
     free(bytes);

@@ -110,7 +110,7 @@ INLINE __m256 name(const uint8_t *const w[ROWS], size_t at)              \
 }
 
 #define FEW_TYPE(T, bytes, unit, d, dmin)                                \
-void ebb_avx2_gemv_##T(const ebb_matmul *a)                              \
+void EBB_YMM(gemv_##T)(const ebb_matmul *a)                              \
 {                                                                        \
     few_all(a, &(const few_kind){ bytes, unit, row_##T, d, dmin });      \
 }

@@ -1,6 +1,6 @@
-/* Q4_K, Q5_K, Q6_K, IQ4_XS and the types of blocks of 32 and of several parts for AVX2 times one or two columns,
- * straight from the blocks: 8 rows at a time, each summed along its bytes; then the sums of 8 rows are added into one
- * register with rows in lanes, where the float chain of rule K2 runs. */
+/* Q4_K, Q5_K, Q6_K, IQ4_XS and the types of blocks of 32 and of several parts for AVX2 (and AVX-VNNI) times one or two
+ * columns, straight from the blocks: 8 rows at a time, each summed along its bytes; then the sums of 8 rows are added
+ * into one register with rows in lanes, where the float chain of rule K2 runs. */
 #include "kernels/quant_blocks.h"
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_rows.h"
@@ -8,7 +8,7 @@
 
 INLINE __m256i add_scaled(__m256i sum, __m256i w, const ebb_q8_256 *x, int sub, __m256i scales)
 {
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(w, load_x(x, sub)), spread_word(scales, sub)));
+    return dot_add_words(sum, _mm256_maddubs_epi16(w, load_x(x, sub)), spread_word(scales, sub));
 }
 
 /* Bit `sub` of every byte, as bit 4. */
@@ -84,6 +84,12 @@ INLINE __m256i signed_products(__m256i w, __m256i x)
     return _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
 }
 
+/* Of each four bytes; w signed. */
+INLINE __m256i dot_signed(__m256i w, __m256i x)
+{
+    return dot_bytes(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+}
+
 /* The bytes that nibbles stand for. */
 INLINE __m256i table_bytes(const int8_t values[16], const uint8_t *nibbles)
 {
@@ -103,7 +109,7 @@ INLINE __m256i row_iq4(const uint8_t *w, const ebb_q8_256 *x)
     for (int i = 0; i < 8; i++) {
         __m256i v = signed_products(table_bytes(ebb_iq4_values, w + 8 + 16 * i), load_x(x, i));
 
-        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(v, spread_word(scales, i)));
+        sum = dot_add_words(sum, v, spread_word(scales, i));
     }
     return sum;
 }
@@ -142,15 +148,13 @@ INLINE __m256i fives(const uint8_t *w)
 
 INLINE __m256i row_32(const uint8_t *w, __m256i x, ebb_type type)
 {
-    __m256i v = type == EBB_TYPE_Q4_0     ? _mm256_maddubs_epi16(ebb_nibbles(w + 2), x)
-                : type == EBB_TYPE_Q4_1   ? _mm256_maddubs_epi16(ebb_nibbles(w + 4), x)
-                : type == EBB_TYPE_Q5_0   ? _mm256_maddubs_epi16(fives(w + 2), x)
-                : type == EBB_TYPE_Q5_1   ? _mm256_maddubs_epi16(fives(w + 4), x)
-                : type == EBB_TYPE_IQ4_NL ? signed_products(table_bytes(ebb_iq4_values, w + 2), x)
-                : type == EBB_TYPE_MXFP4  ? signed_products(table_bytes(ebb_mxfp4_values, w + 1), x)
-                                          : signed_products(_mm256_loadu_si256((const void *)(w + 2)), x);
-
-    return _mm256_madd_epi16(v, _mm256_set1_epi16(1));
+    return type == EBB_TYPE_Q4_0     ? dot_bytes(ebb_nibbles(w + 2), x)
+           : type == EBB_TYPE_Q4_1   ? dot_bytes(ebb_nibbles(w + 4), x)
+           : type == EBB_TYPE_Q5_0   ? dot_bytes(fives(w + 2), x)
+           : type == EBB_TYPE_Q5_1   ? dot_bytes(fives(w + 4), x)
+           : type == EBB_TYPE_IQ4_NL ? dot_signed(table_bytes(ebb_iq4_values, w + 2), x)
+           : type == EBB_TYPE_MXFP4  ? dot_signed(table_bytes(ebb_mxfp4_values, w + 1), x)
+                                     : dot_signed(_mm256_loadu_si256((const void *)(w + 2)), x);
 }
 
 INLINE __m256 load_exponents(const uint8_t *const w[ROWS], size_t byte)
@@ -209,13 +213,10 @@ INLINE __m256i fours(const uint8_t *w)
 INLINE __m256i row_part(const uint8_t *w, size_t part, __m256i x, ebb_type type)
 {
     const __m256i one = _mm256_set1_epi8(1);
-    __m256i v = type == EBB_TYPE_Q1_0
-                  ? _mm256_maddubs_epi16(
-                        _mm256_and_si256(byte_mask(_mm256_set1_epi32((int)ebb_u32_load(w + 2 + 4 * part))), one), x)
-              : type == EBB_TYPE_Q2_0 ? _mm256_maddubs_epi16(twos(w + 2 + 8 * part), x)
-                                      : signed_products(fours(w + 4 + 16 * part), x);
-
-    return _mm256_madd_epi16(v, _mm256_set1_epi16(1));
+    return type == EBB_TYPE_Q1_0
+             ? dot_bytes(_mm256_and_si256(byte_mask(_mm256_set1_epi32((int)ebb_u32_load(w + 2 + 4 * part))), one), x)
+         : type == EBB_TYPE_Q2_0 ? dot_bytes(twos(w + 2 + 8 * part), x)
+                                 : dot_signed(fours(w + 4 + 16 * part), x);
 }
 
 /* Scale byte `byte` of 8 rows (ebb_nvfp4_scale): exponent and fraction stand as in a float, 2^119 too low. */
@@ -287,7 +288,7 @@ INLINE void rows8(const ebb_matmul *a, size_t r, size_t c, ebb_type type, size_t
 }
 
 #define TYPE(T, len, bytes)                                      \
-void ebb_avx2_gemv_##T(const ebb_matmul *a)                      \
+void EBB_YMM(gemv_##T)(const ebb_matmul *a)                      \
 {                                                                \
     for (size_t r = 0; r < a->n_rows; r += ROWS)                 \
         for (size_t c = 0; c < a->n_cols; c++)                   \

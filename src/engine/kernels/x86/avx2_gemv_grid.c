@@ -1,5 +1,5 @@
-/* The types of grids for AVX2 times few columns.  Points are loaded one by one, which is no slower than a gather and on
- * many CPUs faster; signs go to the activations. */
+/* The types of grids for AVX2 (and AVX-VNNI) times few columns.  Points are loaded one by one, which is no slower than a
+ * gather and on many CPUs faster; signs go to the activations. */
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_few.h"
 
@@ -193,7 +193,7 @@ INLINE void row_signed(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_C
         for (int c = 0; c < n; c++) {
             __m256i v = _mm256_sub_epi8(_mm256_xor_si256(load_x(x[c], s), minus), minus);
 
-            sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(_mm256_maddubs_epi16(q, v), scale));
+            sum[c] = dot_add_words(sum[c], _mm256_maddubs_epi16(q, v), scale);
         }
     }
 }
@@ -205,7 +205,7 @@ INLINE void add_points(__m256i q, __m256i scale, few_x x, int s, const int n, __
 {
 #pragma GCC unroll 4
     for (int c = 0; c < n; c++)
-        sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(_mm256_maddubs_epi16(q, load_x(x[c], s)), scale));
+        sum[c] = dot_add_words(sum[c], _mm256_maddubs_epi16(q, load_x(x[c], s)), scale);
 }
 
 /* An element is 8 * point - 7, and 2 less in some sub-blocks: the constant goes to the sums of x. */

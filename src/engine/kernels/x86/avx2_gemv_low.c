@@ -1,4 +1,4 @@
-/* Q2_K, Q3_K and the ternary types for AVX2 times few columns. */
+/* Q2_K, Q3_K and the ternary types for AVX2 (and AVX-VNNI) times few columns. */
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_few.h"
 
@@ -13,7 +13,7 @@ INLINE void add_16s(__m256i q, __m256i scale, few_x x, int sub, const int n, __m
 {
 #pragma GCC unroll 4
     for (int c = 0; c < n; c++)
-        sum[c] = _mm256_add_epi32(sum[c], _mm256_madd_epi16(_mm256_maddubs_epi16(q, load_x(x[c], sub)), scale));
+        sum[c] = dot_add_words(sum[c], _mm256_maddubs_epi16(q, load_x(x[c], sub)), scale);
 }
 
 INLINE void row_Q2_K(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_COLS], __m256i min_sum[FEW_COLS])
@@ -65,14 +65,14 @@ INLINE void row_Q3_K(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_COL
     }
 }
 
-/* Of a type without scales: products are added in 16 bits (at most 8 * 2 * 3 * 127). */
+/* Of a type without scales: products are added first (in 16 bits: at most 8 * 2 * 3 * 127). */
 INLINE void add_flat(__m256i q, few_x x, int sub, const int n, __m256i sum[FEW_COLS])
 {
 #pragma GCC unroll 4
     for (int c = 0; c < n; c++) {
-        __m256i v = _mm256_maddubs_epi16(q, load_x(x[c], sub));
+        __m256i v = load_x(x[c], sub);
 
-        sum[c] = sub ? _mm256_add_epi16(sum[c], v) : v;
+        sum[c] = sub ? dot_more(sum[c], q, v) : dot_start(q, v);
     }
 }
 
@@ -83,7 +83,7 @@ INLINE void finish_flat(few_x x, const int n, __m256i sum[FEW_COLS])
 
 #pragma GCC unroll 4
     for (int c = 0; c < n; c++)
-        sum[c] = _mm256_sub_epi32(_mm256_madd_epi16(sum[c], one), dot_sums(one, x[c]));
+        sum[c] = _mm256_sub_epi32(dot_total(_mm256_setzero_si256(), sum[c]), dot_sums(one, x[c]));
 }
 
 INLINE void row_TQ2_0(const uint8_t *w, few_x x, const int n, __m256i sum[FEW_COLS], __m256i min_sum[FEW_COLS])

@@ -7,6 +7,7 @@
 
 #include "kernels/rows.h"
 #include "kernels/number.h"
+#include "kernels/x86/avx2_dot.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -14,11 +15,13 @@ enum { ROWS = 8 };
 
 /* Few columns. */
 typedef void ebb_gemv_fn(const ebb_matmul *a);
-ebb_gemv_fn ebb_avx2_gemv_Q4_K, ebb_avx2_gemv_Q5_K, ebb_avx2_gemv_Q6_K, ebb_avx2_gemv_IQ4_XS,
-    ebb_avx2_gemv_Q4_0, ebb_avx2_gemv_Q4_1, ebb_avx2_gemv_Q5_0, ebb_avx2_gemv_Q5_1,
-    ebb_avx2_gemv_IQ4_NL, ebb_avx2_gemv_MXFP4, ebb_avx2_gemv_Q2_K, ebb_avx2_gemv_Q3_K,
-    ebb_avx2_gemv_NVFP4, ebb_avx2_gemv_Q1_0, ebb_avx2_gemv_Q2_0, ebb_avx2_gemv_TQ2_0,
-    ebb_avx2_gemv_IQ2_XXS, ebb_avx2_gemv_IQ2_XS, ebb_avx2_gemv_IQ2_S, ebb_avx2_gemv_IQ3_S;
+ebb_gemv_fn EBB_YMM(gemv_Q4_K), EBB_YMM(gemv_Q5_K), EBB_YMM(gemv_Q6_K), EBB_YMM(gemv_IQ4_XS),
+    EBB_YMM(gemv_Q8_0), EBB_YMM(gemv_Q4_0), EBB_YMM(gemv_Q4_1), EBB_YMM(gemv_Q5_0),
+    EBB_YMM(gemv_Q5_1), EBB_YMM(gemv_IQ4_NL), EBB_YMM(gemv_MXFP4), EBB_YMM(gemv_Q2_K),
+    EBB_YMM(gemv_Q3_K), EBB_YMM(gemv_NVFP4), EBB_YMM(gemv_Q1_0), EBB_YMM(gemv_Q2_0),
+    EBB_YMM(gemv_TQ1_0), EBB_YMM(gemv_TQ2_0), EBB_YMM(gemv_IQ1_S), EBB_YMM(gemv_IQ1_M),
+    EBB_YMM(gemv_IQ2_XXS), EBB_YMM(gemv_IQ2_XS), EBB_YMM(gemv_IQ2_S), EBB_YMM(gemv_IQ3_XXS),
+    EBB_YMM(gemv_IQ3_S);
 /* Any n_cols (avx2_gemm_wide.c). */
 ebb_gemv_fn ebb_avx2_gemm_Q8_0, ebb_avx2_gemm_IQ4_NL, ebb_avx2_gemm_IQ4_XS;
 

@@ -12,5 +12,5 @@ void ebb_kernels_fill_avx2(ebb_kernels *k)
     float_body_fill(k);
     float_gemm_fill(k);
     ebb_kernels_fill_avx2_attend(k);
-    ebb_kernels_fill_avx2_quant(k);
+    ebb_avx2_fill_quant(k);
 }

@@ -36,16 +36,6 @@ INLINE void load_transposed(const void *from, size_t row_bytes, __m256i t[ROWS])
     }
 }
 
-/* Of pairs of 16 bits: one of them, twice. */
-INLINE __m256i twice(__m256i pairs, int which)
-{
-    const int first = 0x01000100 + which * 0x02020202;
-
-    return _mm256_shuffle_epi8(
-        pairs, _mm256_broadcastsi128_si256(_mm_setr_epi32(first, first + 0x04040404,
-                                                          first + 0x08080808, first + 0x0c0c0c0c)));
-}
-
 /* acc = fmaf(d * dx, sum, acc) */
 INLINE __m256 step(const float d[ROWS], __m256 dx, __m256i sum, __m256 acc)
 {
