@@ -258,7 +258,8 @@ static void bench_matmul(kernel_bench *b, ebb_type type, size_t n_cols)
 
 static int usage(void)
 {
-    fputs("usage: bench_kernels [-t THREADS] [-c scalar|avx2|avxvnni|avx512|neon] [-n COLUMNS] [-u] [TYPE...]\n", stderr);
+    fputs("usage: bench_kernels [-t THREADS] [-c scalar|avx2|avxvnni|avx512|neon] [-n COLUMNS] [-u] [TYPE...]\n",
+          stderr);
     return 2;
 }
 

@@ -227,7 +227,8 @@ int main(int argc, char **argv)
             last = first;
         }
         if (o == '?' || first == EBB_ISA_AUTO) {
-            fputs("usage: checkkern [--only NAME] [--isa scalar|avx2|avxvnni|avx512|neon] [--bench] [--list]\n", stderr);
+            fputs("usage: checkkern [--only NAME] [--isa scalar|avx2|avxvnni|avx512|neon] [--bench] [--list]\n",
+                  stderr);
             return 2;
         }
     }

@@ -1,9 +1,9 @@
 /* kernels/kernels.h - the inner loops, chosen once at run time.
  *
  * scalar.c is the specification: obvious, always built.  The tables are a ladder, scalar -> avx2 ->
- * avxvnni -> avx512 and scalar -> neon: each begins as a copy of the rung below, and an ISA file (x86/, arm/)
- * overrides entries.  So a new type is a decoder and a scalar row, and runs everywhere.  Rules for
- * every entry:
+ * avxvnni -> avx512 and scalar -> neon: each begins as a copy of the rung below that the CPU has,
+ * and an ISA file (x86/, arm/) overrides entries.  So a new type is a decoder and a scalar row, and
+ * runs everywhere.  Rules for every entry:
  *
  *  K1  The bits of an output element depend on its own row and column only:
  *      not on how many rows or columns the call has, nor on alignment.  So the

@@ -89,7 +89,8 @@ static ebb_engine_opts opts_of(uint32_t i, const ebb_model *draft)
     static const ebb_isa sets[] = { EBB_ISA_AUTO, EBB_ISA_SCALAR, EBB_ISA_AVX2, EBB_ISA_AVXVNNI, EBB_ISA_NEON };
 
     return (ebb_engine_opts){
-        .draft = draft, .n_draft = draft ? 3 : 0, .n_threads = 1 + i % 3, .cpu = sets[i / 2 % (sizeof sets / sizeof *sets)],
+        .draft = draft, .n_draft = draft ? 3 : 0, .n_threads = 1 + i % 3,
+        .cpu = sets[i / 2 % (sizeof sets / sizeof *sets)],
         .has_resident = i % 2, .resident = 1,
     };
 }

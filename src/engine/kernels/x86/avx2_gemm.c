@@ -118,8 +118,8 @@ GEMM_INLINE void micro_256(const ebb_gemm_args *p, const int n, const int adds, 
     GEMM_UNROLL for (int c = 0; c < n; c++)
         x[c] = (const ebb_q8_256 *)(p->x + (size_t)c * p->x_col_bytes);
     for (size_t t = 0; t < p->n_tiles; t++)
-        block_256((const avx2_tile256 *)p->tile + t, x, p->acc + t * TILE_ROWS, t ? 0 : p->to_next, n, adds, fits, offset,
-                  has_min);
+        block_256((const avx2_tile256 *)p->tile + t, x, p->acc + t * TILE_ROWS, t ? 0 : p->to_next, n, adds, fits,
+                  offset, has_min);
 }
 
 static void put_avx2_256(const ebb_block256 rows[TILE_ROWS], bool fits, int offset, bool has_min,

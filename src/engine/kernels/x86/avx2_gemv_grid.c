@@ -1,5 +1,5 @@
-/* The types of grids for AVX2 (and AVX-VNNI) times few columns.  Points are loaded one by one, which is no slower than a
- * gather and on many CPUs faster; signs go to the activations. */
+/* The types of grids for AVX2 (and AVX-VNNI) times few columns.  Points are loaded one by one, which is no slower than
+ * a gather and on many CPUs faster; signs go to the activations. */
 #include "kernels/impl.h"
 #include "kernels/x86/avx2_few.h"
 
