@@ -18,7 +18,7 @@
 /* -- What fits --------------------------------------------------------------------------- */
 
 /* Which of the models found would be chosen. */
-static void look_at_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *machine)
+static void check_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *machine)
 {
     ebb_model_file *files;
     ebb_model_rating *ratings;
@@ -45,7 +45,7 @@ static void look_at_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine 
     ebb_buf_fini(&why);
 }
 
-static void look_at_model(ebb_doctor_report *r, const ebb_args *a, const ebb_model *m, ebb_machine *machine)
+static void check_model(ebb_doctor_report *r, const ebb_args *a, const ebb_model *m, ebb_machine *machine)
 {
     ebb_plan plan;
     char speed[16];
@@ -64,7 +64,7 @@ static void look_at_model(ebb_doctor_report *r, const ebb_args *a, const ebb_mod
                        ebb_speed_text(plan.predicted_decode_tok_s, speed));
 }
 
-static void look_at_fit(ebb_doctor_report *r, const ebb_args *a, const ebb_model *m, ebb_machine *machine)
+static void check_fit(ebb_doctor_report *r, const ebb_args *a, const ebb_model *m, ebb_machine *machine)
 {
     uint64_t room = machine->available_bytes > 700 * MIB ? machine->available_bytes - 700 * MIB : 0;
     char size[16];
@@ -72,14 +72,14 @@ static void look_at_fit(ebb_doctor_report *r, const ebb_args *a, const ebb_model
     ebb_doctor_add(r, "fits", "about %s of weights beside a context: %.1f billion in Q4_K_M",
                    ebb_size_text(room, size), (double)room / Q4_BYTES / 1e9);
     if (m)
-        look_at_model(r, a, m, machine);
+        check_model(r, a, m, machine);
     else
-        look_at_models(r, a, machine);
+        check_models(r, a, machine);
 }
 
 /* -- The report ---------------------------------------------------------------------------- */
 
-static void look_at_confinement(ebb_doctor_report *r)
+static void check_confinement(ebb_doctor_report *r)
 {
     ebb_confined holds;
     const char *why;
@@ -153,7 +153,7 @@ static int print_doctor_text(const ebb_doctor_report *r)
     return EBB_EXIT_OK;
 }
 
-static void look_at_remembered(ebb_doctor_report *r, const ebb_args *a)
+static void check_remembered(ebb_doctor_report *r, const ebb_args *a)
 {
     ebb_known_speed list[EBB_MAX_KNOWN_SPEEDS];
 
@@ -196,10 +196,10 @@ int ebb_cmd_doctor(ebb_args *a)
         ebb_doctor_huge_pages(r, "");
         ebb_doctor_cpu(r, "", &machine);
         ebb_doctor_disk(r, "", path);
-        look_at_confinement(r);
+        check_confinement(r);
         look_at_encryption(r);
-        look_at_fit(r, a, m, &machine);
-        look_at_remembered(r, a);
+        check_fit(r, a, m, &machine);
+        check_remembered(r, a);
         status = a->json ? print_doctor_json(r) : print_doctor_text(r);
     }
     if (r)

@@ -65,7 +65,7 @@ static bool file_has(const char *root, const char *path, const char *word)
 
 /* -- Memory -------------------------------------------------------------------------- */
 
-static void look_at_limits(ebb_doctor_report *r, const ebb_limits *l)
+static void check_limits(ebb_doctor_report *r, const ebb_limits *l)
 {
     char a[16], b[16];
     ebb_doctor_finding *f;
@@ -100,7 +100,7 @@ void ebb_doctor_memory(ebb_doctor_report *r, const ebb_limits *l, const ebb_mach
     ebb_doctor_figure(r, "total_bytes", (double)l->total_bytes);
     ebb_doctor_figure(r, "available_bytes", (double)m->available_bytes);
     ebb_doctor_add(r, "budget", "%s may be used (%.70s)", ebb_size_text(m->available_bytes, a), m->available_why);
-    look_at_limits(r, l);
+    check_limits(r, l);
     if (l->pressure_some_avg10 >= 10)
         ebb_doctor_advise(ebb_doctor_add(r, "pressure", "tasks waited for memory %.0f %% of the last 10 s",
                                          l->pressure_some_avg10),
@@ -151,7 +151,7 @@ void ebb_doctor_huge_pages(ebb_doctor_report *r, const char *root)
 
 /* -- Processor ------------------------------------------------------------------------- */
 
-static void look_at_steal(ebb_doctor_report *r, const char *root)
+static void check_steal(ebb_doctor_report *r, const char *root)
 {
     unsigned long long v[8] = { 0 }, sum = 0;
     char stat[256];
@@ -189,7 +189,7 @@ void ebb_doctor_cpu(ebb_doctor_report *r, const char *root, const ebb_machine *m
     if (strcmp(governor, "powersave") == 0)
         ebb_doctor_advise(ebb_doctor_add(r, "governor", "%.30s", governor),
                           "cpupower frequency-set -g performance, where the power is there");
-    look_at_steal(r, root);
+    check_steal(r, root);
     if (m->memory_bytes_s <= 0)
         return;
     ebb_doctor_add(r, "compute", "%.1f GB/s of weights with one column, %.0f G multiply-adds/s with many",

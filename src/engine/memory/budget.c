@@ -87,7 +87,7 @@ ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, 
 {
     ebb_status st;
 
-    if (e->host)                                 /* which looks at memory, and measures */
+    if (e->host)                                 /* which checks memory, and measures */
         return apply_plan(e, &e->plan, progress, arg, err);
     ebb_reclaim_open(e);
     ebb_calibrate_open(e);

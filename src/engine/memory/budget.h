@@ -14,17 +14,17 @@
 #define EBB_LOADER_BYTES 4096u   /* of a ring that only brings what stays */
 
 /* What is known of memory when decisions are made. */
-typedef struct ebb_memory_look {
+typedef struct ebb_memory_snapshot {
     int64_t  available_bytes;    /* what could still be taken without anybody's loss */
     double   pressure_avg10;     /* ebb_limits */
     uint64_t swap_bytes;         /* of us */
-} ebb_memory_look;
+} ebb_memory_snapshot;
 
 typedef struct ebb_budget {
-    uint64_t     checked_ns;     /* when memory was looked at last */
+    uint64_t     checked_ns;     /* when memory was checked last */
     uint64_t     evicted_ns;     /* when layers were evicted last; 0: never */
     uint64_t     reload_tried_ns;        /* when the last was tried to be reloaded */
-    uint32_t     n_passes_unchecked;     /* passes since the last look */
+    uint32_t     n_passes_unchecked;     /* passes since the last check */
     atomic_uint  n_evicted;      /* layers evicted that the plan has as resident */
     atomic_bool  is_ring_minimal;        /* the ring has one slot, experts the least memory */
     bool         is_spill_refused;       /* K and V cannot go to a file: that was said */
@@ -32,14 +32,14 @@ typedef struct ebb_budget {
     bool         is_open;        /* these two: */
     int          psi_fd;         /* tells of pressure; -1: the system has no such thing */
     ebb_limits_gauge gauge;      /* of the cgroup that limits us */
-    ebb_pressure_monitor *monitor;       /* NULL: nobody looks but the passes */
+    ebb_pressure_monitor *monitor;       /* NULL: memory is checked by passes alone */
     void       (*wake)(void *arg);       /* it has evicted layers; under the engine's lock */
     void        *wake_arg;
-    atomic_ullong cache_bytes;   /* of its page cache, at the last whole look ... */
+    atomic_ullong cache_bytes;   /* of its page cache, at the last full check ... */
     uint64_t     n_refaults, n_faults;   /* ... and these counters, as they were then */
-    pthread_mutex_t look_lock;   /* protects these: */
-    ebb_memory_look look;        /* what the last look found */
-    uint64_t     looked_ns;      /* when that was; 0: never */
+    pthread_mutex_t snapshot_lock;       /* protects these: */
+    ebb_memory_snapshot snapshot;        /* by the last full check */
+    uint64_t     snapshot_ns;    /* when that was; 0: never */
 } ebb_budget;
 
 /* Bring the groups into the states of the plan: measure kernels and readers and choose one if it
@@ -52,8 +52,8 @@ void ebb_budget_close(ebb_engine *e);    /* memory is not watched any more */
 
 void ebb_reclaim_open(ebb_engine *e);
 void ebb_reclaim_close(ebb_engine *e);   /* behind ebb_res_close, whose readers ask for room */
-/* What the last look found; it looks if that is more than a second ago.  From any thread. */
-ebb_memory_look ebb_reclaim_last_look(ebb_engine *e);
+/* The last snapshot; a new one if that is more than a second old.  From any thread. */
+ebb_memory_snapshot ebb_reclaim_last_snapshot(ebb_engine *e);
 /* The plan is there, or another one. */
 void ebb_reclaim_set_plan(ebb_engine *e);
 /* Something of the group shall be resident; and is. */
@@ -62,7 +62,7 @@ bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group);
 /* A turn begins: what the monitor has evicted is read by the ring, and if memory is short it is
  * given back.  Nothing is reloaded. */
 void ebb_reclaim_before_turn(ebb_engine *e);
-/* Before a pass: the files are unchanged; memory is looked at, and given back if it is short. */
+/* Before a pass: the files are unchanged; memory is checked, and given back if it is short. */
 EBB_MUST_CHECK
 ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err);
 /* Within a pass, between layers: give back if memory is short. */

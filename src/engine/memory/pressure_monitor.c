@@ -1,9 +1,9 @@
 /* A thread that gives memory back at once (pressure_monitor.h).
  *
  * Between two layers of a prompt of hundreds of columns a neighbour can take a gigabyte.  So memory is
- * looked at as often as the fastest neighbour could use up what is left; a look reads three small files.  While layers
+ * checked as often as the fastest neighbour could use up what is left; a check reads three small files.  While layers
  * are still being read, what they will take counts as taken: so a neighbour is seen long before it and they meet at the
- * limit, and layers that were not read yet are evicted for it. When nothing is computed, nobody looks until
+ * limit, and layers that were not read yet are evicted for it. When nothing is computed, nothing is checked until
  * the kernel tells (os/alarm.h), or where it does not, once a second. */
 #include <pthread.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct ebb_pressure_monitor {
     atomic_ullong   headroom_until_ns;           /* until then there is room, whoever takes memory */
     atomic_ullong   pass_ns;                     /* when a pass began or went on last */
     atomic_uint     n_evicted;
-    atomic_bool     is_alerted;                  /* it was, at a look since the passes' thread asked */
+    atomic_bool     is_alerted;                  /* it was, at a check since the passes' thread asked */
 };
 
 /* What could still be taken in our cgroup and of the machine.  Page cache is asked for anew each time: what
@@ -73,7 +73,7 @@ static void call_on_evict(ebb_engine *e)
 }
 
 /* What is missing; a quarter of what there is at least if it is missing now: whoever takes that fast will take more
- * before the next look.  What was still to be read is given first, and costs nobody anything. */
+ * before the next check.  What was still to be read is given first, and costs nobody anything. */
 static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahead, int64_t floor)
 {
     ebb_engine *e = s->engine;
@@ -120,7 +120,7 @@ static bool is_pass_running(ebb_pressure_monitor *s)
            ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
 }
 
-/* Look, act; how long until the next look. */
+/* Check, act; how long until the next check. */
 static int monitor_step(ebb_pressure_monitor *s)
 {
     int64_t floor = atomic_load(&s->floor), available, to_come, ms;
@@ -135,7 +135,7 @@ static int monitor_step(ebb_pressure_monitor *s)
         evict_until(s, available, to_come, floor);
         atomic_store(&s->is_alerted, true);
     }
-    if (to_come == 0 && !is_pass_running(s))   /* a machine without a cgroup that does not tell: nobody looks */
+    if (to_come == 0 && !is_pass_running(s))   /* a machine without a cgroup and without PSI events: no checks */
         return ebb_alarm_has_events(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
     ms = (available - floor) * 1000 / TAKE_BYTES_S;
     return (int)(ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms);
@@ -172,7 +172,7 @@ void ebb_pressure_monitor_open(ebb_engine *e)
         st = EBB_FAIL(&err, EBB_NOMEM, "no thread for it");
     s->has_thread = st == EBB_OK;
     if (st != EBB_OK) {
-        ebb_log("budget", "memory is looked at between layers only: %s", err.msg);
+        ebb_log("budget", "memory is checked between layers only: %s", err.msg);
         ebb_pressure_monitor_close(e);
     }
 }
@@ -224,7 +224,7 @@ void ebb_pressure_monitor_wake(ebb_engine *e)
         ebb_alarm_ring(s->alarm);
 }
 
-/* Between two looks nobody can have taken what is above the floor: our own reads are far slower than what a neighbour
+/* Between two checks nobody can have taken what is above the floor: our own reads are far slower than what a neighbour
  * takes. */
 bool ebb_pressure_monitor_has_headroom(void *engine, uint64_t n_bytes)
 {

@@ -5,7 +5,7 @@
  * the highest index first, or in an emergency all; then memory of experts, then all of the ring but a slot,
  * then K and V to a file (kv.h).  Results never depend on it.
  *
- * Looks are of two kinds.  The whole look reads some thirty files, four times a second, at once
+ * Checks are of two kinds.  The full check reads some thirty files, four times a second, at once
  * when the kernel tells of pressure.  Between them the use of the cgroup that limits us is
  * read before each layer: copies of our own cannot be dropped by the kernel, and where the limit
  * is hit it kills, so what a neighbour takes must be given to it within milliseconds. */
@@ -21,9 +21,9 @@
 #include "os/psi.h"
 
 #define MIB          ((uint64_t)1 << 20)
-#define LOOK_PASSES  64u                         /* memory is looked at after so many passes ... */
-#define LOOK_NS      250000000u                  /* ... or so long, whichever comes first */
-#define SOON_NS      5000000u                    /* a whole look comes no sooner after the last */
+#define CHECK_PASSES 64u                         /* memory is checked after so many passes ... */
+#define CHECK_NS     250000000u                  /* ... or so long, whichever comes first */
+#define SOON_NS      5000000u                    /* a full check comes no sooner after the last */
 #define FLOOR_BYTES  (300 * MIB)                 /* less than that available is short, a quarter of it an emergency */
 #define SWAP_BYTES   (64 * MIB)                  /* so much of us in swap is short too */
 #define FAULTS       64u                         /* so many of our page faults waited for the disk ... */
@@ -31,12 +31,12 @@
 #define CALM_NS      10000000000u                /* after giving back, before the first layer is taken again ... */
 #define STEP_NS      2000000000u                 /* ... and between one and the next */
 #define KV_STEP      (32 * MIB)                  /* of K and V that come back in a step */
-#define SHOWN_NS     1000000000u                 /* a look that is shown is no older than that */
+#define SHOWN_NS     1000000000u                 /* a snapshot that is shown is no older than that */
 #define CALM_AVG10   1.0                         /* percent of the last 10 s that somebody waited for memory */
 
 void ebb_reclaim_open(ebb_engine *e)
 {
-    pthread_mutex_init(&e->budget.look_lock, NULL);
+    pthread_mutex_init(&e->budget.snapshot_lock, NULL);
     e->budget.psi_fd = ebb_psi_open();
     ebb_limits_gauge_open(NULL, &e->budget.gauge);
     e->budget.is_open = true;
@@ -50,7 +50,7 @@ void ebb_reclaim_close(ebb_engine *e)
     ebb_pressure_monitor_close(e);
     ebb_psi_close(e->budget.psi_fd);
     ebb_limits_gauge_close(&e->budget.gauge);
-    pthread_mutex_destroy(&e->budget.look_lock);
+    pthread_mutex_destroy(&e->budget.snapshot_lock);
 }
 
 /* -- Groups ------------------------------------------------------------------------ */
@@ -110,7 +110,7 @@ static bool is_thrashing(ebb_engine *e, const ebb_limits *l, const ebb_proc *own
 
 /* What could still be taken without anybody's loss: of the machine and of our
  * cgroup, less the file's pages that hold our weights, which both count as free. */
-static bool look_at_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memory_look *out)
+static bool read_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memory_snapshot *out)
 {
     ebb_res_stats res;
     uint64_t available;
@@ -134,50 +134,50 @@ static bool look_at_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memo
     return true;
 }
 
-static void keep_look(ebb_engine *e, const ebb_memory_look *look)
+static void store_snapshot(ebb_engine *e, const ebb_memory_snapshot *snapshot)
 {
-    pthread_mutex_lock(&e->budget.look_lock);
-    e->budget.look = *look;
-    e->budget.looked_ns = ebb_clock_ns();
-    pthread_mutex_unlock(&e->budget.look_lock);
+    pthread_mutex_lock(&e->budget.snapshot_lock);
+    e->budget.snapshot = *snapshot;
+    e->budget.snapshot_ns = ebb_clock_ns();
+    pthread_mutex_unlock(&e->budget.snapshot_lock);
 }
 
-ebb_memory_look ebb_reclaim_last_look(ebb_engine *e)
+ebb_memory_snapshot ebb_reclaim_last_snapshot(ebb_engine *e)
 {
-    ebb_memory_look look;
+    ebb_memory_snapshot snapshot;
     ebb_limits l;
     ebb_proc own;
     bool is_old;
 
     if (e->host || !e->budget.is_open)
-        return (ebb_memory_look){ .pressure_avg10 = -1 };
-    pthread_mutex_lock(&e->budget.look_lock);
-    look = e->budget.look;
-    is_old = e->budget.looked_ns == 0 || ebb_clock_ns() - e->budget.looked_ns > SHOWN_NS;
-    pthread_mutex_unlock(&e->budget.look_lock);
-    if (is_old && look_at_memory(e, &l, &own, &look))
-        keep_look(e, &look);
-    return look;
+        return (ebb_memory_snapshot){ .pressure_avg10 = -1 };
+    pthread_mutex_lock(&e->budget.snapshot_lock);
+    snapshot = e->budget.snapshot;
+    is_old = e->budget.snapshot_ns == 0 || ebb_clock_ns() - e->budget.snapshot_ns > SHOWN_NS;
+    pthread_mutex_unlock(&e->budget.snapshot_lock);
+    if (is_old && read_memory(e, &l, &own, &snapshot))
+        store_snapshot(e, &snapshot);
+    return snapshot;
 }
 
 /* For a decision: of us in swap, or read again and again, nothing is to be had. */
 static bool read_headroom(ebb_engine *e, int64_t *bytes, double *pressure)
 {
-    ebb_memory_look look;
+    ebb_memory_snapshot snapshot;
     ebb_res_stats res;
     ebb_limits l;
     ebb_proc own;
 
-    if (!look_at_memory(e, &l, &own, &look))
+    if (!read_memory(e, &l, &own, &snapshot))
         return false;
     atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
     ebb_res_get_stats(e->res, &res);
-    if ((look.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0)) &&
-        look.available_bytes > 0)
-        look.available_bytes = 0;
-    keep_look(e, &look);
-    *bytes = look.available_bytes;
-    *pressure = look.pressure_avg10;
+    if ((snapshot.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0)) &&
+        snapshot.available_bytes > 0)
+        snapshot.available_bytes = 0;
+    store_snapshot(e, &snapshot);
+    *bytes = snapshot.available_bytes;
+    *pressure = snapshot.pressure_avg10;
     return true;
 }
 
@@ -316,7 +316,7 @@ static void check_memory(ebb_engine *e)
         spill_kv(e, available, floor);
 }
 
-/* By the gauge: nearly all of the cgroup is used, if its page cache is as it was at the last look. */
+/* By the gauge: nearly all of the cgroup is used, if its page cache is as it was at the last snapshot. */
 static bool seems_short(const ebb_engine *e)
 {
     const ebb_limits_gauge *g = &e->budget.gauge;
@@ -348,7 +348,7 @@ void ebb_reclaim_between_layers(ebb_engine *e)
 
     ebb_pressure_monitor_wake(e);
     follow_monitor(e);
-    if (since >= LOOK_NS || ebb_psi_poll(e->budget.psi_fd) ||
+    if (since >= CHECK_NS || ebb_psi_poll(e->budget.psi_fd) ||
         (since >= SOON_NS && (e->budget.monitor ? ebb_pressure_monitor_take_alert(e) : seems_short(e))))
         check_memory(e);
 }
@@ -515,7 +515,7 @@ static void reload_in_answer(ebb_engine *e)
 
 ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err)
 {
-    if (!e->host && ++e->budget.n_passes_unchecked >= LOOK_PASSES)
+    if (!e->host && ++e->budget.n_passes_unchecked >= CHECK_PASSES)
         check_memory(e);
     reload_in_answer(e);
     return ebb_res_check(e->res, err);

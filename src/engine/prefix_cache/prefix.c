@@ -199,7 +199,7 @@ static void offer_partial_block(ebb_prefix *p, ebb_block_source part, uint32_t n
     }
 }
 
-static void look_at_partial_in_pool(const ebb_session *s, ebb_prefix *p, uint32_t n)
+static void find_partial_in_pool(const ebb_session *s, ebb_prefix *p, uint32_t n)
 {
     const ebb_kv *kv = s->engine->kv;
     uint32_t n_same;
@@ -214,7 +214,7 @@ static void look_at_partial_in_pool(const ebb_session *s, ebb_prefix *p, uint32_
         offer_partial_block(p, EBB_BLOCK_IN_POOL, n_same);
 }
 
-static void look_at_partial_block(const ebb_session *s, ebb_prefix *p)
+static void find_partial_block(const ebb_session *s, ebb_prefix *p)
 {
     uint32_t i = p->n_full, at = i * EBB_KV_BLOCK, n = min_u32(p->n_ids - at, EBB_KV_BLOCK), n_tail;
 
@@ -225,7 +225,7 @@ static void look_at_partial_block(const ebb_session *s, ebb_prefix *p)
     if (p->n_common > at && (!has_window(s) || p->from->table.blocks[EBB_KV_WINDOW][i] != EBB_KV_NONE))
         offer_partial_block(p, EBB_BLOCK_IN_TABLE, min_u32(p->n_common - at, n));
     if (p->n_part < n)
-        look_at_partial_in_pool(s, p, n);
+        find_partial_in_pool(s, p, n);
     if (p->n_part == n)
         return;
     n_tail = tail_on_disk(s, p, EBB_KV_FILE_TAIL, i, n);
@@ -272,7 +272,7 @@ void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, c
     hash_wanted(s, ids, n, cache_salt);
     while (p->n_full < n / EBB_KV_BLOCK && block_source(s, p, EBB_KV_ALL, p->n_full) != EBB_BLOCK_NOWHERE)
         p->n_full++;
-    look_at_partial_block(s, p);
+    find_partial_block(s, p);
     p->n_pos = p->n_full * EBB_KV_BLOCK + p->n_part;
     p->is_current = p->from == s && p->n_common == ebb_session_length(s) && p->n_pos == p->n_common;
     if (with_logits && p->n_pos == n && n > 0 && !(p->is_current && s->has_logits)) {

@@ -275,7 +275,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
     uint32_t n_cold;
-    ebb_memory_look look = ebb_reclaim_last_look(e);
+    ebb_memory_snapshot snapshot = ebb_reclaim_last_snapshot(e);
     ebb_proc own;
 
     if (e->cache.disk)
@@ -305,9 +305,9 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     out->experts_prefetch_reads = res.experts.n_prefetched;
     n_cold = ebb_res_states(e->res, out->layer, out->n_layers < EBB_STATS_LAYERS ? out->n_layers : EBB_STATS_LAYERS);
     out->n_resident = res.n_resident > n_cold ? res.n_resident - n_cold : 0;
-    out->available_bytes = look.available_bytes;
-    out->pressure_avg10 = look.pressure_avg10;
-    out->swap_bytes = look.swap_bytes;
+    out->available_bytes = snapshot.available_bytes;
+    out->pressure_avg10 = snapshot.pressure_avg10;
+    out->swap_bytes = snapshot.swap_bytes;
     if (ebb_proc_read(NULL, &own, NULL) == EBB_OK) {     /* else the figures stay 0: unknown */
         out->rss_bytes = own.rss_anon_bytes + own.rss_file_bytes + own.rss_shmem_bytes;
         out->rss_anon_bytes = own.rss_anon_bytes;

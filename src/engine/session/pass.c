@@ -4,8 +4,8 @@
 
 #include "open/engine_state.h"
 
-/* The host's thread that looks at memory is to stay awake: a draft's passes are long beside its looks. */
-static void look_at_memory(ebb_engine *e)
+/* A draft model's pass only wakes its host's monitor: such passes are long beside the monitor's interval. */
+static void relieve_memory(ebb_engine *e)
 {
     if (e->host)
         ebb_pressure_monitor_wake(e->host);
@@ -13,13 +13,13 @@ static void look_at_memory(ebb_engine *e)
         ebb_reclaim_between_layers(e);
 }
 
-/* All layers, and memory is looked at between them. */
+/* All layers; memory is checked between them. */
 static ebb_status compute_layers(ebb_engine *e, const ebb_batch *b, ebb_error *err)
 {
     ebb_status st = ebb_forward_begin(&e->run, b, err);
 
     while (st == EBB_OK && ebb_forward_has_layer(&e->run)) {
-        look_at_memory(e);
+        relieve_memory(e);
         st = ebb_forward_layer(&e->run, err);
     }
     return ebb_forward_end(&e->run, st, err);

@@ -191,7 +191,7 @@ static void test_reloaded_in_an_answer(void **state)
     assert_int_equal(ebb_session_append(f.s, 5, NULL), EBB_OK);
     assert_int_equal(ebb_session_append(same.s, 5, NULL), EBB_OK);
     assert_int_equal(atomic_load(&f.engine->budget.n_evicted), n_gone);
-    if (ebb_reclaim_last_look(f.engine).pressure_avg10 >= 1) {
+    if (ebb_reclaim_last_snapshot(f.engine).pressure_avg10 >= 1) {
         print_message("          others wait for memory here: nothing would come back\n");
         skip();
     }
