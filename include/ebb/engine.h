@@ -49,6 +49,7 @@ typedef enum ebb_placement {
  * cache are in memory; if weights are streamed anyway, the longest whose KV cache is in memory.  K
  * and V are f16 unless that allows less than 4096 tokens and q8_0 more. */
 #define EBB_CTX_MAX UINT32_MAX
+#define EBB_MAX_BATCH 4096u      /* tokens of a pass, at most: more is taken as that */
 
 /* Zero is the default of every field: `ebb_engine_opts o = { 0 };` */
 typedef struct ebb_engine_opts {
@@ -64,7 +65,8 @@ typedef struct ebb_engine_opts {
     ebb_isa     cpu;
     ebb_io      io;
     ebb_placement placement;
-    uint32_t    n_batch;         /* tokens of a prefill pass; 0: 512, more where experts stream */
+    uint32_t    n_batch;         /* tokens of a prefill pass, EBB_MAX_BATCH at most; 0: 512, more
+                                  * where experts stream */
     uint32_t    n_sequences;     /* that are to share passes (ebb_sessions_append): room for their
                                   * sliding windows and recurrent states; 0: 1, at most 16 */
     bool        is_forced;       /* open a file with tensors or metadata that ebb does not know, and

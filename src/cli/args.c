@@ -190,6 +190,16 @@ static ebb_status set_ctx(ebb_args *a, const char *value, ebb_error *err)
     return EBB_OK;
 }
 
+static ebb_status set_chunk(ebb_args *a, const char *value, ebb_error *err)
+{
+    uint64_t v = 0;
+
+    if (!parse_u64(value, EBB_MAX_BATCH, &v))
+        return EBB_FAIL(err, EBB_USAGE, "--chunk %s: give a number of tokens, %u at most", value, EBB_MAX_BATCH);
+    a->engine.n_batch = (uint32_t)v;
+    return EBB_OK;
+}
+
 static ebb_status set_greedy(ebb_args *a, const char *value, ebb_error *err)
 {
     (void)value;
@@ -330,7 +340,7 @@ static const option options[] = {
     { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avxvnni, avx512, neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu),
       cpu_names, 0 },
     { 0, 0, "--io", "READER", "auto, uring, pread or mmap", EBB_FOR_ENGINE, NAME, AT(engine.io), io_names, 0 },
-    { 0, 0, "--chunk", "N", "tokens of a prefill batch (512)", EBB_FOR_ENGINE, COUNT, AT(engine.n_batch), 0, 0 },
+    { 0, 0, "--chunk", "N", "tokens of a prefill batch, up to 4096 (512)", EBB_FOR_ENGINE, CALL, 0, 0, set_chunk },
     { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that drafts tokens; auto: one found here; none",
       TALK | EBB_FOR_SERVE | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
     { 0, 0, "--quality", "MODEL", "a better file of the same network, for /best; default: the best that is found",

@@ -142,8 +142,14 @@ static void print_prediction(const ebb_cli_ollama *e)
     print_bytes("needed in all", p->total_bytes, "");
     printf("  %-22s %10s  memory - KV - graph, partly - buffer\n", "available for weights",
            ebb_size_text(p->weight_room_bytes, size));
-    printf("  %-22s %9.1f%%  of the weights; %" PRIu64 " of %" PRIu64 " layers\n", "ratio", 100 * p->gpu_ratio,
-           p->n_layers, e->layout.n_total);
+    if (p->gpu_ratio > 1)                        /* how many times over says nothing */
+        printf("  %-22s %10s  of the weights, with room to spare; %" PRIu64 " of %" PRIu64 " layers\n", "ratio", "all",
+               p->n_layers, e->layout.n_total);
+    else
+        printf("  %-22s %9.1f%%  of the weights; %" PRIu64 " of %" PRIu64 " layers\n", "ratio", 100 * p->gpu_ratio,
+               p->n_layers, e->layout.n_total);
+    if (q->weights < 0.5)                        /* whole GB: of a small model there are none to divide by */
+        return;
     printf("  on paper (GiB rounded, weights in decimal GB as the file's size): %.4g - %.2f - %.2f - %.1f = %.2f; %.2f "
            "/ %.0f = %.1f %%\n",
            q->vram, q->kv, q->graph, q->buffer, q->available, q->available, q->weights, 100 * q->ratio);

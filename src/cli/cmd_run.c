@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "cli.h"
 #include "confinement.h"
 #include "conversation/chat.h"
@@ -159,6 +160,16 @@ static void tell_decision(const ebb_args *a, const ebb_chat *c)
     fprintf(stderr, "%s\n", ebb_memory_event_text(&s.memory_event, line, sizeof line));
 }
 
+/* A line of the chat's, which may name what others chose, on standard error. */
+static void tell_event(const char *text, size_t n)
+{
+    ebb_buf line = { 0 };
+
+    if (ebb_utf8_add_visible(&line, text, n, false))
+        fprintf(stderr, "%s\n", ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+}
+
 /* Handle the events that wait; false when the answer has ended. */
 static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err)
 {
@@ -174,11 +185,11 @@ static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_err
             break;
         case EBB_EVENT_NOTICE:
             if (ebb_cli_progress(a))
-                fprintf(stderr, "%.*s\n", (int)ev.n_text, ev.text);
+                tell_event(ev.text, ev.n_text);
             break;
         case EBB_EVENT_NOTE:                     /* what the model no longer sees is not for a terminal only */
             if (!a->quiet)
-                fprintf(stderr, "%.*s\n", (int)ev.n_text, ev.text);
+                tell_event(ev.text, ev.n_text);
             break;
         case EBB_EVENT_ERROR:
             *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);

@@ -105,6 +105,15 @@ if len(a["answers"]) != 3 or not all(t in single for t in texts):
 if a["generated_tokens"] != sum(x["generated_tokens"] for x in a["answers"]) or a["answers"][1]["computed_tokens"] != 0:
     sys.exit("what they cost: %r" % a)
 PY
+# What it says beside the answer has no control characters, whatever a file is called.
+odd=$(printf '%s/odd\033[31m.jinja' "$dir")
+printf '{{ messages[0].content }}' >"$odd"
+status 0 "$EBB" run -v -n 2 --template "$odd" hi
+grep -q 'odd.*31m' "$dir/err" || fail "the template is not named: $(cat "$dir/err")"
+grep -qF "$(printf '\033[31m')" "$dir/err" && fail "control characters on standard error"
+
+status 2 "$EBB" run --chunk 5000 -p x
+grep -q -- '--chunk 5000: give a number of tokens, 4096 at most' "$dir/err" || fail "--chunk 5000: $(cat "$dir/err")"
 status 2 "$EBB" run --count 0 -p x
 grep -q -- '--count 0: give how many answers, 1 to 16' "$dir/err" || fail "--count 0: $(cat "$dir/err")"
 status 2 "$EBB" run --count 17 -p x

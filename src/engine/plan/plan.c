@@ -15,7 +15,7 @@
 #define SLACK_BYTES     (16 * MIB)               /* heap, stacks, page tables and what the kernel holds for us ... */
 #define SLACK_SHARE     200u                     /* ... and one part in so many of the weights */
 #define CHUNK_DEFAULT   512u
-#define CHUNK_MAX       4096u
+#define CHUNK_MAX       EBB_MAX_BATCH
 #define WIDER_COST      0.03                     /* what an answer may be slower by for a wider chunk */
 #define CHUNK_MIN       64u
 #define CTX_MIN         512u

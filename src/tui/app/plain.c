@@ -259,6 +259,10 @@ static void run_message(plain *p)
         p->is_opening = strncmp(s, "/load ", 6) == 0 || strncmp(s, "/import ", 8) == 0 || strcmp(s, "/undelete") == 0;
         ebb_frontend_leave_edit(&p->frontend);
         ebb_slash_command_run(&p->frontend, s);
+    } else if (p->is_terminal && s[0] == '!' && text.len > 1) {
+        static const char none[] = "commands run on the full screen and inline alone, with --shell; here `COMMAND | "
+                                   "ebb run` takes their output along (a blank before ! sends it as text)";
+        plain_say(&p->frontend, EBB_SAY_ERROR, none, sizeof none - 1);
     } else if (strspn(s, " \t") < text.len) {
         size_t skip = s[0] == '/', n = text.len - skip;
         const char *message = s + skip;
