@@ -105,10 +105,11 @@ ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_er
  * even if it was created meanwhile. */
 EBB_MUST_CHECK
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);
-/* Overwrite what the file has with zeros, down to the disk, as far as its file system writes in
- * place.  Nobody waits for the result, so this is no error. */
+/* Overwrite a file that has lost its name with zeros, down to the disk, as far as its file system
+ * writes in place.  One that has another name still is somebody's copy, and stays.  Nobody waits
+ * for the result, so this is no error. */
 void ebb_file_overwrite(int fd);
-/* The same, and remove it; a file that is not there is fine. */
+/* Overwrite it and remove it; one with another name is only removed, one that is not there fine. */
 void ebb_file_wipe(const char *path);
 /* Make the directory and its parents, 0700; what is made is there after a loss of power, too. */
 EBB_MUST_CHECK

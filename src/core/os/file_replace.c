@@ -82,13 +82,16 @@ ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_err
     return st == EBB_IO && errno == EACCES && ebb_broker_is_there() ? ebb_broker_create(path, data, n, err) : st;
 }
 
-void ebb_file_overwrite(int fd)
+/* Unless it has more names than that. */
+static void overwrite_file(int fd, nlink_t n_names)
 {
     static const char zeros[1 << 16];
-    uint64_t n = 0, at = 0;
+    uint64_t n, at = 0;
+    struct stat st;
 
-    if (ebb_file_size(fd, "", &n, NULL) != EBB_OK)
+    if (fstat(fd, &st) != 0 || st.st_nlink > n_names)
         return;
+    n = (uint64_t)st.st_size;
     while (at < n) {
         size_t piece = n - at < sizeof zeros ? (size_t)(n - at) : sizeof zeros;
 
@@ -100,12 +103,17 @@ void ebb_file_overwrite(int fd)
         return;
 }
 
+void ebb_file_overwrite(int fd)
+{
+    overwrite_file(fd, 0);
+}
+
 void ebb_file_wipe(const char *path)
 {
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
     if (fd >= 0)
-        ebb_file_overwrite(fd);
+        overwrite_file(fd, 1);
     ebb_file_close(fd);
     ebb_file_remove(path);
 }

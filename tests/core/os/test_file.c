@@ -278,6 +278,47 @@ static void test_signal_to_the_holder(void **state)
     close(ends[1]);
 }
 
+/* The bytes a file has that is open as `fd`. */
+static bool is_all_zero(int fd, size_t n)
+{
+    char bytes[256];
+
+    assert_true(n <= sizeof bytes);
+    assert_int_equal(ebb_file_read_at(fd, "", bytes, n, 0, NULL), EBB_OK);
+    for (size_t i = 0; i < n; i++)
+        if (bytes[i])
+            return false;
+    return true;
+}
+
+/* What is removed so is overwritten, but for what somebody has linked to keep. */
+static void test_wiped(void **state)
+{
+    char path[128], copy[128];
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    snprintf(copy, sizeof copy, "%s/b", dir);
+    for (int n_names = 1; n_names <= 2; n_names++) {
+        assert_int_equal(ebb_file_replace(path, "secret text", 11, NULL), EBB_OK);
+        assert_true(n_names == 1 || link(path, copy) == 0);
+        assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &fd, NULL), EBB_OK);
+        ebb_file_wipe(path);
+        assert_int_not_equal(access(path, F_OK), 0);
+        assert_int_equal(is_all_zero(fd, 11), n_names == 1);
+        ebb_file_close(fd);
+    }
+    assert_int_equal(ebb_file_open(copy, EBB_FILE_UPDATE, &fd, NULL), EBB_OK);
+    ebb_file_overwrite(fd);                      /* it still has its name */
+    assert_false(is_all_zero(fd, 11));
+    assert_int_equal(unlink(copy), 0);
+    ebb_file_overwrite(fd);
+    assert_true(is_all_zero(fd, 11));
+    ebb_file_close(fd);
+    ebb_file_wipe(path);                         /* there is none */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_reopen),
         cmocka_unit_test(test_links_and_pipes),
         cmocka_unit_test(test_signal_to_the_holder),
+        cmocka_unit_test(test_wiped),
     };
 
     return cmocka_run_group_tests_name("file", tests, setup, teardown);
