@@ -40,8 +40,9 @@ static void on_interrupt(int number)
     interrupted = number;
 }
 
-/* One line without echo.  A signal ends it, and then the process, once the terminal is as it was. */
-static bool read_silently(int tty, ebb_buf *out)
+/* One line without echo, which is off before it is asked for.  A signal ends it, and then the process, once the
+ * terminal is as it was. */
+static bool read_silently(int tty, const char *prompt, ebb_buf *out)
 {
     struct sigaction act = { .sa_handler = on_interrupt }, was[3];
     static const int numbers[3] = { SIGINT, SIGTERM, SIGHUP };
@@ -57,6 +58,7 @@ static bool read_silently(int tty, ebb_buf *out)
     for (int i = 0; i < 3; i++)
         sigaction(numbers[i], &act, &was[i]);
     tcsetattr(tty, TCSAFLUSH, &silent);
+    (void)!write(tty, prompt, strlen(prompt));
     while (!is_whole && !interrupted && out->len < SECRET_MAX && read(tty, &c, 1) == 1) {
         is_whole = c == '\n';
         if (!is_whole && !ebb_buf_add(out, &c, 1))
@@ -73,7 +75,7 @@ static bool read_silently(int tty, ebb_buf *out)
 static ebb_status ask(const char *prompt, ebb_buf *out, ebb_error *err)
 {
     int tty = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY);
-    bool ok = tty >= 0 && dprintf(tty, "%s", prompt) > 0 && ebb_buf_reserve(out, 1024) && read_silently(tty, out);
+    bool ok = tty >= 0 && ebb_buf_reserve(out, 1024) && read_silently(tty, prompt, out);
 
     if (ok)
         (void)!write(tty, "\n", 1);

@@ -115,7 +115,7 @@ cmp "$state/history" "$dir/history" && cmp "$state/draft" "$dir/draft" || fail "
 
 # -- a passphrase, on a terminal, without echo --
 cat >"$dir/type.py" <<'X'
-import os, pty, select, sys
+import os, pty, select, signal, sys
 words, argv = sys.argv[1].split(","), sys.argv[2:]
 pid, fd = pty.fork()
 if pid == 0:
@@ -132,6 +132,8 @@ while select.select([fd], [], [], 120)[0]:
     while asked < len(words) and shown.count(b": ") > asked:
         os.write(fd, words[asked].encode() + b"\n")
         asked += 1
+else:
+    os.kill(pid, signal.SIGKILL)
 sys.stdout.write(shown.decode())
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 X
