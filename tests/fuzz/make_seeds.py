@@ -387,6 +387,7 @@ engines = "# engines\n[one]\naddress = http://127.0.0.1:1\nkey = secret\nmodel =
 state("engines", ENGINES, engines)
 for i, line in enumerate(["address = x", "[a\n", "[]\n", "[here]\naddress = unix:/x\n", "[a]\n", "[a]\naddress = unix:/x\n[a]\naddress = unix:/y\n", "[a]\nnosuch = 5\n", "[a]\naddress = unix:/x\ncontext = -5\n", "[a]\naddress = unix:/x\ncontext = 99999999999\n", "[a]\naddress = unix:/x\nkind = zz\n", "[a]\naddress = unix:/x\nheader = nocolon\n", "[a]\naddress = unix:/x\n" + "header = A: b\n" * 20, "[a]\naddress = unix:/x\ninsecure = perhaps\n", "[" + "n" * 60 + "]\n", "[a b]\n", "a\0b\n", "[a]\naddress = \"quoted\"\n", "[a]\naddress = http://x\nkey = " + "k" * 9000 + "\n", "[a]\naddress\n", "[a]\naddress = unix:/x\nkey = a\nkey-file = b\n"]):
     state(f"engines-bad-{i}", ENGINES, line)
+state("engines-zeros", ENGINES, b"\0\0\0\5")    # what was added behind them was not found again
 state("sidecar", SIDECAR, json.dumps({"command": "ebb pull a/b", "bytes": 10, "sha256": "a" * 64, "etag": '"x"', "modified": "Mon"}))
 state("sidecar-odd", SIDECAR, json.dumps({"command": "c" * 2000, "bytes": -1, "sha256": 5, "etag": "e" * 300}))
 state("sidecar-damaged", SIDECAR, '{"command": "x"')
