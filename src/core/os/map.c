@@ -93,6 +93,20 @@ bool ebb_map_is_cached(const void *p)
     return mincore((void *)((uintptr_t)p & ~(PAGE_BYTES - 1)), 1, &there) != 0 || (there & 1);
 }
 
+bool ebb_map_is_huge(const ebb_map *m)
+{
+    volatile char *first = m->data;
+    unsigned char there = 0;
+
+    if (m->n_bytes < HUGE_BYTES)
+        return false;
+    *first = 0;
+    if (mincore((char *)m->data + HUGE_BYTES - PAGE_BYTES, 1, &there) != 0)
+        there = 0;
+    madvise(m->data, HUGE_BYTES, MADV_DONTNEED);
+    return there & 1;
+}
+
 bool ebb_map_advise(void *p, size_t n, ebb_advice advice)
 {
     static const int advices[] = {

@@ -21,6 +21,9 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
 EBB_MUST_CHECK
 ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err);
 void ebb_map_fini(ebb_map *m);
+/* Whether the system backs an anonymous region with huge pages; it writes to the first and gives it
+ * back. */
+bool ebb_map_is_huge(const ebb_map *m);
 /* The share of the file's first n_bytes that is in the page cache, by samples; 0 where the
  * system does not say. */
 double ebb_file_cached_share(int fd, uint64_t n_bytes);

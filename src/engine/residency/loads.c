@@ -22,7 +22,32 @@ void ebb_loads_fini(ebb_loads *l)
     free(l->state);
     free(l->home);
     free(l->takes_memory);
+    ebb_huge_pages_fini(&l->pages);
     memset(l, 0, sizeof *l);
+}
+
+uint64_t ebb_loads_pending_bytes(const ebb_loads *l)
+{
+    return l->pending_bytes + l->pages.pending_bytes;
+}
+
+static void expect_memory(ebb_loads *l, uint32_t id)
+{
+    uint64_t n = ebb_pin_bytes(&l->extents[id]);
+
+    if (ebb_huge_pages_hold(&l->pages, l->home[id]))
+        ebb_huge_pages_expect(&l->pages, l->home[id], n);
+    else
+        l->pending_bytes += n;
+}
+
+/* n_left bytes of it have not been asked for. */
+static void expect_no_memory(ebb_loads *l, uint32_t id, uint64_t n_left)
+{
+    if (ebb_huge_pages_hold(&l->pages, l->home[id]))
+        ebb_huge_pages_expect_no_more(&l->pages, l->home[id], ebb_pin_bytes(&l->extents[id]));
+    else
+        l->pending_bytes -= n_left;
 }
 
 static void set_load_state(ebb_loads *l, uint32_t id, ebb_load_state state)
@@ -37,7 +62,8 @@ void ebb_loads_set(ebb_loads *l, uint32_t id, char *home, ebb_load_state how)
     assert(l->state[id] != EBB_LOAD_IN_FLIGHT);
     l->home[id] = home;
     l->takes_memory[id] = how == EBB_LOAD_BACKGROUND;
-    l->pending_bytes += l->takes_memory[id] ? ebb_pin_bytes(&l->extents[id]) : 0;
+    if (l->takes_memory[id])
+        expect_memory(l, id);
     if (how == EBB_LOAD_PREFETCH && l->n_in[EBB_LOAD_PREFETCH] == 0)
         l->n_prefetch = 0;
     if (how == EBB_LOAD_PREFETCH && l->n_prefetch == EBB_MAX_PREFETCH)
@@ -69,17 +95,19 @@ static ebb_load *find_in_flight(ebb_loads *l, uint32_t id)
 /* What has not begun of it will not take memory any more. */
 static void drop_pending(ebb_loads *l, uint32_t id)
 {
-    l->pending_bytes -= l->takes_memory[id] ? ebb_pin_bytes(&l->extents[id]) : 0;
+    if (l->takes_memory[id])
+        expect_no_memory(l, id, ebb_pin_bytes(&l->extents[id]));
     l->takes_memory[id] = false;
 }
 
 /* Its last piece has come, or none will. */
 static void end_load(ebb_loads *l, ebb_load *w)
 {
-    l->pending_bytes -= w->takes_memory ? w->n_bytes - w->n_issued : 0;
+    if (w->takes_memory)
+        expect_no_memory(l, w->id, w->n_bytes - w->n_issued);
     if (w->takes_memory && w->st != EBB_OK && !w->is_dropped) { /* it may be tried once more */
         l->takes_memory[w->id] = true;
-        l->pending_bytes += w->n_bytes;
+        expect_memory(l, w->id);
     }
     set_load_state(l, w->id, w->is_dropped ? EBB_LOAD_NONE : w->st == EBB_OK ? EBB_LOAD_LOADED : EBB_LOAD_FAILED);
     if (w->is_dropped)
@@ -125,10 +153,10 @@ void ebb_loads_take_memory_anyway(ebb_loads *l, uint32_t id)
     ebb_load *w = l->state[id] == EBB_LOAD_IN_FLIGHT ? find_in_flight(l, id) : NULL;
 
     drop_pending(l, id);
-    if (w)
-        l->pending_bytes -= w->takes_memory ? w->n_bytes - w->n_issued : 0;
-    if (w)
+    if (w && w->takes_memory) {
+        expect_no_memory(l, id, w->n_bytes - w->n_issued);
         w->takes_memory = false;
+    }
 }
 
 /* The first one of that state, from `pos` round; there is one. */
@@ -211,7 +239,10 @@ void ebb_loads_issue(ebb_loads *l, uint32_t id, size_t piece_bytes, ebb_piece *o
     out->n_must = (size_t)(must < n ? must : n);
     w->n_issued += n;
     w->n_in_flight++;
-    l->pending_bytes -= w->takes_memory ? n : 0;
+    if (ebb_huge_pages_hold(&l->pages, out->to))
+        ebb_huge_pages_write(&l->pages, out->to, n);
+    else
+        l->pending_bytes -= w->takes_memory ? n : 0;
 }
 
 bool ebb_loads_done(ebb_loads *l, const ebb_piece *p, ebb_status st, const ebb_error *err)

@@ -23,11 +23,13 @@
  *      (but an expert, which may do both).
  *  L2  An extent that is IN_FLIGHT has one of the EBB_MAX_LOADS entries of in_flight, no other has;
  *      n_in counts the extents in each state.
- *  L3  pending_bytes is the memory that BACKGROUND loads will take and have not taken yet.
+ *  L3  pending_bytes is the memory that BACKGROUND loads will take and have not taken yet; homes in
+ *      `pages` are counted there.
  *
  * Everything is called with the ring's lock held. */
 #ifndef EBB_LOADS_H
 #define EBB_LOADS_H
+#include "residency/huge_pages.h"
 #include "residency/reader.h"
 #include "residency/residency.h"
 
@@ -61,7 +63,8 @@ typedef struct ebb_loads {
     uint8_t  *state;             /* [n_extents] ebb_load_state */
     char    **home;              /* [n_extents] the destination of the range */
     bool     *takes_memory;      /* [n_extents] not begun yet, and the home has no pages */
-    uint64_t  pending_bytes;
+    uint64_t  pending_bytes;     /* of loads to homes outside of `pages` */
+    ebb_huge_pages pages;        /* a region of homes beside each other; empty: none is */
     uint32_t  n_in[EBB_LOAD_STATES];
     uint32_t  prefetch[EBB_MAX_PREFETCH], n_prefetch; /* in order; some may have begun since, or
                                                          been dropped */
@@ -73,6 +76,9 @@ EBB_MUST_CHECK
 bool ebb_loads_init(ebb_loads *l, const ebb_res_extent *extents,
                     uint32_t n_extents); /* false: no memory */
 void ebb_loads_fini(ebb_loads *l);               /* a zeroed one is fine */
+
+/* The memory that BACKGROUND loads will take. */
+uint64_t ebb_loads_pending_bytes(const ebb_loads *l);
 
 /* Requests `id`, read into `home`, as BACKGROUND, PREFETCH or URGENT; it must not be IN_FLIGHT. */
 void ebb_loads_set(ebb_loads *l, uint32_t id, char *home, ebb_load_state how);

@@ -323,6 +323,26 @@ void ebb_ring_unload(ebb_ring *g, uint32_t id)
     pthread_mutex_unlock(&g->lock);
 }
 
+ebb_status ebb_ring_set_places(ebb_ring *g, const ebb_map *places, ebb_error *err)
+{
+    bool ok;
+
+    pthread_mutex_lock(&g->lock);
+    ebb_huge_pages_fini(&g->loads.pages);
+    ok = !places || ebb_huge_pages_init(&g->loads.pages, places->data, places->n_bytes);
+    pthread_mutex_unlock(&g->lock);
+    return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a list of huge pages");
+}
+
+void ebb_ring_give_place_back(ebb_ring *g, char *at, size_t n_bytes)
+{
+    ebb_map_advise(at, n_bytes, EBB_ADVISE_DONTNEED);
+    pthread_mutex_lock(&g->lock);
+    if (ebb_huge_pages_hold(&g->loads.pages, at))
+        ebb_huge_pages_give_back(&g->loads.pages, at, n_bytes);
+    pthread_mutex_unlock(&g->lock);
+}
+
 void ebb_ring_cancel_load(ebb_ring *g, uint32_t id)
 {
     pthread_mutex_lock(&g->lock);
@@ -445,7 +465,7 @@ void ebb_ring_get_stats(ebb_ring *g, ebb_ring_stats *out)
     pthread_mutex_lock(&g->lock);
     *out = (ebb_ring_stats){
         .ring_bytes = g->memory.n_bytes, .read_bytes = g->rate.total, .stall_ns = g->stall_ns,
-        .pending_bytes = g->loads.pending_bytes,
+        .pending_bytes = ebb_loads_pending_bytes(&g->loads),
         .bytes_s = ebb_rate_per_s(&g->rate) + ebb_rate_per_s(&g->load_rate),
     };
     pthread_mutex_unlock(&g->lock);

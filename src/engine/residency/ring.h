@@ -73,6 +73,12 @@ void ebb_ring_stream(ebb_ring *g, uint32_t id, bool is_streamed);
  * PREFETCH, or URGENT (loads.h).  An acquire waits for it; a release does nothing.  A load to
  * `home` that exists already is at most made URGENT.  Returns its state before. */
 ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_state how);
+/* Homes from here on are in this region, of which nothing is written yet and whose huge pages come
+ * whole (huge_pages.h); NULL: they are not.  No load to either region exists.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_ring_set_places(ebb_ring *g, const ebb_map *places, ebb_error *err);
+/* Gives the memory of part of it back, to which no load exists. */
+void ebb_ring_give_place_back(ebb_ring *g, char *at, size_t n_bytes);
 /* Drops a load; waits for its reads in flight. */
 void ebb_ring_unload(ebb_ring *g, uint32_t id);
 /* Drops a load without waiting; while it is IN_FLIGHT its home must not be reused. */

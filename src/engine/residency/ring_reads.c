@@ -180,7 +180,8 @@ void ebb_ring_wait(ebb_ring *g, pthread_cond_t *on)
  * for than will be taken: with less, extents that are ready would have to be dropped. */
 static void ask_headroom(ebb_ring *g)
 {
-    uint64_t n = g->loads.pending_bytes < g->ops->piece_bytes ? g->loads.pending_bytes : g->ops->piece_bytes;
+    uint64_t pending = ebb_loads_pending_bytes(&g->loads);
+    uint64_t n = pending < g->ops->piece_bytes ? pending : g->ops->piece_bytes;
     bool is_short = false;
 
     if (n > 0 && g->headroom.has) {

@@ -226,7 +226,7 @@ static void test_at_random(void **state)
         uint32_t seed = k + 1;
         cache_fixture f;
 
-        open_cache_fixture(&f, ios[k % 3], 1 + 5 * (k / 3));
+        open_cache_fixture(&f, ios[k % 3], 1 + 8 * (k / 3)); /* with 17, huge pages */
         for (int i = 0; i < 400; i++) {
             uint32_t l = (uint32_t)i % N_LAYERS, mask = 0;
 
