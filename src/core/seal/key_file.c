@@ -24,7 +24,7 @@ typedef struct key_file {
 
 _Static_assert(sizeof(key_file) == EBB_KEY_FILE_BYTES, "a key file has no padding");
 
-static const char magic[8] = "EBB-KEY\n";
+static const char key_magic[8] = "EBB-KEY\n";
 
 static ebb_status load_key_file(const char *path, key_file *k, ebb_error *err)
 {
@@ -37,7 +37,7 @@ static ebb_status load_key_file(const char *path, key_file *k, ebb_error *err)
     ebb_file_close(fd);
     if (st != EBB_OK)
         return st;
-    if (memcmp(k->magic, magic, sizeof magic) != 0)
+    if (memcmp(k->magic, key_magic, sizeof key_magic) != 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: is no key of ebb's", path);
     if (k->version != VERSION)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: has version %u, this ebb knows %u", path, k->version, VERSION);
@@ -91,7 +91,7 @@ ebb_status ebb_key_file_write(const char *path, ebb_key_kind kind, const void *s
 
     if (st != EBB_OK)
         return st;
-    memcpy(k.magic, magic, sizeof magic);
+    memcpy(k.magic, key_magic, sizeof key_magic);
     if (kind == EBB_KEY_OF_PASSPHRASE) {
         k.n_ops = crypto_pwhash_argon2id_OPSLIMIT_MODERATE;
         k.n_mem = crypto_pwhash_argon2id_MEMLIMIT_MODERATE;

@@ -347,16 +347,16 @@ static void store_f16(void *out, const float *x, size_t dim)
 
     for (; i + 8 <= dim; i += 8)
         v16_store_8_halves((uint8_t *)out + 2 * i, x + i);
-    kv_store_f16((uint8_t *)out + 2 * i, x + i, dim - i);
+    ISA_NAME(kv_store_f16)((uint8_t *)out + 2 * i, x + i, dim - i);
 }
 
 static inline void attend_fill(ebb_kernels *k)
 {
     k->attend = attend;
     k->kv_store[EBB_KV_F16] = store_f16;
-    k->kv_store[EBB_KV_F32] = kv_store_f32;
-    k->kv_store[EBB_KV_Q8_0] = kv_store_q8_0;
-    k->kv_store[EBB_KV_Q4_0] = kv_store_q4_0;
+    k->kv_store[EBB_KV_F32] = ISA_NAME(kv_store_f32);
+    k->kv_store[EBB_KV_Q8_0] = ISA_NAME(kv_store_q8_0);
+    k->kv_store[EBB_KV_Q4_0] = ISA_NAME(kv_store_q4_0);
 }
 
 #endif

@@ -5,6 +5,7 @@
  * fused operation is meant) all of them give the same bits. */
 #ifndef EBB_KERNELS_FLOAT_BODY_H
 #define EBB_KERNELS_FLOAT_BODY_H
+#include "kernels/isa_name.h"
 #include "kernels/kernels.h"
 #include "kernels/number.h"
 #if defined(__AVX2__)
@@ -33,7 +34,7 @@ static inline void tail_load(float out[LANES], const float *x, size_t n)
         out[i] = x[i];
 }
 
-static float float_dot(const float *a, const float *b, size_t n)
+static float ISA_NAME(dot)(const float *a, const float *b, size_t n)
 {
     float s[LANES] = { 0 }, ta[LANES], tb[LANES];
     size_t whole = n / LANES * LANES;
@@ -50,7 +51,7 @@ static float float_dot(const float *a, const float *b, size_t n)
     return lanes_sum(s);
 }
 
-static float float_sum(const float *x, size_t n)
+static float ISA_NAME(sum)(const float *x, size_t n)
 {
     float s[LANES] = { 0 }, t[LANES];
     size_t whole = n / LANES * LANES;
@@ -66,9 +67,9 @@ static float float_sum(const float *x, size_t n)
     return lanes_sum(s);
 }
 
-static void float_rmsnorm(float *y, const float *x, const float *w, size_t n, float eps)
+static void ISA_NAME(rmsnorm)(float *y, const float *x, const float *w, size_t n, float eps)
 {
-    float r = 1.0f / sqrtf(float_dot(x, x, n) / (float)n + eps);
+    float r = 1.0f / sqrtf(ISA_NAME(dot)(x, x, n) / (float)n + eps);
 
     if (w)
         for (size_t i = 0; i < n; i++)
@@ -78,14 +79,14 @@ static void float_rmsnorm(float *y, const float *x, const float *w, size_t n, fl
             y[i] = x[i] * r;
 }
 
-static void float_layernorm(float *y, const float *x, const float *w, const float *b, size_t n,
-                            float eps)
+static void ISA_NAME(layernorm)(float *y, const float *x, const float *w, const float *b, size_t n,
+                                  float eps)
 {
-    float mean = float_sum(x, n) / (float)n;
+    float mean = ISA_NAME(sum)(x, n) / (float)n;
 
     for (size_t i = 0; i < n; i++)
         y[i] = x[i] - mean;
-    float r = 1.0f / sqrtf(float_dot(y, y, n) / (float)n + eps);
+    float r = 1.0f / sqrtf(ISA_NAME(dot)(y, y, n) / (float)n + eps);
     for (size_t i = 0; i < n; i++)
         y[i] *= r;
     if (w)
@@ -96,25 +97,25 @@ static void float_layernorm(float *y, const float *x, const float *w, const floa
             y[i] += b[i];
 }
 
-static void float_add(float *y, const float *x, size_t n)
+static void ISA_NAME(add)(float *y, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] += x[i];
 }
 
-static void float_scale(float *y, float s, size_t n)
+static void ISA_NAME(scale)(float *y, float s, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] *= s;
 }
 
-static void float_axpy(float *y, float a, const float *x, size_t n)
+static void ISA_NAME(axpy)(float *y, float a, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] = fmaf(a, x[i], y[i]);
 }
 
-static void float_silu_mul(float *y, const float *gate, const float *up, size_t n)
+static void ISA_NAME(silu_mul)(float *y, const float *gate, const float *up, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] = gate[i] / (1.0f + ebb_exp(-gate[i])) * up[i];
@@ -122,7 +123,7 @@ static void float_silu_mul(float *y, const float *gate, const float *up, size_t 
 
 /* gelu(x) = x / 2 (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
  * (Hendrycks & Gimpel 2016). */
-static void float_gelu_mul(float *y, const float *gate, const float *up, size_t n)
+static void ISA_NAME(gelu_mul)(float *y, const float *gate, const float *up, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         float x = gate[i], u = 0.7978845608f * fmaf(0.044715f * x * x, x, x);
@@ -140,16 +141,16 @@ static float float_max(const float *x, size_t n)
     return m;
 }
 
-static void float_softmax(float *x, size_t n)
+static void ISA_NAME(softmax)(float *x, size_t n)
 {
     float m = float_max(x, n);
 
     for (size_t i = 0; i < n; i++)
         x[i] = ebb_exp(x[i] - m);
-    float_scale(x, 1.0f / float_sum(x, n), n);
+    ISA_NAME(scale)(x, 1.0f / ISA_NAME(sum)(x, n), n);
 }
 
-static void float_rope_adjacent(float *x, const float *cos_sin, size_t n_rot)
+static void ISA_NAME(rope_adjacent)(float *x, const float *cos_sin, size_t n_rot)
 {
     for (size_t i = 0; i < n_rot; i += 2) {
         float c = cos_sin[i], s = cos_sin[i + 1], a = x[i], b = x[i + 1];
@@ -159,7 +160,7 @@ static void float_rope_adjacent(float *x, const float *cos_sin, size_t n_rot)
     }
 }
 
-static void float_rope_halves(float *x, const float *cos_sin, size_t n_rot)
+static void ISA_NAME(rope_halves)(float *x, const float *cos_sin, size_t n_rot)
 {
     size_t half = n_rot / 2;
 
@@ -172,8 +173,8 @@ static void float_rope_halves(float *x, const float *cos_sin, size_t n_rot)
 }
 
 /* The parts in order; an empty one (l = 0) counts for nothing. */
-static void float_attend_merge(float *out, const float *parts, size_t n_seg, size_t stride,
-                               size_t dim_v, const float *sink)
+static void ISA_NAME(attend_merge)(float *out, const float *parts, size_t n_seg, size_t stride,
+                                  size_t dim_v, const float *sink)
 {
     float m = sink ? *sink : -INFINITY, l = 0;
 
@@ -189,11 +190,11 @@ static void float_attend_merge(float *out, const float *parts, size_t n_seg, siz
             continue;
         float e = ebb_exp(part[0] - m);
         l = fmaf(part[1], e, l);
-        float_axpy(out, e, part + 2, dim_v);
+        ISA_NAME(axpy)(out, e, part + 2, dim_v);
     }
     if (sink)
         l += ebb_exp(*sink - m);
-    float_scale(out, 1.0f / l, dim_v);
+    ISA_NAME(scale)(out, 1.0f / l, dim_v);
 }
 
 /* max |x| as bits, so that an infinity or a NaN is seen and no order matters. */
@@ -248,12 +249,12 @@ static inline float float_to_int8(const float *x, size_t n, int8_t *q)
     return d;
 }
 
-static void float_quantize_f32(const float *x, size_t n_k, void *out)
+static void ISA_NAME(quantize_f32)(const float *x, size_t n_k, void *out)
 {
     memcpy(out, x, n_k * sizeof *x);
 }
 
-static void float_quantize_q8_32(const float *x, size_t n_k, void *out)
+static void ISA_NAME(quantize_q8_32)(const float *x, size_t n_k, void *out)
 {
     ebb_q8_32 *o = out;
 
@@ -335,7 +336,7 @@ static inline void q8_256_sums(ebb_q8_256 *o)
     o->side = (uint16_t)(side / 2);
 }
 
-static void float_quantize_q8_256(const float *x, size_t n_k, void *out)
+static void ISA_NAME(quantize_q8_256)(const float *x, size_t n_k, void *out)
 {
     ebb_q8_256 *o = out;
 
@@ -347,21 +348,21 @@ static void float_quantize_q8_256(const float *x, size_t n_k, void *out)
 
 static inline void float_body_fill(ebb_kernels *k)
 {
-    k->quantize[EBB_ACT_F32] = float_quantize_f32;
-    k->quantize[EBB_ACT_Q8_32] = float_quantize_q8_32;
-    k->quantize[EBB_ACT_Q8_256] = float_quantize_q8_256;
-    k->rmsnorm = float_rmsnorm;
-    k->layernorm = float_layernorm;
-    k->add = float_add;
-    k->scale = float_scale;
-    k->silu_mul = float_silu_mul;
-    k->gelu_mul = float_gelu_mul;
-    k->dot = float_dot;
-    k->axpy = float_axpy;
-    k->softmax = float_softmax;
-    k->rope_adjacent = float_rope_adjacent;
-    k->rope_halves = float_rope_halves;
-    k->attend_merge = float_attend_merge;
+    k->quantize[EBB_ACT_F32] = ISA_NAME(quantize_f32);
+    k->quantize[EBB_ACT_Q8_32] = ISA_NAME(quantize_q8_32);
+    k->quantize[EBB_ACT_Q8_256] = ISA_NAME(quantize_q8_256);
+    k->rmsnorm = ISA_NAME(rmsnorm);
+    k->layernorm = ISA_NAME(layernorm);
+    k->add = ISA_NAME(add);
+    k->scale = ISA_NAME(scale);
+    k->silu_mul = ISA_NAME(silu_mul);
+    k->gelu_mul = ISA_NAME(gelu_mul);
+    k->dot = ISA_NAME(dot);
+    k->axpy = ISA_NAME(axpy);
+    k->softmax = ISA_NAME(softmax);
+    k->rope_adjacent = ISA_NAME(rope_adjacent);
+    k->rope_halves = ISA_NAME(rope_halves);
+    k->attend_merge = ISA_NAME(attend_merge);
 }
 
 #endif

@@ -262,15 +262,15 @@ V16_INLINE void float_gemm(const ebb_matmul *a, ebb_type type)
             panel_rows(a, type, r, c, a->n_cols - c < PANEL_COLS ? a->n_cols - c : PANEL_COLS);
 }
 
-static void matmul_F32(const ebb_matmul *a)  { float_gemm(a, EBB_TYPE_F32); }
-static void matmul_F16(const ebb_matmul *a)  { float_gemm(a, EBB_TYPE_F16); }
-static void matmul_BF16(const ebb_matmul *a) { float_gemm(a, EBB_TYPE_BF16); }
+static void ISA_NAME(matmul_F32)(const ebb_matmul *a)  { float_gemm(a, EBB_TYPE_F32); }
+static void ISA_NAME(matmul_F16)(const ebb_matmul *a)  { float_gemm(a, EBB_TYPE_F16); }
+static void ISA_NAME(matmul_BF16)(const ebb_matmul *a) { float_gemm(a, EBB_TYPE_BF16); }
 
 static inline void float_gemm_fill(ebb_kernels *k)
 {
-    k->matmul[EBB_TYPE_F32] = (ebb_matmul_slots){ .gemm = matmul_F32 };
-    k->matmul[EBB_TYPE_F16] = (ebb_matmul_slots){ .gemm = matmul_F16 };
-    k->matmul[EBB_TYPE_BF16] = (ebb_matmul_slots){ .gemm = matmul_BF16 };
+    k->matmul[EBB_TYPE_F32] = (ebb_matmul_slots){ .gemm = ISA_NAME(matmul_F32) };
+    k->matmul[EBB_TYPE_F16] = (ebb_matmul_slots){ .gemm = ISA_NAME(matmul_F16) };
+    k->matmul[EBB_TYPE_BF16] = (ebb_matmul_slots){ .gemm = ISA_NAME(matmul_BF16) };
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include "kernels/quant_blocks.h"
 #include "kernels/float_body.h"
 
-static void kv_store_f16(void *out, const float *x, size_t dim)
+static void ISA_NAME(kv_store_f16)(void *out, const float *x, size_t dim)
 {
     for (size_t i = 0; i < dim; i++) {
         uint16_t h = ebb_f32_to_f16(x[i]);
@@ -14,12 +14,12 @@ static void kv_store_f16(void *out, const float *x, size_t dim)
     }
 }
 
-static void kv_store_f32(void *out, const float *x, size_t dim)
+static void ISA_NAME(kv_store_f32)(void *out, const float *x, size_t dim)
 {
     memcpy(out, x, dim * sizeof *x);
 }
 
-static void kv_store_q8_0(void *out, const float *x, size_t dim)
+static void ISA_NAME(kv_store_q8_0)(void *out, const float *x, size_t dim)
 {
     for (uint8_t *b = out; dim > 0; dim -= 32, x += 32, b += 34) {
         int8_t q[32];
@@ -31,7 +31,7 @@ static void kv_store_q8_0(void *out, const float *x, size_t dim)
 }
 
 /* The element farthest from zero becomes -8: the side of the range that has one value more. */
-static void kv_store_q4_0(void *out, const float *x, size_t dim)
+static void ISA_NAME(kv_store_q4_0)(void *out, const float *x, size_t dim)
 {
     for (uint8_t *b = out; dim > 0; dim -= 32, x += 32, b += 18) {
         float far = 0;

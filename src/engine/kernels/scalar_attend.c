@@ -30,7 +30,7 @@ static void value_add(const ebb_attend *a, float p, const uint8_t *row, float *s
         size_t n = a->dim_v - i < DIM_MAX ? a->dim_v - i : DIM_MAX;
 
         kv_load(a->v_type, row + ebb_kv_row_bytes(a->v_type, i), n, v);
-        float_axpy(sum + i, p, v, n);
+        ISA_NAME(axpy)(sum + i, p, v, n);
     }
 }
 
@@ -51,8 +51,8 @@ static void attend_block(const ebb_attend *a, const float *q, uint32_t b, uint32
     for (uint32_t j = j0; j < j1; j++)
         s[j] = ebb_exp(s[j] - m);
     acc[0] = m;
-    acc[1] = fmaf(acc[1], rescale, float_sum(s, EBB_KV_BLOCK));
-    float_scale(acc + 2, rescale, a->dim_v);
+    acc[1] = fmaf(acc[1], rescale, ISA_NAME(sum)(s, EBB_KV_BLOCK));
+    ISA_NAME(scale)(acc + 2, rescale, a->dim_v);
     for (uint32_t j = j0; j < j1; j++)
         value_add(a, s[j], v + j * v_bytes, acc + 2);
 }
@@ -90,10 +90,10 @@ static void load_row(ebb_kv_type type, const void *row, size_t dim, float *out)
 
 void ebb_kernels_fill_scalar_attend(ebb_kernels *k)
 {
-    k->kv_store[EBB_KV_F16] = kv_store_f16;
-    k->kv_store[EBB_KV_F32] = kv_store_f32;
-    k->kv_store[EBB_KV_Q8_0] = kv_store_q8_0;
-    k->kv_store[EBB_KV_Q4_0] = kv_store_q4_0;
+    k->kv_store[EBB_KV_F16] = ISA_NAME(kv_store_f16);
+    k->kv_store[EBB_KV_F32] = ISA_NAME(kv_store_f32);
+    k->kv_store[EBB_KV_Q8_0] = ISA_NAME(kv_store_q8_0);
+    k->kv_store[EBB_KV_Q4_0] = ISA_NAME(kv_store_q4_0);
     k->kv_load = load_row;
     k->attend = ebb_kernels_scalar_attend;
 }

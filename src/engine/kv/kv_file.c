@@ -27,7 +27,7 @@ typedef struct file_head {
 
 _Static_assert(sizeof(file_head) == 192, "the head of a file has no padding");
 
-static const char magic[8] = "EBB-KV\r\n";
+static const char kv_magic[8] = "EBB-KV\r\n";
 static const char *const suffixes[EBB_KV_FILE_KINDS] = { "block", "window", "tail", "window-tail", "state" };
 
 uint64_t ebb_kv_file_bytes(const ebb_kv_file *item)
@@ -67,7 +67,7 @@ bool ebb_kv_file_is_name(const char *name, bool *is_leftover)
 static void fill_head(const ebb_kv_file *item, file_head *h)
 {
     memset(h, 0, sizeof *h);
-    memcpy(h->magic, magic, sizeof magic);
+    memcpy(h->magic, kv_magic, sizeof kv_magic);
     h->version = VERSION;
     h->kind = item->kind;
     memcpy(h->shape, item->shape, sizeof h->shape);
@@ -150,7 +150,7 @@ static ebb_status read_any_head(int fd, const char *path, const ebb_kv_seal *sea
 
     if (st != EBB_OK)
         return st;
-    if (memcmp(h->magic, magic, sizeof magic) != 0)
+    if (memcmp(h->magic, kv_magic, sizeof kv_magic) != 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: is no file of the KV cache", path);
     if (h->version != VERSION)
         return EBB_FAIL(err, EBB_FORMAT, "%s: has version %u, this ebb reads %u", path, h->version, VERSION);

@@ -19,7 +19,7 @@ typedef struct file_lead {
 
 _Static_assert(sizeof(file_lead) == 32, "the lead of a file has no padding");
 
-static const char magic[8] = "EBB-KVS\n";
+static const char sealed_magic[8] = "EBB-KVS\n";
 
 static size_t count_pieces(size_t n_data)
 {
@@ -67,7 +67,7 @@ ebb_status ebb_kv_sealed_write(int fd, const char *path, const ebb_kv_seal *seal
     ebb_status st = piece && tags && n_head <= MAX_HEAD ? EBB_OK
                                                         : EBB_FAIL(err, EBB_NOMEM, "%s: no memory to encrypt it", path);
 
-    memcpy(lead.magic, magic, sizeof magic);
+    memcpy(lead.magic, sealed_magic, sizeof sealed_magic);
     seal->random(seal->arg, lead.salt, sizeof lead.salt);
     if (st == EBB_OK)
         st = write_lead(fd, path, seal, &lead, head, n_head, err);
@@ -98,7 +98,7 @@ ebb_status ebb_kv_sealed_read_head(int fd, const char *path, const ebb_kv_seal *
     if (st != EBB_OK)
         return st;
     memcpy(&lead, in, sizeof lead);
-    if (memcmp(lead.magic, magic, sizeof magic) != 0 || lead.version != VERSION)
+    if (memcmp(lead.magic, sealed_magic, sizeof sealed_magic) != 0 || lead.version != VERSION)
         return EBB_FAIL(err, EBB_FORMAT, "%s: is no encrypted file of the KV cache", path);
     memcpy(head, in + sizeof lead, n_head);
     make_nonce(lead.salt, 0, nonce);

@@ -181,7 +181,7 @@ enum { ANY = 32 * 127 };
 #define ebb_avx512_gemv_IQ1_M   ebb_avx2_gemv_IQ1_M
 #define ebb_avx512_gemv_IQ3_XXS ebb_avx2_gemv_IQ3_XXS
 #define TYPE(T, narrow, wide, group, offset, n_min, peak, side)                                                \
-static void gemm_##T(const ebb_matmul *a)                                                                      \
+static void gemm_zmm_##T(const ebb_matmul *a)                                                                  \
 {                                                                                                              \
     static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };        \
     static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, \
@@ -210,7 +210,7 @@ TYPES(TYPE)
 
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k)
 {
-#define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx512_gemv_##T, \
+#define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_zmm_##T, .gemv = ebb_avx512_gemv_##T, \
                                                                 .gemv_most_cols = GEMV_COLS, \
                                                                 .gemv_most_k = GEMV_MOST_K };
     TYPES(X)

@@ -115,7 +115,7 @@ static ebb_gemm_micro *prepare_avx512_32(const ebb_gemm_kind *k, const ebb_gemm_
 /* Few columns come straight from the blocks; int8 needs no unpacking, so 8 rows at a time do as well as 16. */
 #define ebb_avx512_gemv_Q8_0 ebb_avx2_gemv_Q8_0
 #define TYPE(T, offset, micros)                                                                                     \
-static void gemm_##T(const ebb_matmul *a)                                                                           \
+static void gemm_zmm_##T(const ebb_matmul *a)                                                                       \
 {                                                                                                                   \
     static const type32 t = { ebb_avx512_unpack_##T, micros, offset };                                              \
     static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_32), PANEL, sizeof(ebb_tile32), unpack,    \
@@ -129,7 +129,7 @@ TYPES(TYPE)
 
 void ebb_kernels_fill_avx512_gemm32(ebb_kernels *k)
 {
-#define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_##T, .gemv = ebb_avx512_gemv_##T, \
+#define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_zmm_##T, .gemv = ebb_avx512_gemv_##T, \
                                                                 .gemv_most_cols = GEMV_COLS };
     TYPES(X)
 #undef X
