@@ -80,7 +80,7 @@ static void ISA_NAME(rmsnorm)(float *y, const float *x, const float *w, size_t n
 }
 
 static void ISA_NAME(layernorm)(float *y, const float *x, const float *w, const float *b, size_t n,
-                                  float eps)
+                                float eps)
 {
     float mean = ISA_NAME(sum)(x, n) / (float)n;
 
