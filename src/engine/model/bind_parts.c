@@ -242,6 +242,9 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     net->n_ff = ebb_bind_u32_most(b, ".feed_forward_length", 0, 0, EBB_MAX_WIDTH);
     net->n_ctx_train = ebb_bind_u32_or(b, ".context_length", 2048, 1, 1u << 30);
     net->norm_eps = (float)ebb_bind_f64_or(b, eps, 1e-5);
+    if (net->norm_eps < 0 || net->norm_eps >= 1)         /* a root of less than zero; or a norm that is none */
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s is %g, not within [0, 1)", net->arch->name, eps,
+                      (double)net->norm_eps);
     net->embd_scale = net->residual_scale = net->logit_scale = 1.0f;
     b->layer = EBB_NO_LAYER;
     if (b->has_no_attention) {

@@ -144,11 +144,29 @@ static void test_impossible_numbers(void **state)
     }
 }
 
+static void test_epsilon_of_no_norm(void **state)
+{
+    static const char key[] = "llama.attention.layer_norm_rms_epsilon\x06\0\0";   /* and the last byte of the type, 0 */
+    static const float wrong[] = { -1, -1e-30f, 1, 3e38f };
+    float right;
+    char *p = memmem(bytes, n_bytes, key, sizeof key);
+
+    (void)state;
+    assert_non_null(p);
+    p += sizeof key;
+    memcpy(&right, p, sizeof right);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        memcpy(p, &wrong[i], sizeof wrong[i]);
+        expect_refusal(EBB_FORMAT, "metadata llama.attention.layer_norm_rms_epsilon is");
+    }
+    memcpy(p, &right, sizeof right);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unknown_architecture), cmocka_unit_test(test_missing_tensor),
-        cmocka_unit_test(test_surplus_tensor),
+        cmocka_unit_test(test_surplus_tensor),       cmocka_unit_test(test_epsilon_of_no_norm),
         cmocka_unit_test(test_other_shape),          cmocka_unit_test(test_unsupported_type),
         cmocka_unit_test(test_missing_key),          cmocka_unit_test(test_impossible_numbers),
     };
