@@ -31,17 +31,6 @@ void ebb_cli_print(const char *text, size_t n)
     ebb_buf_fini(&visible);
 }
 
-json_t *ebb_cli_json_text(const char *text)
-{
-    ebb_buf valid = { 0 };
-    json_t *j = NULL;
-
-    if (ebb_utf8_add_valid(&valid, text, strlen(text)))
-        j = json_stringn(ebb_buf_text(&valid), valid.len);
-    ebb_buf_fini(&valid);
-    return j ? j : json_null();
-}
-
 int ebb_cli_print_json(json_t *root)
 {
     bool ok = root && json_dumpf(root, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;

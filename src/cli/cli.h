@@ -29,9 +29,6 @@ void ebb_cli_print(const char *text, size_t n);
 /* The environment asks for a locale with UTF-8. */
 bool ebb_cli_has_utf8(void);
 
-/* A JSON string of text that may not be UTF-8; null if memory runs out. */
-json_t *ebb_cli_json_text(const char *text);
-
 /* Print `root` and a newline, and drop the reference to it.  NULL: it could not be built (out of
  * memory).  Returns the exit status. */
 int ebb_cli_print_json(json_t *root);

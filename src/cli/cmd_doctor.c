@@ -7,6 +7,7 @@
 #include "cli.h"
 #include "cmd_doctor.h"
 #include "confinement.h"
+#include "json/json_text.h"
 #include "models/models.h"
 #include "models/suggestions.h"
 #include "store/sealed.h"
@@ -125,8 +126,8 @@ static int print_doctor_json(ebb_doctor_report *r)
 
     for (uint32_t i = 0; i < r->n; i++)
         json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "key", r->list[i].key, "text",
-                                              ebb_cli_json_text(r->list[i].text),
-                                              "advice", ebb_cli_json_text(r->list[i].advice)));
+                                              ebb_json_text_or_null(r->list[i].text),
+                                              "advice", ebb_json_text_or_null(r->list[i].advice)));
     if (!root || json_object_set_new(root, "findings", list) != 0 || json_object_set(root, "figures", r->figures) != 0)
         return EBB_EXIT_FAILED;
     return ebb_cli_print_json(root);

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "cli.h"
 #include "confinement.h"
+#include "json/json_text.h"
 #include "remote/engines_file.h"
 #include "remote/probe.h"
 
@@ -26,12 +27,12 @@ static json_t *json_entry(const ebb_engine_entry *e)
 {
     json_t *o = json_object();
 
-    json_object_set_new(o, "name", ebb_cli_json_text(e->name));
-    json_object_set_new(o, "address", ebb_cli_json_text(e->address));
+    json_object_set_new(o, "name", ebb_json_text_or_null(e->name));
+    json_object_set_new(o, "address", ebb_json_text_or_null(e->address));
     if (e->kind)
-        json_object_set_new(o, "kind", ebb_cli_json_text(e->kind));
+        json_object_set_new(o, "kind", ebb_json_text_or_null(e->kind));
     if (e->model)
-        json_object_set_new(o, "model", ebb_cli_json_text(e->model));
+        json_object_set_new(o, "model", ebb_json_text_or_null(e->model));
     if (e->n_ctx)
         json_object_set_new(o, "context", json_integer(e->n_ctx));
     json_object_set_new(o, "key", json_string(key_source(e)));
@@ -76,10 +77,10 @@ static json_t *json_server(const ebb_engine_entry *e, const ebb_server *s)
     json_t *o = json_entry(e), *models = json_array();
 
     for (size_t i = 0; i < s->n_models; i++)
-        json_array_append_new(models, ebb_cli_json_text(s->models[i]));
+        json_array_append_new(models, ebb_json_text_or_null(s->models[i]));
     json_object_set_new(o, "kind", json_string(d->name));
-    json_object_set_new(o, "version", ebb_cli_json_text(s->version));
-    json_object_set_new(o, "model", ebb_cli_json_text(s->model));
+    json_object_set_new(o, "version", ebb_json_text_or_null(s->version));
+    json_object_set_new(o, "model", ebb_json_text_or_null(s->model));
     json_object_set_new(o, "models", models);
     json_object_set_new(o, "context", s->n_ctx ? json_integer(s->n_ctx) : json_null());
     json_object_set_new(o, "speaks", json_string("messages"));

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "cli.h"
 #include "ebb/experimental/inspect.h"
+#include "json/json_text.h"
 
 /* A draft head: the layer that has this tensor. */
 typedef struct draft_head { bool is_named, is_there; unsigned layer; uint64_t n_bytes; } draft_head;
@@ -45,7 +46,7 @@ static int gguf_json(const ebb_model *m)
 
     for (size_t i = 0; i < ebb_model_n_meta(m); i++) {
         const char *key = ebb_model_meta(m, i, value, sizeof value);
-        json_object_set_new(meta, key, ebb_cli_json_text(value));
+        json_object_set_new(meta, key, ebb_json_text_or_null(value));
     }
     for (size_t i = 0; i < ebb_model_n_tensors(m); i++) {
         ebb_tensor_info t;
@@ -59,8 +60,8 @@ static int gguf_json(const ebb_model *m)
                                                  "bytes", (json_int_t)t.n_bytes, "part", (int)t.part,
                                                  "offset", (json_int_t)t.offset));
     }
-    root = json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o}", "name", ebb_cli_json_text(info->name), "path",
-                     ebb_cli_json_text(info->path),
+    root = json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o}", "name", ebb_json_text_or_null(info->name), "path",
+                     ebb_json_text_or_null(info->path),
                      "architecture", info->arch, "parameters", (json_int_t)info->n_params,
                      "weight_bytes", (json_int_t)info->weight_bytes,
                      "draft_head_bytes", (json_int_t)find_draft_head(m).n_bytes, "metadata", meta, "tensors", tensors);

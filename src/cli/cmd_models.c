@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "cli.h"
+#include "json/json_text.h"
 #include "models/guide.h"
 #include "os/paths.h"
 #include "pull/part_sidecar.h"
@@ -41,13 +42,13 @@ static json_t *model_file_json(const ebb_model_file *f)
 {
     json_t *o = json_object();
 
-    json_object_set_new(o, "path", ebb_cli_json_text(f->path));
+    json_object_set_new(o, "path", ebb_json_text_or_null(f->path));
     json_object_set_new(o, "bytes", json_integer((json_int_t)f->n_bytes));
     json_object_set_new(o, "changed_ms", json_integer(f->changed_ms));
-    json_object_set_new(o, "name", ebb_cli_json_text(ebb_models_name(f)));
-    json_object_set_new(o, "kind", ebb_cli_json_text(ebb_model_kind_name(f->kind)));
+    json_object_set_new(o, "name", ebb_json_text_or_null(ebb_models_name(f)));
+    json_object_set_new(o, "kind", ebb_json_text_or_null(ebb_model_kind_name(f->kind)));
     if (f->store)
-        json_object_set_new(o, "store", ebb_cli_json_text(f->store));
+        json_object_set_new(o, "store", ebb_json_text_or_null(f->store));
     return o;
 }
 
@@ -80,7 +81,7 @@ static json_t *partial_file_json(const ebb_model_file *f)
 
     if (!ebb_pull_sidecar_read(f->path, &note))
         return o;
-    json_object_set_new(o, "command", ebb_cli_json_text(note.command));
+    json_object_set_new(o, "command", ebb_json_text_or_null(note.command));
     if (note.n_bytes != UINT64_MAX)
         json_object_set_new(o, "whole_bytes", json_integer((json_int_t)note.n_bytes));
     return o;

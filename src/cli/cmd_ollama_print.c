@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "json/json_text.h"
 
 /* -- JSON -------------------------------------------------------------------------------- */
 
@@ -68,9 +69,9 @@ int ebb_cli_ollama_print_json(const ebb_cli_ollama *e)
     json_t *notes = json_array(), *root;
 
     for (size_t i = 0; i < e->n_notes; i++)
-        json_array_append_new(notes, ebb_cli_json_text(e->notes[i]));
+        json_array_append_new(notes, ebb_json_text_or_null(e->notes[i]));
     root = json_pack("{s:o, s:o, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:I, s:b, s:o}",
-                     "architecture", ebb_cli_json_text(e->model.arch), "kv", integers(g->kv, e->model.n_layers),
+                     "architecture", ebb_json_text_or_null(e->model.arch), "kv", integers(g->kv, e->model.n_layers),
                      "needs_ollama_engine", (int)ebb_ollama_needs_engine(e->model.arch),
                      "kv_total", (json_int_t)g->kv_total, "generic_kv_total", (json_int_t)g->kv_generic_total,
                      "partial", (json_int_t)g->partial, "full", (json_int_t)g->full,

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "ebb/experimental/plan.h"
+#include "json/json_text.h"
 #include "models/models.h"
 
 #define MOSTLY 0.95
@@ -35,7 +36,7 @@ static json_t *plan_json(const ebb_plan *p)
                             "read_bytes_per_token", (json_int_t)(p->stream_bytes - p->lent_read_bytes),
                             "resident_layers", (int)p->n_resident_first));
     if (p->left_out[0])
-        json_object_set_new(root, "left_out", ebb_cli_json_text(p->left_out));
+        json_object_set_new(root, "left_out", ebb_json_text_or_null(p->left_out));
     if (p->draft_head[0])
         json_object_set_new(root, "draft_head",
                             json_pack("{s:I, s:b, s:s}", "bytes", (json_int_t)p->draft_head_bytes, "used",
@@ -129,14 +130,14 @@ static json_t *rating_json(const ebb_model_rating *r, bool is_chosen)
 {
     json_t *o = json_object();
 
-    json_object_set_new(o, "path", ebb_cli_json_text(r->file.path));
+    json_object_set_new(o, "path", ebb_json_text_or_null(r->file.path));
     json_object_set_new(o, "bytes", json_integer((json_int_t)r->file.n_bytes));
     json_object_set_new(o, "taken", json_boolean(is_chosen));
     if (r->why_not[0]) {
-        json_object_set_new(o, "why_not", ebb_cli_json_text(r->why_not));
+        json_object_set_new(o, "why_not", ebb_json_text_or_null(r->why_not));
         return o;
     }
-    json_object_set_new(o, "type", ebb_cli_json_text(r->quantization));
+    json_object_set_new(o, "type", ebb_json_text_or_null(r->quantization));
     json_object_set_new(o, "worth", json_real(r->score));
     json_object_set_new(o, "plan", plan_json(&r->plan));
     return o;

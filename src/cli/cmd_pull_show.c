@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cmd_pull.h"
+#include "json/json_text.h"
 #include "models/suggestions.h"
 
 #define LOG_S 10.0               /* between lines where nothing can be rewritten */
@@ -171,9 +172,9 @@ int ebb_pull_print_list_json(const ebb_pull *p)
         const ebb_pull_variant *o = &p->variants[i];
         json_t *item = json_object();
 
-        json_object_set_new(item, "name", ebb_cli_json_text(o->parts[0].name));
-        json_object_set_new(item, "pull", ebb_cli_json_text(ebb_pull_variant_spec(p->variants, p->n_variants, i)));
-        json_object_set_new(item, "type", ebb_cli_json_text(o->type));
+        json_object_set_new(item, "name", ebb_json_text_or_null(o->parts[0].name));
+        json_object_set_new(item, "pull", ebb_json_text_or_null(ebb_pull_variant_spec(p->variants, p->n_variants, i)));
+        json_object_set_new(item, "type", ebb_json_text_or_null(o->type));
         json_object_set_new(item, "bytes", json_integer((json_int_t)o->n_bytes));
         json_object_set_new(item, "files", json_integer(o->n_parts));
         json_object_set_new(item, "is_whole", json_boolean(o->is_whole));
@@ -256,7 +257,7 @@ void ebb_pull_say_plan(ebb_pull_line *l, const ebb_model *m, const ebb_plan *pla
 static int print_done_json(const ebb_pull_done *d)
 {
     return ebb_cli_print_json(json_pack("{s:o, s:I, s:i, s:b, s:b, s:o, s:I, s:I, s:f}", "path",
-                                        ebb_cli_json_text(ebb_buf_text(&d->path)),
+                                        ebb_json_text_or_null(ebb_buf_text(&d->path)),
         "bytes", (json_int_t)d->n_bytes, "files", (int)d->n_files, "was_there", (int)d->was_there, "verified",
         (int)d->is_verified,
         "sha256", d->sha256[0] && d->n_files == 1 ? json_string(d->sha256) : json_null(), "resumed_bytes",

@@ -15,6 +15,7 @@
 #include "confinement.h"
 #include "conversation/chat.h"
 #include "edit/attach.h"
+#include "json/json_text.h"
 #include "unlock.h"
 
 enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
@@ -277,7 +278,7 @@ static void put_engine(json_t *o, const ebb_stats *s)
 /* Of a remote engine: its name, and whether the token counts are the server's. */
 static void put_remote(json_t *o, const ebb_message *m)
 {
-    json_object_set_new(o, "engine", ebb_cli_json_text(m->engine));
+    json_object_set_new(o, "engine", ebb_json_text_or_null(m->engine));
     json_object_set_new(o, "about",
                         json_boolean((m->turn_stats.about & (EBB_ABOUT_PROMPT | EBB_ABOUT_GENERATED)) != 0));
     json_object_set_new(o, "cached_known", json_boolean(!(m->turn_stats.about & EBB_ABOUT_REUSED)));
@@ -358,8 +359,8 @@ static int print_run_json(const ebb_args *a, ebb_chat *c)
         json_object_set_new(root, "tier", json_string(ebb_tier_name(s.tier)));
     }
     if (root && ebb_chat_model(c)) {
-        json_object_set_new(root, "model", ebb_cli_json_text(ebb_chat_model(c)->name));
-        json_object_set_new(root, "model_file", ebb_cli_json_text(ebb_chat_model(c)->path));
+        json_object_set_new(root, "model", ebb_json_text_or_null(ebb_chat_model(c)->name));
+        json_object_set_new(root, "model_file", ebb_json_text_or_null(ebb_chat_model(c)->path));
     }
     if (root && m->engine)
         put_remote(root, m);

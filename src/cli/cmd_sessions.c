@@ -11,6 +11,7 @@
 #include "cmd_sessions.h"
 #include "confinement.h"
 #include "edit/history.h"
+#include "json/json_text.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/paths.h"
@@ -61,8 +62,8 @@ static json_t *json_rows(const ebb_session_row *rows, size_t n)
         json_t *o = json_object();
 
         json_object_set_new(o, "id", json_integer(rows[i].id));
-        json_object_set_new(o, "name", ebb_cli_json_text(rows[i].name));
-        json_object_set_new(o, "model", ebb_cli_json_text(rows[i].model));
+        json_object_set_new(o, "name", ebb_json_text_or_null(rows[i].name));
+        json_object_set_new(o, "model", ebb_json_text_or_null(rows[i].model));
         json_object_set_new(o, "updated_ms", json_integer(rows[i].updated_ms));
         json_object_set_new(o, "messages", json_integer(rows[i].n_messages));
         json_object_set_new(o, "tokens", json_integer(rows[i].n_tokens));
@@ -112,11 +113,11 @@ static json_t *json_hit(const ebb_store_hit *h)
 
     plain_snippet(h->snippet, text);
     json_object_set_new(o, "session", json_integer(h->session));
-    json_object_set_new(o, "name", ebb_cli_json_text(h->name));
+    json_object_set_new(o, "name", ebb_json_text_or_null(h->name));
     json_object_set_new(o, "message", json_integer(h->message));
     json_object_set_new(o, "role", json_string(ebb_role_name(h->role)));
     json_object_set_new(o, "created_ms", json_integer(h->created_ms));
-    json_object_set_new(o, "text", ebb_cli_json_text(text));
+    json_object_set_new(o, "text", ebb_json_text_or_null(text));
     return o;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cmd_sessions.h"
+#include "json/json_text.h"
 #include "models/models.h"
 #include "turn/replay.h"
 
@@ -84,7 +85,7 @@ static json_t *token_json(const report *r, int32_t id)
     ebb_buf_add(&text, s, n);
     s = ebb_detok_flush(d, &n);
     ebb_buf_add(&text, s, n);
-    j = ebb_cli_json_text(ebb_buf_text(&text));
+    j = ebb_json_text_or_null(ebb_buf_text(&text));
     ebb_buf_fini(&text);
     ebb_detok_free(d);
     return j;

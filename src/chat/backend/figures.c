@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/utf8.h"
+#include "json/json_text.h"
 
 /* -- To JSON ------------------------------------------------------------------------------------- */
 
@@ -13,15 +13,6 @@
 static const char layer_letters[] = { [EBB_LAYER_DISK] = '.', [EBB_LAYER_PARTLY] = '+', [EBB_LAYER_READING] = '*',
                                       [EBB_LAYER_MAPPED] = '=', [EBB_LAYER_PINNED] = '#' };
 enum { N_LAYER_STATES = sizeof layer_letters };
-
-json_t *ebb_figures_text(const char *text)
-{
-    ebb_buf valid = { 0 };
-    json_t *j = ebb_utf8_add_valid(&valid, text, strlen(text)) ? json_stringn(ebb_buf_text(&valid), valid.len) : NULL;
-
-    ebb_buf_fini(&valid);
-    return j ? j : json_null();
-}
 
 static void put_count(json_t *o, const char *name, uint64_t n)
 {
@@ -85,7 +76,7 @@ void ebb_figures_put(json_t *o, const ebb_stats *s)
     put_count(o, "experts_resident", s->experts_resident);
     if (s->experts_selected > 0)
         json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
-    json_object_set_new(o, "decision", ebb_figures_text(ebb_memory_event_text(&s->memory_event, decision,
+    json_object_set_new(o, "decision", ebb_json_text_or_null(ebb_memory_event_text(&s->memory_event, decision,
         sizeof decision)));
 }
 

@@ -10,10 +10,8 @@
 /* Add them to the object. */
 void ebb_figures_put(json_t *o, const ebb_stats *s);
 /* What an `ebb serve` sends: those figures, and how many clients it has.  It is not believed:
- * numbers that cannot be are 0, texts are cut to fit and keep only what can be shown.  false: the
- * object has no such figures; *out is unchanged then. */
+ * numbers that cannot be are 0, words keep what can be shown, the decision is cut to fit and raw: a
+ * gauge filters it.  false: the object has no such figures; *out is unchanged then. */
 bool ebb_figures_get(const json_t *o, ebb_server_figures *out);
-/* Text that may not be UTF-8; null without memory. */
-json_t *ebb_figures_text(const char *text);
 
 #endif

@@ -39,7 +39,7 @@ ebb_status ebb_chat_set_form(ebb_chat *c, bool is_schema, const char *word, ebb_
         ebb_form_choice_fini(f);
         f->is_schema = is_schema;
         f->grammar = grammar.len ? ebb_buf_take(&grammar) : NULL;
-        if (f->grammar && word[strspn(word, " \t")] != '{')
+        if (f->grammar && !(is_schema && ebb_answer_form_is_schema(word)))
             snprintf(f->name, sizeof f->name, "%s", word);
         ebb_chat_save(c, false);
     }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/utf8.h"
+#include "json/json_text.h"
 
 void ebb_rendering_fini(ebb_rendering *r)
 {
@@ -14,17 +14,6 @@ void ebb_rendering_fini(ebb_rendering *r)
 }
 
 /* -- The context -------------------------------------------------------------------- */
-
-static json_t *text_json(const char *text, size_t n)
-{
-    ebb_buf valid = { 0 };
-    json_t *j = NULL;
-
-    if (ebb_utf8_add_valid(&valid, text, n))
-        j = json_stringn(ebb_buf_text(&valid), valid.len);
-    ebb_buf_fini(&valid);
-    return j;
-}
 
 static bool append_message_text(ebb_buf *out, const ebb_message *m, const char *behind)
 {
@@ -51,7 +40,7 @@ static json_t *content_of(const ebb_render_job *job, size_t i)
         if (job->messages[k]->role == EBB_ROLE_SYSTEM)
             ok = ok && append_message_text(&text, job->messages[k], "\n\n");
     ok = ok && append_message_text(&text, job->messages[i], "");
-    j = ok ? text_json(ebb_buf_text(&text), text.len) : NULL;
+    j = ok ? ebb_json_text(ebb_buf_text(&text), text.len) : NULL;
     ebb_buf_fini(&text);
     return j;
 }
@@ -82,8 +71,8 @@ static json_t *context_json(const ebb_prompter *p, const ebb_render_job *job, si
 {
     json_t *messages = messages_json(job, map);
     json_t *c = json_pack("{s:o*, s:o*, s:o*, s:n, s:n}", "messages", messages, "bos_token",
-                          text_json(p->bos, strlen(p->bos)),
-                          "eos_token", text_json(p->eos, strlen(p->eos)), "tools", "documents");
+                          ebb_json_text(p->bos, strlen(p->bos)),
+                          "eos_token", ebb_json_text(p->eos, strlen(p->eos)), "tools", "documents");
 
     if (c && job->opts->thinking != EBB_THINKING_DEFAULT)
         json_object_set_new(c, "enable_thinking", json_boolean(job->opts->thinking == EBB_THINKING_ON));

@@ -6,21 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "json/json_text.h"
 
 static const char *const kinds[] = { "notice", "progress", "done", "error" };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 /* -- Writing ------------------------------------------------------------------------------------ */
-
-static json_t *event_text(const char *text)
-{
-    ebb_buf valid = { 0 };
-    json_t *j = ebb_utf8_add_valid(&valid, text, strlen(text)) ? json_stringn(ebb_buf_text(&valid), valid.len) : NULL;
-
-    ebb_buf_fini(&valid);
-    return j;
-}
 
 /* null where it is not known. */
 static json_t *known_real(double v)
@@ -34,15 +25,16 @@ static json_t *event_json(const ebb_pull_event *e)
 
     if (e->kind == EBB_PULL_PROGRESS)
         return json_pack("{s:s, s:o, s:i, s:i, s:I, s:o, s:o, s:o, s:b}", "event", kinds[e->kind], "file",
-                         event_text(e->file), "index", (int)e->i_file, "files", (int)e->n_files, "done",
-                         (json_int_t)p->done, "total",
+                         ebb_json_text(e->file, strlen(e->file)), "index", (int)e->i_file, "files",
+                         (int)e->n_files, "done", (json_int_t)p->done, "total",
                          p->total == UINT64_MAX ? json_null() : json_integer((json_int_t)p->total), "bytes_s",
                          known_real(p->bytes_s), "left_s", known_real(p->left_s), "checking", (int)p->is_check);
     if (e->kind == EBB_PULL_DONE)
-        return json_pack("{s:s, s:o, s:o, s:I, s:b, s:b, s:f}", "event", kinds[e->kind], "file", event_text(e->file),
-                         "path", event_text(e->path), "bytes", (json_int_t)e->n_bytes, "was_there", (int)e->was_there,
-                         "verified", (int)e->is_verified, "seconds", e->seconds);
-    return json_pack("{s:s, s:o}", "event", kinds[e->kind], "text", event_text(e->text));
+        return json_pack("{s:s, s:o, s:o, s:I, s:b, s:b, s:f}", "event", kinds[e->kind], "file",
+                         ebb_json_text(e->file, strlen(e->file)), "path", ebb_json_text(e->path, strlen(e->path)),
+                         "bytes", (json_int_t)e->n_bytes, "was_there", (int)e->was_there, "verified",
+                         (int)e->is_verified, "seconds", e->seconds);
+    return json_pack("{s:s, s:o}", "event", kinds[e->kind], "text", ebb_json_text(e->text, strlen(e->text)));
 }
 
 bool ebb_pull_event_add(ebb_buf *out, const ebb_pull_event *e)

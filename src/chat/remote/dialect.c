@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "conversation/chat.h"
+#include "json/json_text.h"
 #include "tree/thought.h"
 
 #define CHAT "/v1/chat/completions"
@@ -56,15 +56,6 @@ ebb_server_kind ebb_server_kind_parse(const char *name)
 
 /* -- Messages ------------------------------------------------------------------------------ */
 
-static json_t *valid_text(const char *s, size_t n)
-{
-    ebb_buf valid = { 0 };
-    json_t *j = ebb_utf8_add_valid(&valid, s, n) ? json_stringn(ebb_buf_text(&valid), valid.len) : NULL;
-
-    ebb_buf_fini(&valid);
-    return j;
-}
-
 /* A thought is sent in a field of its own, or not at all: templates drop earlier thoughts. */
 static json_t *one_message(const ebb_dialect *d, const ebb_prompt_message *m)
 {
@@ -74,9 +65,9 @@ static json_t *one_message(const ebb_dialect *d, const ebb_prompt_message *m)
     if (t.end > t.start && m->text[t.end - 1] == '\n')
         t.end--;                                 /* the mark has a line of its own */
     json_object_set_new(o, "role", json_string(ebb_role_name(m->role)));
-    json_object_set_new(o, "content", valid_text(m->text + t.body, m->n_text - t.body));
+    json_object_set_new(o, "content", ebb_json_text(m->text + t.body, m->n_text - t.body));
     if (t.end > t.start && d->thoughts)
-        json_object_set_new(o, d->thoughts, valid_text(m->text + t.start, t.end - t.start));
+        json_object_set_new(o, d->thoughts, ebb_json_text(m->text + t.start, t.end - t.start));
     return o;
 }
 
@@ -145,7 +136,7 @@ static void put_chat(json_t *o, const ebb_ask *a, const ebb_dialect *d)
         json_object_set_new(o, "chat_template_kwargs",
                             json_pack("{s:b}", "enable_thinking", a->thinking == EBB_THINKING_ON));
     if (a->grammar)
-        json_object_set_new(o, "grammar", valid_text(a->grammar, strlen(a->grammar)));
+        json_object_set_new(o, "grammar", ebb_json_text(a->grammar, strlen(a->grammar)));
     if (a->kind == EBB_SERVER_EBB)
         json_object_set_new(o, "ebb", json_pack("{s:b, s:b}", "survives", (int)a->survives, "figures", 1));
     if (a->continues && is_vllm) {
@@ -178,7 +169,7 @@ ebb_status ebb_ask_json(const ebb_ask *a, ebb_buf *out, ebb_error *err)
     char *text;
 
     if (a->model && *a->model)
-        json_object_set_new(o, "model", valid_text(a->model, strlen(a->model)));
+        json_object_set_new(o, "model", ebb_json_text(a->model, strlen(a->model)));
     json_object_set_new(o, "messages", all_messages(d, a));
     json_object_set_new(o, "stream", json_true());
     if (a->kind == EBB_SERVER_OLLAMA)

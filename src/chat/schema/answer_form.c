@@ -10,8 +10,8 @@
 
 #define MAX_FORM_BYTES ((size_t)4 << 20)
 
-/* A schema is an object, true or false; no file has such a name by chance. */
-static bool is_schema_text(const char *word)
+/* No file has such a name by chance. */
+bool ebb_answer_form_is_schema(const char *word)
 {
     word += strspn(word, " \t\r\n");
     return *word == '{' || strcmp(word, "true") == 0 || strcmp(word, "false") == 0;
@@ -41,12 +41,12 @@ static ebb_status check_grammar(const char *name, const ebb_buf *text, ebb_error
 
 ebb_status ebb_answer_form_schema(const char *word, const char *what, ebb_buf *grammar, ebb_error *err)
 {
-    const char *name = is_schema_text(word) ? what : word;
+    const char *name = ebb_answer_form_is_schema(word) ? what : word;
     ebb_buf text = { 0 };
     ebb_error why = { 0 };
     ebb_status st = EBB_OK;
 
-    if (is_schema_text(word) ? !ebb_buf_adds(&text, word) : (st = read_form(word, &text, err)) != EBB_OK) {
+    if (ebb_answer_form_is_schema(word) ? !ebb_buf_adds(&text, word) : (st = read_form(word, &text, err)) != EBB_OK) {
         ebb_buf_fini(&text);
         return st != EBB_OK ? st : EBB_FAIL(err, EBB_NOMEM, "no memory for the schema");
     }

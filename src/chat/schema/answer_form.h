@@ -7,6 +7,8 @@
 #include "base/buf.h"
 #include "ebb/status.h"
 
+/* Whether a word is a schema's own text, not a file's name: an object, true or false. */
+bool ebb_answer_form_is_schema(const char *word);
 /* Append the grammar of a JSON schema: the file `word` (~/ is the home), or the schema that it
  * is.  `what` names the latter in an error.  Errors: those of reading a file, of schema.h, of
  * ebb_grammar_new. */

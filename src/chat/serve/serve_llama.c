@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/figures.h"
+#include "json/json_text.h"
 #include "serve/serve_priv.h"
 
 /* -- /completion ------------------------------------------------------------------------------------------- */
@@ -197,7 +198,7 @@ void ebb_serve_props(ebb_serve *s, ebb_http_exchange *x)
     json_t *o = json_pack("{s:o, s:i, s:s, s:o, s:s}",
                           "default_generation_settings", settings, "total_slots", SERVE_SESSIONS,
                           "model_alias", s->name,
-                          "chat_template", template ? ebb_figures_text(template) : json_string(""),
+                          "chat_template", template ? ebb_json_text_or_null(template) : json_string(""),
                           "build_info", "ebb " EBB_VERSION);
 
     json_object_set_new(o, "ebb", ebb_serve_stats_json(s));

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/utf8.h"
+#include "json/json_text.h"
 
 bool ebb_export_format_parse(const char *name, ebb_export_format *out)
 {
@@ -55,15 +56,6 @@ static void export_txt(const ebb_tree *t, ebb_buf *out)
     }
 }
 
-static json_t *json_text(const char *s, size_t n)
-{
-    ebb_buf valid = { 0 };
-    json_t *j = ebb_utf8_add_valid(&valid, s, n) ? json_stringn(ebb_buf_text(&valid), valid.len) : NULL;
-
-    ebb_buf_fini(&valid);
-    return j;
-}
-
 static json_t *json_message(const ebb_message *m)
 {
     json_t *o = json_object();
@@ -71,13 +63,13 @@ static json_t *json_message(const ebb_message *m)
 
     export_date(&date, m->created_ms);
     json_object_set_new(o, "role", json_string(ebb_role_name(m->role)));
-    json_object_set_new(o, "content", json_text(m->text, m->n_text));
+    json_object_set_new(o, "content", ebb_json_text(m->text, m->n_text));
     json_object_set_new(o, "created", json_string(ebb_buf_text(&date)));
     if (m->role == EBB_ROLE_ASSISTANT) {
         if (m->model)
-            json_object_set_new(o, "model", json_text(m->model, strlen(m->model)));
+            json_object_set_new(o, "model", ebb_json_text(m->model, strlen(m->model)));
         if (m->engine)
-            json_object_set_new(o, "engine", json_text(m->engine, strlen(m->engine)));
+            json_object_set_new(o, "engine", ebb_json_text(m->engine, strlen(m->engine)));
         json_object_set_new(o, "finish", json_string(ebb_finish_name(m->finish)));
     }
     ebb_buf_fini(&date);
@@ -92,8 +84,8 @@ static bool export_json(const ebb_session_facts *f, const ebb_tree *t, ebb_buf *
 
     for (size_t i = 0; i < t->n_path; i++)
         json_array_append_new(list, json_message(&t->path[i]->m));
-    json_object_set_new(o, "title", json_text(label, strlen(label)));
-    json_object_set_new(o, "model", json_text(f->model, strlen(f->model)));
+    json_object_set_new(o, "title", ebb_json_text(label, strlen(label)));
+    json_object_set_new(o, "model", ebb_json_text(f->model, strlen(f->model)));
     json_object_set_new(o, "messages", list);
     text = json_dumps(o, JSON_INDENT(2));
     json_decref(o);

@@ -195,8 +195,7 @@ static void wipe_leftovers(const char *path)
 
     if (slash && slash > path && ebb_buf_add(&folder, path, (size_t)(slash - path))) {
         l.folder = folder.data;
-        if (ebb_folder_each(l.folder, wipe_leftover, &l, NULL) != EBB_OK)
-            l.folder = NULL;                     /* then they stay */
+        (void)!ebb_folder_each(l.folder, wipe_leftover, &l, NULL);       /* what cannot be listed stays */
     }
     ebb_buf_fini(&folder);
 }

@@ -238,27 +238,28 @@ ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *er
     return EBB_OK;
 }
 
-ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err)
+static ebb_status take_lock(int fd, const char *path, int how, ebb_error *err)
 {
-    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-
-    if (!ebb_os_fault(EIO) && flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        if (fcntl(fd, F_SETLK, &whole) != 0)     /* it says who holds it, and nothing else */
-            return EBB_OK;
+    if (!ebb_os_fault(EIO) && flock(fd, how | LOCK_NB) == 0)
         return EBB_OK;
-    }
     if (errno == EWOULDBLOCK)
         return EBB_FAIL(err, EBB_BUSY, "%s: another program is at it", path);
     return EBB_FAIL(err, EBB_IO, "%s: cannot be locked: %s", path, strerror(errno));
 }
 
+ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    ebb_status st = take_lock(fd, path, LOCK_EX, err);
+
+    if (st == EBB_OK)
+        (void)fcntl(fd, F_SETLK, &whole);        /* it says who holds it, and nothing else */
+    return st;
+}
+
 ebb_status ebb_file_lock_shared(int fd, const char *path, ebb_error *err)
 {
-    if (!ebb_os_fault(EIO) && flock(fd, LOCK_SH | LOCK_NB) == 0)
-        return EBB_OK;
-    if (errno == EWOULDBLOCK)
-        return EBB_FAIL(err, EBB_BUSY, "%s: another program is at it", path);
-    return EBB_FAIL(err, EBB_IO, "%s: cannot be locked: %s", path, strerror(errno));
+    return take_lock(fd, path, LOCK_SH, err);
 }
 
 /* The process that holds the lock, as this one sees it; 0: none, or one of another PID namespace. */

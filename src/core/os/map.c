@@ -14,11 +14,10 @@
 #endif
 
 #define PAGE_BYTES ((uintptr_t)4096)
-#define HUGE_BYTES ((size_t)2 << 20)
 
 ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
 {
-    size_t total = n_bytes + (huge ? HUGE_BYTES : 0);
+    size_t total = n_bytes + (huge ? EBB_HUGE_PAGE_BYTES : 0);
     /* so much is no size: roundings would wrap */
     bool is_spill_refused = n_bytes > SIZE_MAX / 2 || ebb_os_fault(ENOMEM);
     char *p, *start;
@@ -31,7 +30,7 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "the system refuses %s of memory", ebb_size_text(n_bytes, (char[16]){ 0 }));
     start = p;
     if (huge) {                                  /* cut the region to a 2 MiB boundary */
-        start = (char *)(((uintptr_t)p + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
+        start = (char *)(((uintptr_t)p + EBB_HUGE_PAGE_BYTES - 1) & ~(EBB_HUGE_PAGE_BYTES - 1));
         if (start > p)
             munmap(p, (size_t)(start - p));
         size_t kept = (n_bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
@@ -98,12 +97,12 @@ bool ebb_map_is_huge(const ebb_map *m)
     volatile char *first = m->data;
     unsigned char there = 0;
 
-    if (m->n_bytes < HUGE_BYTES)
+    if (m->n_bytes < EBB_HUGE_PAGE_BYTES)
         return false;
     *first = 0;
-    if (mincore((char *)m->data + HUGE_BYTES - PAGE_BYTES, 1, &there) != 0)
+    if (mincore((char *)m->data + EBB_HUGE_PAGE_BYTES - PAGE_BYTES, 1, &there) != 0)
         there = 0;
-    madvise(m->data, HUGE_BYTES, MADV_DONTNEED);
+    madvise(m->data, EBB_HUGE_PAGE_BYTES, MADV_DONTNEED);
     return there & 1;
 }
 

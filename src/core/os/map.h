@@ -21,6 +21,8 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
 EBB_MUST_CHECK
 ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err);
 void ebb_map_fini(ebb_map *m);
+#define EBB_HUGE_PAGE_BYTES ((size_t)2 << 20)
+
 /* Whether the system backs an anonymous region with huge pages; it writes to the first and gives it
  * back. */
 bool ebb_map_is_huge(const ebb_map *m);

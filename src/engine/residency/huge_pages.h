@@ -16,8 +16,6 @@
 
 #include "os/map.h"
 
-#define EBB_HUGE_PAGE_BYTES ((uint64_t)2 << 20)
-
 typedef struct ebb_huge_pages {
     const char *from;            /* of the region; NULL: there is none */
     uint64_t    n_bytes;         /* the last page may be cut off by its end */

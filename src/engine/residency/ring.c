@@ -12,21 +12,20 @@
 #include "residency/pin.h"
 #include "residency/ring_impl.h"
 
-#define HUGE_BYTES    ((uint64_t)2 << 20)
 #define POPULATE_BYTES ((size_t)8 << 20)         /* populated at a time where there is no room */
 
 /* -- Birth and death ---------------------------------------------------------------- */
 
 static ebb_status alloc_ring(ebb_ring *g, uint64_t cap, ebb_error *err)
 {
-    uint64_t unit = cap < HUGE_BYTES ? EBB_READ_ALIGN : HUGE_BYTES;
+    uint64_t unit = cap < EBB_HUGE_PAGE_BYTES ? EBB_READ_ALIGN : EBB_HUGE_PAGE_BYTES;
 
     g->cap = (cap + unit - 1) & ~(unit - 1);
     g->is_streamed = calloc(g->n_extents, sizeof *g->is_streamed);
     g->n_mapped_held = calloc(g->n_extents, sizeof *g->n_mapped_held);
     if (!ebb_loads_init(&g->loads, g->extents, g->n_extents) || !g->is_streamed || !g->n_mapped_held)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a ring's tables");
-    return g->ops->is_mapped ? EBB_OK : ebb_map_anon((size_t)g->cap, unit == HUGE_BYTES, &g->memory, err);
+    return g->ops->is_mapped ? EBB_OK : ebb_map_anon((size_t)g->cap, unit == EBB_HUGE_PAGE_BYTES, &g->memory, err);
 }
 
 ebb_status ebb_ring_open(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,

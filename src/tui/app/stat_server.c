@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "json/json_text.h"
 #include "os/file.h"
 #include "os/paths.h"
 #include "backend/figures.h"
@@ -32,10 +33,10 @@ static json_t *stats_json(const ebb_chat *chat, bool is_unseen)
 
     ebb_chat_stats(chat, &s);
     json_object_set_new(o, "pid", json_integer(getpid()));
-    json_object_set_new(o, "session", ebb_figures_text(ebb_chat_session_name(chat)));
-    json_object_set_new(o, "model", m ? ebb_figures_text(m->name) : json_null());
+    json_object_set_new(o, "session", ebb_json_text_or_null(ebb_chat_session_name(chat)));
+    json_object_set_new(o, "model", m ? ebb_json_text_or_null(m->name) : json_null());
     if (ebb_chat_engine(chat))
-        json_object_set_new(o, "engine", ebb_figures_text(ebb_chat_engine(chat)));
+        json_object_set_new(o, "engine", ebb_json_text_or_null(ebb_chat_engine(chat)));
     json_object_set_new(o, "state", json_string(phase_name(chat, s.phase)));
     json_object_set_new(o, "unseen", json_boolean(is_unseen));
     ebb_figures_put(o, &s);
