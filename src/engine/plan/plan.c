@@ -1,5 +1,4 @@
-/* The memory arithmetic (ebb/experimental/plan.h, plan/layout.h). */
-#include <math.h>
+/* The choices of a plan: context, KV type, layers, chunk (ebb/experimental/plan.h, plan/layout.h). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,330 +6,17 @@
 
 #include "base/size.h"
 #include "open/model_file.h"
-#include "plan/layout.h"
+#include "plan/planning.h"
 
-#define MIB ((uint64_t)1 << 20)
-
-#define CODE_BYTES      (8 * MIB)                /* program and libraries, as far as they are touched */
-#define SLACK_BYTES     (16 * MIB)               /* heap, stacks, page tables and what the kernel holds for us ... */
-#define SLACK_SHARE     200u                     /* ... and one part in so many of the weights */
 #define CHUNK_DEFAULT   512u
 #define CHUNK_MAX       EBB_MAX_BATCH
 #define WIDER_COST      0.03                     /* what an answer may be slower by for a wider chunk */
 #define CHUNK_MIN       64u
 #define CTX_MIN         512u
 #define OPEN_BLOCKS     4u                       /* of K and V, that are in memory beside those of a step */
-#define EXPERT_MATRICES 3u                       /* of an expert, at most: gate, up, down */
-#define RING_LEAST      (16 * MIB)
-#define RING_PARTS      3u                       /* two in use, the next on its way */
-#define MISSED_LEAST    0.01                     /* where not all experts have room */
 #define COMFORT_PERCENT 90u                      /* of the budget: up to here the page cache holds the weights */
 
-/* -- The layout ---------------------------------------------------------------- */
-
-void ebb_layout_arena(ebb_net *net, ebb_forward *run, ebb_arena *a)
-{
-    ebb_net_layout(net, a);
-    ebb_forward_layout(run, a);
-}
-
-/* Heads that are kept as one; types that do not suit are refused later. */
-static uint32_t kv_unit(const ebb_plan *plan, const ebb_net *net)
-{
-    uint32_t unit = ebb_net_kv_unit(net, plan->kv_k, plan->kv_v);
-
-    return unit ? unit : 1;
-}
-
-void ebb_layout_run(const ebb_plan *plan, const ebb_net *net, ebb_forward *run)
-{
-    run->net = net;
-    run->n_threads = plan->n_threads;
-    run->cap_tokens = plan->n_batch;
-    run->n_ctx = plan->n_ctx;
-    run->cap_logits = plan->n_draft_max + 1 > plan->n_sequences ? plan->n_draft_max + 1 : plan->n_sequences;
-    run->cap_hidden = run->cap_logits > EBB_MAX_SEQUENCES ? run->cap_logits : EBB_MAX_SEQUENCES;
-    run->k_type = plan->kv_k;
-    run->v_type = plan->kv_v;
-    run->unit = kv_unit(plan, net);
-    run->n_states = net->state_bytes ? ebb_n_state_slots(plan->n_sequences) : 0;
-    if (net->state_bytes)                        /* who does not let others draft is a draft model, and takes back its
-                                                    own tokens */
-        run->n_state_log = plan->n_draft_max ? plan->n_draft_max : EBB_DRAFT_MAX_MODEL;
-}
-
-ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_layer *layers)
-{
-    ebb_net_kv_layers(net, kv_unit(plan, net), layers);
-    return (ebb_kv_shape){
-        .n_layers = ebb_net_n_kv_layers(net), .layers = layers, .k_type = plan->kv_k, .v_type = plan->kv_v,
-        .window = net->window, .n_ctx = plan->n_ctx, .n_batch = plan->n_batch, .n_sequences = plan->n_sequences,
-    };
-}
-
-uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx)
-{
-    uint64_t blocks = EBB_KV_GROUPS * sizeof(uint32_t) * ebb_kv_blocks_of(n_ctx);
-    uint64_t session = (uint64_t)n_ctx * sizeof(ebb_token) + blocks + (uint64_t)net->n_vocab * sizeof(float);
-    uint64_t sampler = (uint64_t)net->n_vocab * 3 * 8;
-    uint64_t rows = (uint64_t)net->n_vocab / EBB_ROW_GROUP * 4 * sizeof(float);
-    uint64_t drafter = net->has_draft_head ? sampler + rows + 2 * (uint64_t)net->n_embd * sizeof(float) : 0;
-
-    return session + sampler + drafter;
-}
-
-/* -- Bytes ----------------------------------------------------------------------- */
-
-typedef struct planning {
-    ebb_net         *net;        /* written to by the layout only */
-    const ebb_engine_opts *o;
-    ebb_kv_layer    *layers;
-    bool            *is_resident; /* [n_extents] resident, by the choices made so far in the plan */
-    bool             in_memory;  /* the whole file is: nothing to pin or stream */
-    bool             is_live;    /* the buffers are placed: they are not laid out again */
-    const ebb_machine *machine;
-    ebb_plan        *p;
-} planning;
-
-static uint64_t pinned_bytes(const ebb_res_extent *x)
-{
-    return (x->offset % 4096 + x->n_bytes + 4095) / 4096 * 4096;
-}
-
-static uint64_t kv_bytes(const planning *q)
-{
-    ebb_kv_shape shape = ebb_layout_kv(q->p, q->net, q->layers);
-
-    return ebb_kv_pool_bytes(&shape);
-}
-
-static uint64_t activation_bytes(const planning *q)
-{
-    ebb_arena arena = { 0 };
-    ebb_forward run = { 0 };
-
-    ebb_layout_run(q->p, q->net, &run);
-    ebb_layout_arena(q->net, &run, &arena);
-    return ebb_size_plus(arena.used, ebb_layout_session_bytes(q->net, q->p->n_ctx));
-}
-
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Room for what is in use and on its way: more would only leave the processor's cache, in
- * which it is multiplied faster and into which many a disk reads faster too. */
-static uint64_t largest_part(const ebb_net *net, bool is_certain, const bool *is_resident)
-{
-    uint64_t part = 0;
-
-    for (uint32_t i = 0; i < net->n_extents; i++)
-        if (net->extents[i].is_certain == is_certain && !(is_resident && is_resident[i]))
-            part = max_u64(part, pinned_bytes(&net->extents[i]));
-    return part;
-}
-
-static uint64_t whole_pages(uint64_t bytes)
-{
-    return (bytes + 2 * MIB - 1) / (2 * MIB) * (2 * MIB);
-}
-
-static uint64_t ring_bytes(const ebb_net *net, const bool *is_resident)
-{
-    return whole_pages(max_u64(RING_LEAST, RING_PARTS * largest_part(net, true, is_resident)));
-}
-
-uint64_t ebb_plan_ring_min_bytes(const ebb_net *net)
-{
-    return whole_pages(largest_part(net, true, NULL));
-}
-
-/* Twice what a layer chooses, of matrices of `one`. */
-static uint64_t least_for_experts(const ebb_net *net, uint64_t one)
-{
-    return ebb_size_times(2 * EXPERT_MATRICES * (uint64_t)net->n_expert_used, one);
-}
-
-uint64_t ebb_plan_experts_min_bytes(const ebb_net *net)
-{
-    return least_for_experts(net, largest_part(net, false, NULL));
-}
-
-uint64_t ebb_plan_ring_bytes(const ebb_net *net)
-{
-    return ring_bytes(net, NULL);
-}
-
-/* What a draft head reads for each draft token goes to memory before layers do: it is read several times for each pass.
- * Its bytes; 0 where they would be more than a half. */
-static uint64_t keep_for_drafts(const ebb_net *net, uint64_t bytes, bool *is_resident)
-{
-    uint64_t total = 0;
-
-    for (uint32_t i = 0; net->has_draft_head && i < net->n_extents; i++)
-        if (net->extents[i].is_certain && ebb_net_is_for_drafts(net, i))
-            total += pinned_bytes(&net->extents[i]);
-    if (total > bytes / 2)
-        return 0;
-    for (uint32_t i = 0; total > 0 && i < net->n_extents; i++)
-        if (net->extents[i].is_certain && ebb_net_is_for_drafts(net, i))
-            is_resident[i] = true;
-    return total;
-}
-
-/* Of the extents that are certain (or not), as many bytes as there are, spread evenly over the
- * pass: then a read always has something to be computed beside it.  What they take. */
-static uint64_t spread_extents(const ebb_net *net, bool is_certain, uint64_t bytes, bool *is_resident)
-{
-    uint64_t total = 0, passed = 0, taken = 0, kept = is_certain ? keep_for_drafts(net, bytes, is_resident) : 0;
-
-    bytes -= kept;
-    for (uint32_t i = 0; i < net->n_extents; i++)
-        if (net->extents[i].is_certain == is_certain && !(kept && ebb_net_is_for_drafts(net, i)))
-            total += pinned_bytes(&net->extents[i]);
-    for (uint32_t i = 0; i < net->n_extents; i++) {
-        uint64_t n = pinned_bytes(&net->extents[i]);
-
-        if (net->extents[i].is_certain != is_certain || (kept && ebb_net_is_for_drafts(net, i)))
-            continue;
-        passed += n;
-        is_resident[i] = bytes >= total || (double)(taken + n) <= (double)bytes / (double)total * (double)passed;
-        taken += is_resident[i] ? n : 0;
-    }
-    return kept + taken;
-}
-
-/* Whole layers, where the user says how many. */
-static bool is_whole_resident(const ebb_plan *p, ebb_placement placement, uint32_t group)
-{
-    if (group == p->n_layers)
-        return !p->streams_output;
-    if (placement == EBB_PLACEMENT_FIRST)
-        return group < p->n_resident;
-    if (placement == EBB_PLACEMENT_LAST)
-        return group >= p->n_layers - p->n_resident;
-    /* evenly: layer i is resident where i * share passes a whole number */
-    return (uint64_t)(group + 1) * p->n_resident / p->n_layers > (uint64_t)group * p->n_resident / p->n_layers;
-}
-
-uint64_t ebb_plan_resident_extents(const ebb_net *net, const ebb_plan *p, ebb_placement placement, bool *is_resident)
-{
-    uint64_t left = p->spread_bytes, experts = 0;
-
-    for (uint32_t i = 0; i < net->n_extents; i++)
-        is_resident[i] = is_whole_resident(p, placement, net->extents[i].group);
-    if (!p->is_spread)
-        return 0;
-    left -= spread_extents(net, true, left, is_resident); /* what every pass needs first */
-    for (uint32_t i = 0; i < net->n_extents; i++)
-        experts += net->extents[i].is_certain ? 0 : pinned_bytes(&net->extents[i]);
-    if (experts > left)                          /* which of them stay is for their use to say */
-        return spread_extents(net, false, 0, is_resident), left;
-    return spread_extents(net, false, experts, is_resident), 0;
-}
-
-/* Memory for streamed experts. */
-static uint64_t expert_bytes(const planning *q, uint64_t left)
-{
-    uint64_t one = largest_part(q->net, false, q->is_resident);
-
-    return one ? ebb_size_plus(least_for_experts(q->net, one), left) : 0;
-}
-
-/* Share of what is chosen that is read where that share of the experts has room: as it was before, else as if all
- * were chosen alike. */
-static double predict_miss_rate(const planning *q, double room)
-{
-    const double *at = q->machine->expert_miss_rate;
-    double i = floor(room * 16);
-
-    return at[0] > 0 ? at[(int)i] + (room * 16 - i) * (at[(int)i + 1] - at[(int)i]) : 1 - room;
-}
-
-void ebb_plan_set_miss_rate(const ebb_net *net, ebb_plan *p, double miss_rate)
-{
-    uint64_t chosen = p->expert_disk_bytes / net->n_expert * net->n_expert_used;
-
-    miss_rate = miss_rate > MISSED_LEAST ? miss_rate : MISSED_LEAST;
-    p->stream_bytes -= p->expert_read_bytes;
-    p->expert_read_bytes = (uint64_t)(miss_rate * (double)chosen);
-    p->stream_bytes += p->expert_read_bytes;
-    p->expert_hit_rate = miss_rate < 1 ? 1 - miss_rate : 0;
-}
-
-static uint64_t total_bytes(const ebb_plan *p)
-{
-    const uint64_t parts[] = {
-        p->weights_resident_bytes, p->weights_ring_bytes, p->expert_bytes, p->kv_bytes, p->activation_bytes,
-        p->tokenizer_bytes, p->code_bytes, p->reserve_bytes, p->draft_bytes,
-    };
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        sum = ebb_size_plus(sum, parts[i]);
-    return sum;
-}
-
-/* What the draft head has of its own; whether a draft token would read from disk for certain. */
-static uint64_t draft_head_bytes(const planning *q, bool *is_streamed)
-{
-    uint64_t sum = 0;
-
-    *is_streamed = false;
-    for (uint32_t i = 0; q->net->has_draft_head && i < q->net->n_extents; i++) {
-        if (!ebb_net_is_for_drafts(q->net, i))
-            continue;
-        sum += i >= q->net->draft_head.first_extent ? q->net->extents[i].n_bytes : 0;
-        *is_streamed |= q->net->extents[i].is_certain && !q->is_resident[i];
-    }
-    return sum;
-}
-
-/* Fill the parts for the choices made so far in the plan. */
-static void count_bytes(const planning *q)
-{
-    ebb_plan *p = q->p;
-    uint64_t experts = 0, left;
-
-    if (p->n_batch > p->n_ctx)
-        p->n_batch = p->n_ctx;
-    p->weights_resident_bytes = 0;
-    p->stream_bytes = 0;
-    left = ebb_plan_resident_extents(q->net, p, q->o->placement, q->is_resident);
-    for (uint32_t i = 0; i < q->net->n_extents; i++) {
-        const ebb_res_extent *x = &q->net->extents[i];
-
-        if (q->is_resident[i])
-            p->weights_resident_bytes += pinned_bytes(x);
-        else
-            *(x->is_certain ? &p->stream_bytes : &experts) += x->n_bytes;
-    }
-    p->draft_head_bytes = draft_head_bytes(q, &p->streams_draft_head);
-    p->expert_bytes = expert_bytes(q, left);
-    p->expert_read_bytes = 0;
-    p->expert_hit_rate = 0;
-    p->expert_disk_bytes = experts;
-    if (experts > p->expert_bytes)
-        ebb_plan_set_miss_rate(q->net, p, predict_miss_rate(q, (double)p->expert_bytes / (double)experts));
-    if (p->is_mapped && p->stream_bytes == 0)
-        p->weights_resident_bytes = ebb_net_weight_bytes(q->net);
-    p->weights_ring_bytes = p->stream_bytes > 0 ? ring_bytes(q->net, q->is_resident) : 0;
-    p->kv_bytes = kv_bytes(q) - p->kv_spill_bytes;
-    if (!q->is_live)
-        p->activation_bytes = activation_bytes(q);
-    p->code_bytes = CODE_BYTES;
-    p->reserve_bytes = SLACK_BYTES + p->weights_resident_bytes / SLACK_SHARE +
-                       (p->stream_bytes > 0 ? EBB_READER_BYTES : 0);
-    p->total_bytes = total_bytes(p);
-}
-
-uint64_t ebb_plan_draft_bytes(const ebb_plan *draft)
-{
-    return draft->total_bytes - draft->code_bytes - SLACK_BYTES;         /* its host has these */
-}
-
-/* -- Choices --------------------------------------------------------------------- */
+/* -- Everything in memory, or as much as fits -------------------------------------- */
 
 static uint32_t usual_ctx(const ebb_net *net, ebb_mode mode)
 {
@@ -340,7 +26,7 @@ static uint32_t usual_ctx(const ebb_net *net, ebb_mode mode)
 }
 
 /* The context that is worth more than resident layers. */
-static uint32_t min_ctx(const planning *q)
+static uint32_t min_ctx(const ebb_planning *q)
 {
     uint32_t usual = usual_ctx(q->net, q->o->mode);
     uint32_t least = q->o->mode == EBB_MODE_MAX_CONTEXT ? usual : q->o->mode == EBB_MODE_MAX_TPS ? 2048 : 4096;
@@ -359,7 +45,7 @@ static void set_why(ebb_plan *p, ebb_tier tier, const char *fmt, ...)
     va_end(ap);
 }
 
-static bool use_q8_kv(const planning *q)
+static bool use_q8_kv(const ebb_planning *q)
 {
     bool has_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO, has_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO;
 
@@ -369,7 +55,7 @@ static bool use_q8_kv(const planning *q)
         return false;
     q->p->kv_k = k;
     q->p->kv_v = v;
-    count_bytes(q);
+    ebb_planning_count(q);
     return true;
 }
 
@@ -378,39 +64,39 @@ static uint64_t whole_bytes(const ebb_net *net)
     uint64_t sum = 0;
 
     for (uint32_t i = 0; i < net->n_extents; i++)
-        sum += pinned_bytes(&net->extents[i]);
+        sum += ebb_plan_pinned_bytes(&net->extents[i]);
     return sum;
 }
 
 /* The layers that the bytes make up are for the reader's eye. */
-static void set_spread(const planning *q, uint64_t bytes)
+static void set_spread(const ebb_planning *q, uint64_t bytes)
 {
     ebb_plan *p = q->p;
 
     p->is_spread = p->streams_output = true;
     p->spread_bytes = bytes;
     p->n_resident = (uint32_t)(ebb_size_times(bytes, p->n_layers) / whole_bytes(q->net));
-    count_bytes(q);
+    ebb_planning_count(q);
 }
 
 /* As many bytes of weights as fit. */
-static bool fit_spread(const planning *q)
+static bool fit_spread(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
 
     p->n_resident = p->n_layers;
-    count_bytes(q);
+    ebb_planning_count(q);
     if (p->total_bytes <= p->budget_bytes)
         return true;
     set_spread(q, 0);
     if (p->total_bytes > p->budget_bytes)
         return false;
-    set_spread(q, (p->budget_bytes - p->total_bytes) / (SLACK_SHARE + 1) * SLACK_SHARE);
+    set_spread(q, (p->budget_bytes - p->total_bytes) / (EBB_PLAN_FIXED_SHARE + 1) * EBB_PLAN_FIXED_SHARE);
     return true;
 }
 
 /* As many bytes as fit, or the layers that the user asked for, with the output or without. */
-static bool fit_layers(const planning *q)
+static bool fit_layers(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
 
@@ -425,20 +111,20 @@ static bool fit_layers(const planning *q)
         p->streams_output = without;
         for (uint32_t n = p->n_layers + 1; !q->o->has_resident && n-- > 0;) {
             p->n_resident = n;
-            count_bytes(q);
+            ebb_planning_count(q);
             if (p->total_bytes <= p->budget_bytes)
                 return true;
         }
-        count_bytes(q);
+        ebb_planning_count(q);
         if (q->o->has_resident && p->total_bytes <= p->budget_bytes)
             return true;
     }
     p->streams_output = false;
-    count_bytes(q);
+    ebb_planning_count(q);
     return false;
 }
 
-static uint32_t asked_layers(const planning *q)
+static uint32_t asked_layers(const ebb_planning *q)
 {
     uint64_t n = q->net->n_layers;
 
@@ -448,12 +134,12 @@ static uint32_t asked_layers(const planning *q)
 }
 
 /* Everything in memory: f16 KV, then q8_0, then less context. */
-static bool try_full(const planning *q)
+static bool try_full(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
 
     p->n_resident = p->n_layers;
-    count_bytes(q);
+    ebb_planning_count(q);
     set_why(p, EBB_TIER_FULL, "everything fits");
     if (p->total_bytes <= p->budget_bytes)
         return true;
@@ -461,14 +147,14 @@ static bool try_full(const planning *q)
         set_why(p, EBB_TIER_TIGHT, "everything fits with KV in q8_0");
     while (p->total_bytes > p->budget_bytes && p->n_ctx / 2 >= min_ctx(q)) {
         p->n_ctx /= 2;
-        count_bytes(q);
+        ebb_planning_count(q);
         set_why(p, EBB_TIER_TIGHT, "everything fits with a context of %u", p->n_ctx);
     }
     return p->total_bytes <= p->budget_bytes;
 }
 
 /* As many blocks of K and V in a file as are too many: all but those of a step. */
-static bool spill_kv_to_file(const planning *q)
+static bool spill_kv_to_file(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
     ebb_kv_shape shape = ebb_layout_kv(p, q->net, q->layers);
@@ -507,7 +193,7 @@ static void why_streaming(ebb_plan *p)
 }
 
 /* What K and V do not use yet.  Who says how many layers stay gets no more. */
-static void lend_memory(const planning *q)
+static void lend_memory(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
 
@@ -518,7 +204,7 @@ static void lend_memory(const planning *q)
 }
 
 /* Part of the weights is read for each pass. */
-static bool try_streaming(const planning *q)
+static bool try_streaming(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
 
@@ -544,7 +230,7 @@ static bool try_streaming(const planning *q)
 }
 
 /* What the least would be: nothing resident but the ring, for the message. */
-static void explain_refusal(const planning *q, const char *limit)
+static void explain_refusal(const ebb_planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
     char need[16], have[16];
@@ -553,7 +239,7 @@ static void explain_refusal(const planning *q, const char *limit)
     if (!q->o->has_resident)
         p->n_resident = 0;
     p->streams_output = !q->o->has_resident;
-    count_bytes(q);
+    ebb_planning_count(q);
     p->min_bytes = p->total_bytes;
     ebb_size_text(p->total_bytes, need);
     ebb_size_text(p->budget_bytes, have);
@@ -568,7 +254,7 @@ static void explain_refusal(const planning *q, const char *limit)
 /* Half a thousand tokens choose nearly every expert of every layer, and so do several thousand: each doubling of the
  * chunk halves what a token of a long prompt reads.  It costs memory for activations, which experts then lack; so a
  * chunk is doubled as long as a prompt gains by it and an answer loses little. */
-static void widen_chunk(const planning *q)
+static void widen_chunk(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
     double least_tok_s;
@@ -586,13 +272,13 @@ static void widen_chunk(const planning *q)
                 continue;
         }
         *p = narrow;
-        count_bytes(q);
+        ebb_planning_count(q);
         break;
     }
     why_streaming(p);
 }
 
-static void choose_plan(const planning *q, const char *limit)
+static void choose_plan(const ebb_planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
     const char *other_kv;
@@ -607,7 +293,7 @@ static void choose_plan(const planning *q, const char *limit)
         p->fits = try_full(q) || q->in_memory;
         if (!q->o->has_resident && p->total_bytes <= p->budget_bytes / 100 * COMFORT_PERCENT)
             p->is_mapped = true;
-        count_bytes(q);
+        ebb_planning_count(q);
     }
     if (!p->fits) {
         p->n_resident = asked_layers(q);
@@ -632,7 +318,7 @@ static void choose_plan(const planning *q, const char *limit)
 #define CTX_LEAST 4096u          /* with less than that in f16, q8_0 is worth more */
 
 typedef struct longest {
-    const planning *q;
+    const ebb_planning *q;
     const char     *limit;
     ebb_plan        start;       /* the plan as it is before any choice */
     bool            may_stream;  /* only K and V have to be in memory */
@@ -641,7 +327,7 @@ typedef struct longest {
 /* The plan for so many tokens; whether it keeps in memory what has to be there. */
 static bool try_ctx(const longest *l, ebb_engine_opts *o, uint32_t n_ctx)
 {
-    planning q = *l->q;
+    ebb_planning q = *l->q;
     ebb_plan *p = q.p;
 
     o->n_ctx = n_ctx;
@@ -673,7 +359,7 @@ static uint32_t find_longest_with(const longest *l, ebb_engine_opts *o, ebb_kv_t
 }
 
 /* A plan for EBB_CTX_MAX (ebb/engine.h). */
-static void choose_longest(const planning *q, const char *limit)
+static void choose_longest(const ebb_planning *q, const char *limit)
 {
     longest l = { .q = q, .limit = limit, .start = *q->p };
     ebb_engine_opts o = *q->o, f16 = o, q8_0 = o;
@@ -699,7 +385,7 @@ static void choose_longest(const planning *q, const char *limit)
         snprintf(q->p->why + end, sizeof q->p->why - end, "; the longest context in memory");
 }
 
-static ebb_status begin_planning(planning *q, const ebb_model *m, ebb_error *err)
+static ebb_status begin_planning(ebb_planning *q, const ebb_model *m, ebb_error *err)
 {
     const ebb_net *net = q->net;
 
@@ -711,7 +397,7 @@ static ebb_status begin_planning(planning *q, const ebb_model *m, ebb_error *err
     return EBB_OK;
 }
 
-static void end_planning(planning *q)
+static void end_planning(ebb_planning *q)
 {
     free(q->layers);
     free(q->is_resident);
@@ -723,7 +409,7 @@ ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_eng
                                  const ebb_machine *machine, uint64_t draft_bytes, uint32_t n_draft_max, ebb_plan *p,
                                  ebb_error *err)
 {
-    planning q = { .net = net, .o = opts ? opts : &defaults, .p = p, .machine = machine };
+    ebb_planning q = { .net = net, .o = opts ? opts : &defaults, .p = p, .machine = machine };
     bool is_capped = q.o->ram_bytes && q.o->ram_bytes < machine->available_bytes;
     uint32_t chunk = q.o->n_batch ? q.o->n_batch : CHUNK_DEFAULT;
     ebb_status st = begin_planning(&q, m, err);
@@ -755,7 +441,7 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
                           const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p, ebb_error *err)
 {
     ebb_engine_opts o = opts ? *opts : defaults;
-    planning q = { .net = net, .o = &o, .p = p, .is_live = true, .machine = machine };
+    ebb_planning q = { .net = net, .o = &o, .p = p, .is_live = true, .machine = machine };
     ebb_status st = begin_planning(&q, m, err);
 
     if (st != EBB_OK) {
@@ -776,7 +462,7 @@ ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opt
     if (p->fits && p->stream_bytes == 0 && p->total_bytes <= budget_bytes / 100 * COMFORT_PERCENT)
         p->is_mapped = true;
     if (p->fits)
-        count_bytes(&q);
+        ebb_planning_count(&q);
     ebb_plan_predict(net, machine, p);
     end_planning(&q);
     return EBB_OK;
