@@ -21,7 +21,7 @@ typedef struct ebb_planning {
 
 /* Bytes of memory of a pinned extent: whole pages, as direct reads need them. */
 uint64_t ebb_plan_pinned_bytes(const ebb_res_extent *x);
-/* Fills in the bytes of the plan for the choices made so far in it.  Cost: linear in the extents. */
+/* Fills in the bytes of the plan for the choices made so far.  Cost: linear in the extents. */
 void ebb_planning_count(const ebb_planning *q);
 
 #endif
