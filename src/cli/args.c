@@ -225,6 +225,28 @@ static ebb_status set_engine(ebb_args *a, const char *value, ebb_error *err)
                   : EBB_FAIL(err, EBB_USAGE, "-e: an engine has a name; `ebb engines list` shows those there are");
 }
 
+ebb_status ebb_args_add_filter(ebb_args *a, ebb_filter_choice choice, ebb_error *err)
+{
+    ebb_status st = ebb_filter_choice_check(&choice, err);
+
+    if (st == EBB_OK && a->n_filters == sizeof a->filters / sizeof *a->filters)
+        return EBB_FAIL(err, EBB_USAGE, "filter %.*s: there are %zu already, as many as can be", (int)choice.n_ending,
+                        choice.ending, a->n_filters);
+    if (st == EBB_OK)
+        a->filters[a->n_filters++] = choice;
+    return st;
+}
+
+static ebb_status set_filter(ebb_args *a, const char *value, ebb_error *err)
+{
+    size_t n = strcspn(value, "=");
+
+    if (!value[n])
+        return EBB_FAIL(err, EBB_USAGE, "--filter %s: give an ending and a command, as in '.pdf=pdftotext %%s -'",
+                        value);
+    return ebb_args_add_filter(a, (ebb_filter_choice){ value, n, value + n + 1 }, err);
+}
+
 static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
 {
     return parse_u64(value, UINT64_MAX, &a->sampling.seed)
@@ -300,6 +322,8 @@ static const option options[] = {
     { 0, 0, "--raw", 0, "no chat template: the model continues the text; as --template none", TALK, CALL, 0,
       0, set_raw },
     { 0, "-p", "--prompt", "TEXT", "the question; piped input is appended", EBB_FOR_RUN, TEXT, AT(prompt), 0, 0 },
+    { 0, 0, "--filter", ".END=COMMAND",
+      "what makes text of attached files of that ending; %s is the file; none: nothing", TALK, CALL, 0, 0, set_filter },
     { 0, 0, "--json-schema", "FILE|TEXT", "the answer is JSON that is valid under this schema", EBB_FOR_RUN, TEXT,
       AT(json_schema), 0, 0 },
     { 0, 0, "--grammar", "FILE", "the answer is of this grammar, in llama.cpp's notation (GBNF)", EBB_FOR_RUN, TEXT,

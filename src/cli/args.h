@@ -10,6 +10,7 @@
 
 #include "conversation/chat.h"
 #include "ebb/engine.h"
+#include "edit/filter.h"
 #include "ebb/session.h"
 
 /* Which commands take an option. */
@@ -63,6 +64,8 @@ typedef struct ebb_args {
     unsigned        bell;            /* --bell: EBB_BELL_* of tui.h */
     enum { EBB_NOTIFY_DESKTOP, EBB_NOTIFY_BELL } notify;
     bool            no_title;
+    ebb_filter_choice filters[EBB_MAX_FILTERS / 2];      /* --filter, and of the configuration */
+    size_t          n_filters;
     bool            runs_shell;      /* --shell: !command may be run */
     enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
     enum { EBB_COLOR_AUTO, EBB_COLOR_ALWAYS, EBB_COLOR_NEVER } color;
@@ -93,6 +96,11 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
 EBB_MUST_CHECK
 ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsigned mask,
                         ebb_error *err);
+
+/* --filter in two parts, as the configuration file has it: "filter .pdf = COMMAND".  Both must
+ * outlive *a.  Error: USAGE. */
+EBB_MUST_CHECK
+ebb_status ebb_args_add_filter(ebb_args *a, ebb_filter_choice choice, ebb_error *err);
 
 /* Take the text of a configuration file: lines "name = value", # begins a comment, a
  * value may stand in quotes.  `text` is changed and must outlive *a.  Each error is

@@ -79,6 +79,7 @@ static bool has_no_color(const ebb_args *a)
 int ebb_cmd_chat(ebb_args *a)
 {
     ebb_chat_opts chat;
+    ebb_filters filters;
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
         .theme = a->theme, .background_theme = ebb_theme_for_background(getenv("COLORFGBG")), .bell = a->bell,
@@ -100,6 +101,8 @@ int ebb_cmd_chat(ebb_args *a)
     if (ebb_cli_check_private(a, &err) != EBB_OK || ebb_cli_unlock(a, true, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     ebb_cli_share(a, false);
+    ebb_filters_init(&filters, a->filters, a->n_filters);
+    tui.filters = &filters;
     tui.program = ebb_cli_program();
     tui.is_private = a->is_private;
     tui.state_dir = a->is_private ? "" : NULL;

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "cli.h"
 #include "confinement.h"
@@ -29,13 +31,43 @@ static void on_run_signal(int sig)
     stop_signal = sig;
 }
 
+/* The filter of one document, from its start to its end. */
+static ebb_status read_document(const ebb_args *a, ebb_documents *d, ebb_error *err)
+{
+    enum { LOOK_MS = 100 };
+    ebb_buf name = { 0 };
+    ebb_status st = ebb_documents_start(d, ebb_clock_s(), err);
+
+    ebb_documents_add_name(d, &name);
+    if (st == EBB_OK && ebb_cli_progress(a))
+        fprintf(stderr, "ebb: reading %s\n", ebb_buf_text(&name));
+    ebb_buf_fini(&name);
+    while (st == EBB_OK && !ebb_documents_poll(d, ebb_clock_s())) {
+        struct pollfd p = { .fd = d->run.fd, .events = POLLIN };
+        if (stop_signal)
+            return EBB_FAIL(err, EBB_CANCELED, "run: stopped while a document was read");
+        if (poll(&p, 1, LOOK_MS) > 0 && !(p.revents & POLLIN))
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);   /* its output is closed; it ends */
+    }
+    return st;
+}
+
 /* Files that the command line names with @ go along; what is piped in can name none. */
 static ebb_status attach_files(const ebb_args *a, ebb_buf *prompt, ebb_error *err)
 {
     ebb_buf whole = { .max = prompt->max };
     ebb_attached files;
-    ebb_status st = ebb_attach_expand(prompt->data, prompt->len, &whole, &files, err);
+    ebb_filters filters;
+    ebb_documents documents = { .filters = &filters };
+    ebb_status st;
 
+    ebb_filters_init(&filters, a->filters, a->n_filters);
+    while ((st = ebb_attach_expand(prompt->data, prompt->len, &documents, &whole, &files, err)) == EBB_BUSY) {
+        st = read_document(a, &documents, err);
+        if (st != EBB_OK)
+            break;
+    }
+    ebb_documents_fini(&documents);
     if (st == EBB_OK) {
         ebb_buf_fini(prompt);
         *prompt = whole;

@@ -34,6 +34,10 @@ static ebb_status read_config_line(ebb_args *a, char *line, unsigned mask, ebb_e
     name = ebb_text_trim(line);
     if (*name == '\0')
         return EBB_FAIL(err, EBB_USAGE, "expected name = value");
+    if (strncmp(name, "filter", 6) == 0 && isblank((unsigned char)name[6]) && equals) {
+        name = ebb_text_trim(name + 6);
+        return ebb_args_add_filter(a, (ebb_filter_choice){ name, strlen(name), config_value(equals + 1) }, err);
+    }
     return ebb_args_set(a, name, equals ? config_value(equals + 1) : "on", mask, err);
 }
 

@@ -15,6 +15,7 @@
 #include "models/finding.h"
 #include "models/models.h"
 #include "edit/command_output.h"
+#include "edit/filter.h"
 #include "os/broker.h"
 #include "os/file.h"
 #include "os/paths.h"
@@ -55,6 +56,7 @@ typedef struct needs {
     size_t              n_commands;
     ebb_buf             editor, drafts;
     char               *editor_argv[5];
+    ebb_filters         filters;
 } needs;
 
 static void add_command(needs *n, char *const *argv, ebb_broker_more more)
@@ -95,7 +97,7 @@ static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
     if (has_engines && kind != EBB_CLI_PROBE && ebb_engines_read(&list, &n_list, NULL) != EBB_OK)
         n_list = 0;
     n->engines = calloc(n_list + 1, sizeof *n->engines);
-    n->commands = calloc(2 * (n_list + 1) + 4, sizeof *n->commands);
+    n->commands = calloc(2 * (n_list + 1) + 4 + EBB_MAX_FILTERS, sizeof *n->commands);
     for (size_t i = 0; n->engines && i < n_list; i++) {
         n->engines[n->n_engines++].entry = list[i];
         list[i] = (ebb_engine_entry){ 0 };
@@ -124,6 +126,15 @@ static bool add_editor(needs *n, const char *editor)
         add_command(n, n->editor_argv, EBB_BROKER_A_DRAFT);
     add_command(n, tmux, EBB_BROKER_NOTHING);
     return true;
+}
+
+/* Their commands are whole: nothing of what is attached is among their words (edit/filter.h). */
+static void add_filters(needs *n, const ebb_args *a)
+{
+    ebb_filters_init(&n->filters, a->filters, a->n_filters);
+    for (size_t i = 0; i < n->filters.n; i++)
+        add_command(n, n->filters.list[i].argv,
+                    n->filters.list[i].package ? EBB_BROKER_A_FILTER : EBB_BROKER_NOTHING);
 }
 
 static void free_needs(needs *n)
@@ -330,6 +341,8 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
     ebb_confine_begin(&r.c, n->connect);
     if (kind == EBB_CLI_CHAT && !a->is_private)
         add_command(n, pull.argv, EBB_BROKER_A_REPOSITORY);
+    if (kind == EBB_CLI_CHAT)
+        add_filters(n, a);
     if (kind == EBB_CLI_CHAT && a->runs_shell)
         add_command(n, ebb_command_output_words(), EBB_BROKER_A_LINE);
     if (st == EBB_OK && (kind == EBB_CLI_CHAT || n->n_commands))

@@ -8,6 +8,8 @@
 
 #include "conversation/chat.h"
 
+struct ebb_filters;
+
 /* What the command line and the environment say; zero is the default of every field. */
 typedef struct ebb_tui_opts {
     const char *theme;           /* NULL: for the background that the terminal tells ... */
@@ -20,6 +22,7 @@ typedef struct ebb_tui_opts {
     enum { EBB_BELL_LONG, EBB_BELL_ALWAYS, EBB_BELL_NEVER } bell;
     bool        notifies;        /* with the bell, the desktop */
     bool        no_commands;     /* !command is out of reach: no --shell */
+    const struct ebb_filters *filters;   /* for attached files; NULL: files are taken as they are */
     bool        no_title;        /* the window's title is left alone */
     const char *term_name;       /* $TERM; may be NULL where nothing notifies */
     bool        is_vte;          /* VTE_VERSION is set */

@@ -66,6 +66,21 @@ PY
 status 0 "$EBB" run --greedy -n 3 -p "@$dir/none.txt What?"
 grep -q "no file $dir/none.txt" "$dir/err" || fail "a file that is not there: $(cat "$dir/err")"
 
+# Files that are no text go through a filter of the configuration or the command line; what has none is named.
+mkdir -p "$dir/.config/ebb" && printf 'filter .up = tr a-z A-Z\n' >"$dir/.config/ebb/config"
+printf 'the word\n' >"$dir/word.up"
+printf 'the word\n' >"$dir/word.rev"
+status 0 "$EBB" run -v --json --greedy -n 3 --filter '.rev=rev %s' -p "@$dir/word.up @$dir/word.rev What is the word?"
+grep -q 'reading word.up with tr' "$dir/err" && grep -q 'reading word.rev with rev' "$dir/err" ||
+    fail "filters: $(cat "$dir/err")"
+printf 'a\0b' >"$dir/word.bin"
+status 1 "$EBB" run -p "@$dir/word.bin What?"
+grep -q 'is not a text file; `filter .bin = COMMAND`' "$dir/err" || fail "no filter: $(cat "$dir/err")"
+status 1 "$EBB" run --filter '.rev=no-such-program' -p "@$dir/word.rev What?"
+grep -q 'no-such-program is not installed' "$dir/err" || fail "no program: $(cat "$dir/err")"
+status 2 "$EBB" run --filter 'rev' -p x
+rm "$dir/.config/ebb/config"
+
 # Binary input is named, a reader that has seen enough is no error, a text that is too long says what would help.
 head -c 100 "$EBB" | "$EBB" run -p 'What is this?' 2>"$dir/err" && fail "binary input is answered"
 grep -q 'piped in is binary' "$dir/err" || fail "binary input: $(cat "$dir/err")"

@@ -23,6 +23,7 @@
 /* What may come behind the words of a command. */
 typedef enum ebb_broker_more {
     EBB_BROKER_NOTHING,
+    EBB_BROKER_A_FILTER,         /* nothing, and only as EBB_SPAWN_FILTER */
     EBB_BROKER_A_DRAFT,          /* one word: the path of a file right in the folder of drafts */
     EBB_BROKER_PLAIN_WORDS,      /* any, of letters, digits and ._:/@+=,- */
     EBB_BROKER_A_LINE,           /* one word of any kind: for the shell, with --shell */

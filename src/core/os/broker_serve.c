@@ -42,10 +42,12 @@ static bool is_draft(const ebb_broker_opts *o, const char *path)
            !strchr(path + n + 1, '/');
 }
 
-static bool is_allowed_rest(const ebb_broker_opts *o, ebb_broker_more more, char *const *rest)
+static bool is_allowed_rest(const ebb_broker_opts *o, ebb_broker_more more, ebb_spawn_group group, char *const *rest)
 {
     if (more == EBB_BROKER_NOTHING)
         return !rest[0];
+    if (more == EBB_BROKER_A_FILTER)
+        return !rest[0] && group == EBB_SPAWN_FILTER;
     if (more == EBB_BROKER_A_LINE)
         return rest[0] && !rest[1];
     if (more == EBB_BROKER_A_REPOSITORY)
@@ -57,7 +59,7 @@ static bool is_allowed_rest(const ebb_broker_opts *o, ebb_broker_more more, char
     return !*rest;
 }
 
-static bool may_start(const ebb_broker_opts *o, char *const *argv)
+static bool may_start(const ebb_broker_opts *o, ebb_spawn_group group, char *const *argv)
 {
     for (size_t i = 0; i < o->n_commands; i++) {
         char *const *known = o->commands[i].argv;
@@ -65,7 +67,7 @@ static bool may_start(const ebb_broker_opts *o, char *const *argv)
 
         while (known[at] && argv[at] && strcmp(known[at], argv[at]) == 0)
             at++;
-        if (at > 0 && !known[at] && is_allowed_rest(o, o->commands[i].more, argv + at))
+        if (at > 0 && !known[at] && is_allowed_rest(o, o->commands[i].more, group, argv + at))
             return true;
     }
     return false;
@@ -81,7 +83,7 @@ static void start_command(const ebb_broker_opts *o, const ebb_broker_question *q
         argv[n++] = (char *)(uintptr_t)q->text + at;
         at += strlen(q->text + at) + 1;
     }
-    if (n_fds != 3 || n == 0 || at < q->n_text || !may_start(o, argv))
+    if (n_fds != 3 || n == 0 || at < q->n_text || !may_start(o, q->group, argv))
         a->failed = EACCES;
     else
         a->failed = ebb_spawn_sibling(argv, fds, q->group, q->here, &a->pid);

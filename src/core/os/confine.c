@@ -32,6 +32,7 @@ static const uint64_t rights[] = {
     [EBB_REACH_DEVICE] = READ_FILE | WRITE_FILE,
     [EBB_REACH_WRITE] = READ_FILE | WRITE_FILE | TRUNCATE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK |
                         REFER,
+    [EBB_REACH_RUN] = READ_FILE | EXECUTE,
 };
 
 /* As the kernel has them; one that is older takes fewer bytes. */
@@ -80,26 +81,38 @@ void ebb_confine_begin(ebb_confinement *c, ebb_connect connect)
     c->landlock_abi = c->ruleset >= 0 ? (unsigned)abi : 0;
 }
 
-/* Passes over what is not there or cannot be looked at: nothing is allowed then. */
-static void allow_at(ebb_confinement *c, int folder, const char *name, ebb_reach reach)
+/* Passes over what cannot be looked at: nothing is allowed then. */
+static void add_rule(ebb_confinement *c, int fd, ebb_reach reach)
 {
-    int fd = c->ruleset < 0 ? -1 : openat(folder, name, O_PATH | O_CLOEXEC);
     struct path_attr path = { .allowed = rights[reach] & c->handled, .parent_fd = fd };
     struct stat st;
 
+    if (c->ruleset < 0 || fstat(fd, &st) != 0)
+        return;
+    if (!S_ISDIR(st.st_mode))
+        path.allowed &= OF_A_FILE;
+    (void)syscall(LANDLOCK_ADD_RULE, c->ruleset, PATH_BENEATH, &path, 0);
+}
+
+/* Passes over what is not there. */
+static void allow_at(ebb_confinement *c, int folder, const char *name, ebb_reach reach)
+{
+    int fd = c->ruleset < 0 ? -1 : openat(folder, name, O_PATH | O_CLOEXEC);
+
     if (fd < 0)
         return;
-    if (fstat(fd, &st) == 0) {
-        if (!S_ISDIR(st.st_mode))
-            path.allowed &= OF_A_FILE;
-        (void)syscall(LANDLOCK_ADD_RULE, c->ruleset, PATH_BENEATH, &path, 0);
-    }
+    add_rule(c, fd, reach);
     close(fd);
 }
 
 void ebb_confine_allow(ebb_confinement *c, const char *path, ebb_reach reach)
 {
     allow_at(c, AT_FDCWD, path, reach);
+}
+
+void ebb_confine_allow_open(ebb_confinement *c, int fd)
+{
+    add_rule(c, fd, EBB_REACH_READ);
 }
 
 /* All names in `folder` but `except`, and those with a dot if it is the home. */
@@ -139,6 +152,16 @@ void ebb_confine_allow_all_but_hidden(ebb_confinement *c, const char *home)
         at += n;
     }
     ebb_buf_fini(&folder);
+}
+
+void ebb_confine_enter_files(ebb_confinement *c)
+{
+    if (c->ruleset < 0)
+        return;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        (void)syscall(LANDLOCK_RESTRICT_SELF, c->ruleset, 0);
+    close(c->ruleset);
+    c->ruleset = -1;
 }
 
 ebb_status ebb_confine_enter(ebb_confinement *c, ebb_error *err)

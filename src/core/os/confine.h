@@ -32,6 +32,7 @@ typedef enum ebb_reach {
     EBB_REACH_READ,              /* a file, or all below a folder */
     EBB_REACH_DEVICE,            /* the same, and write to existing files */
     EBB_REACH_WRITE,             /* the same, and make, rename, remove */
+    EBB_REACH_RUN,               /* read, and start programs, where only files are confined */
 } ebb_reach;
 
 typedef struct ebb_confinement {
@@ -44,12 +45,18 @@ typedef struct ebb_confinement {
 void ebb_confine_begin(ebb_confinement *c, ebb_connect connect);
 /* What is not there is passed over. */
 void ebb_confine_allow(ebb_confinement *c, const char *path, ebb_reach reach);
+/* Reading of the file that `fd` has open, when it is opened again. */
+void ebb_confine_allow_open(ebb_confinement *c, int fd);
 /* Reading of all that is there now, but what begins with a dot in the folder `home` (a real path).
  * Cost: 3 us for each name in `home` and in the folders above it, of which at most 4096 count. */
 void ebb_confine_allow_all_but_hidden(ebb_confinement *c, const char *home);
 /* From here on.  IO: neither Landlock nor seccomp took hold; nothing is given up. */
 EBB_MUST_CHECK
 ebb_status ebb_confine_enter(ebb_confinement *c, ebb_error *err);
+
+/* The same for files and TCP alone, for a child that becomes another program: calls stay as they
+ * are.  Where the kernel has no Landlock, nothing happens.  Safe between clone and exec. */
+void ebb_confine_enter_files(ebb_confinement *c);
 
 /* What holds in this process. */
 typedef struct ebb_confined {

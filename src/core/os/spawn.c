@@ -7,11 +7,13 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/broker.h"
+#include "os/confine.h"
 
 extern char **environ;
 
@@ -65,12 +67,25 @@ static int spawn_here(char *const argv[], const int fds[3], ebb_spawn_group grou
     return failed;
 }
 
-int ebb_spawn(char *const argv[], const int fds[3], ebb_spawn_group group, pid_t *pid)
-{
-    return ebb_broker_is_there() ? ebb_broker_spawn(argv, fds, group, pid) : spawn_here(argv, fds, group, pid);
-}
+/* -- By clone(2): what the child does before it becomes the program, no thread of this process may disturb ---- */
 
-/* -- By the broker ---------------------------------------------------------------------------------- */
+/* Of a filter: it is given a file of strangers, and needs nothing but the libraries and data of its own program. */
+static void confine_filter(void)
+{
+    static const char *const systems[] = { "/usr", "/bin", "/lib", "/lib64", "/etc", "/opt", "/nix", "/gnu" };
+    const struct rlimit data = { 1 << 30, 1 << 30 }, seconds = { 60, 60 };
+    ebb_confinement c;
+
+    setrlimit(RLIMIT_DATA, &data);
+    setrlimit(RLIMIT_CPU, &seconds);
+    ebb_confine_begin(&c, EBB_CONNECT_NOTHING);
+    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
+        ebb_confine_allow(&c, systems[i], EBB_REACH_RUN);
+    ebb_confine_allow(&c, "/dev/null", EBB_REACH_DEVICE);
+    ebb_confine_allow(&c, "/dev/urandom", EBB_REACH_READ);
+    ebb_confine_allow_open(&c, 0);
+    ebb_confine_enter_files(&c);
+}
 
 /* Of the child: never returns.  Descriptors 0, 1, 2 may themselves be among fds, so they are copied away first. */
 static void become(char *const argv[], const int fds[3], ebb_spawn_group group, pid_t here, int tell)
@@ -88,12 +103,14 @@ static void become(char *const argv[], const int fds[3], ebb_spawn_group group, 
     }
     for (int i = 0; i < 3 && !failed; i++)
         failed = dup2(copies[i], i) < 0 ? errno : 0;
-    if (!failed && group == EBB_SPAWN_SESSION)
+    if (!failed && (group == EBB_SPAWN_SESSION || group == EBB_SPAWN_FILTER))
         failed = setsid() < 0 ? errno : 0;
     else if (!failed)
         failed = setpgid(0, group == EBB_SPAWN_GROUP ? 0 : here) != 0 ? errno : 0;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    if (!failed && group == EBB_SPAWN_FILTER)
+        confine_filter();
     if (!failed) {
         execvp(argv[0], argv);
         failed = errno;
@@ -102,14 +119,15 @@ static void become(char *const argv[], const int fds[3], ebb_spawn_group group, 
     _exit(127);
 }
 
-int ebb_spawn_sibling(char *const argv[], const int fds[3], ebb_spawn_group group, pid_t here, pid_t *pid)
+static int spawn_cloned(unsigned long flags, char *const argv[], const int fds[3], ebb_spawn_group group, pid_t here,
+                        pid_t *pid)
 {
     int ends[2], failed = 0;
     ssize_t got;
 
     if (pipe2(ends, O_CLOEXEC) != 0)
         return errno;
-    *pid = (pid_t)syscall(SYS_clone, (unsigned long)(CLONE_PARENT | SIGCHLD), 0, 0, 0, 0);
+    *pid = (pid_t)syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
     if (*pid == 0)
         become(argv, fds, group, here, ends[1]);
     if (*pid < 0)
@@ -120,4 +138,18 @@ int ebb_spawn_sibling(char *const argv[], const int fds[3], ebb_spawn_group grou
     } while (got < 0 && errno == EINTR);
     close(ends[0]);
     return failed;
+}
+
+int ebb_spawn_sibling(char *const argv[], const int fds[3], ebb_spawn_group group, pid_t here, pid_t *pid)
+{
+    return spawn_cloned(CLONE_PARENT, argv, fds, group, here, pid);
+}
+
+int ebb_spawn(char *const argv[], const int fds[3], ebb_spawn_group group, pid_t *pid)
+{
+    if (ebb_broker_is_there())
+        return ebb_broker_spawn(argv, fds, group, pid);
+    if (group != EBB_SPAWN_FILTER)
+        return spawn_here(argv, fds, group, pid);
+    return spawn_cloned(0, argv, fds, group, 0, pid);
 }

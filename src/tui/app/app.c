@@ -138,6 +138,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
 
     memset(a, 0, sizeof *a);
     ebb_frontend_init(&a->frontend, chat, opts);
+    a->documents.filters = opts->filters;
     a->frontend.say = app_say;
     a->frontend.set_theme = app_set_theme;
     a->frontend.send = app_send_raw;
@@ -170,6 +171,7 @@ void ebb_app_fini(ebb_app *a)
 {
     ebb_greeting_meter_drop(a->greeting.meter);
     ebb_command_output_fini(&a->output);
+    ebb_documents_fini(&a->documents);
     ebb_unsent_end_autosave(&a->unsent.file);
     if (a->term->ops->begin && a->signal != SIGHUP)
         ebb_app_inline_frame(a, true);
@@ -350,6 +352,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
 
     ebb_app_external_tick(a);
     ebb_app_output_tick(a, ebb_clock_s());
+    ebb_app_documents_tick(a, ebb_clock_s());
     pull_tick(a, now_s);
     ebb_app_menu_tick(a, now_s);
     ebb_app_preview_tick(a, now_s);
@@ -422,7 +425,8 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
         return 0;
     if (is_working(a) || a->frame.n_settling > 0)
         wait = ms_until(a->frame.figures_s + (is_working(a) ? figures_s : settle_s), now_s);
-    if (ebb_greeting_meter_is_busy(a->greeting.meter) || ebb_command_output_is_running(&a->output))
+    if (ebb_greeting_meter_is_busy(a->greeting.meter) || ebb_command_output_is_running(&a->output) ||
+        ebb_documents_is_running(&a->documents))
         wait = wait < 0 || wait > MEASURE_LOOK_MS ? MEASURE_LOOK_MS : wait;
     if (a->figures.is_pulling) {
         int look = ms_until(a->frame.pulled_s + settle_s, now_s);

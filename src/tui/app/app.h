@@ -25,6 +25,7 @@
 #include "command/frontend.h"
 #include "ebb/experimental/plan.h"
 #include "edit/command_output.h"
+#include "edit/documents.h"
 #include "edit/editor.h"
 #include "edit/history.h"
 #include "edit/unsent.h"
@@ -72,6 +73,7 @@ typedef struct ebb_line_marks {
     size_t offered_edits;        /* the edit that put a text there which nobody typed; 0: none */
     size_t asked_edits;          /* the edit at which a word was asked about: a command, or a
                                   * message? */
+    size_t document_edits;       /* the edit whose message is sent once its documents are read */
 } ebb_line_marks;
 
 /* Ctrl-R: what was typed before. */
@@ -136,6 +138,7 @@ typedef struct ebb_app {
     bool           after_ctrl_x;
     ebb_external   external;     /* Ctrl-G, /bare */
     ebb_command_output output;   /* !command */
+    ebb_documents  documents;    /* texts of attached files that are none */
     bool           is_stopping;  /* the answer was told to end and has not yet */
     bool           is_fullscreen; /* inline: the whole screen is taken */
     int            signal;       /* that made us leave; 0: none */
@@ -211,6 +214,9 @@ void ebb_app_say_error(ebb_app *a, const ebb_error *err);
 void ebb_app_submit(ebb_app *a);
 /* Has the command of !command ended?  Its output goes to the beginning of the line. */
 void ebb_app_output_tick(ebb_app *a, double now_s);
+/* Has a filter ended?  The message that waits for its text is sent. */
+void ebb_app_documents_tick(ebb_app *a, double now_s);
+void ebb_app_documents_stop(ebb_app *a);
 void ebb_app_send_next(ebb_app *a);
 /* The newest waiting message, back into the editor. */
 void ebb_app_unqueue(ebb_app *a);

@@ -278,6 +278,11 @@ void ebb_app_key(ebb_app *a, ebb_key key)
         ebb_command_output_stop(&a->output);
         return;
     }
+    if (ebb_documents_is_running(&a->documents) &&
+        (key.code == EBB_KEY_ESC || (key.code == 'c' && key.mods == EBB_MOD_CTRL))) {
+        ebb_app_documents_stop(a);
+        return;
+    }
     if (a->search.is_on && history_search_key(a, key))
         return;
     if (a->find.state && ebb_app_find_key(a, key))

@@ -190,6 +190,42 @@ void ebb_app_output_tick(ebb_app *a, double now_s)
     a->frame.is_dirty = a->frame.is_urgent = true;
 }
 
+/* The filter of a document that is attached begins; the message is sent when it has ended, if it is still there. */
+static ebb_status start_document(ebb_app *a, ebb_error *err)
+{
+    ebb_buf name = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (!ebb_documents_is_running(&a->documents))
+        st = ebb_documents_start(&a->documents, ebb_clock_s(), err);
+    if (st == EBB_OK) {
+        a->marks.document_edits = a->editor.n_edits;
+        ebb_documents_add_name(&a->documents, &name);
+        ebb_app_hint(a, "reading %s; Esc stops", ebb_buf_text(&name));
+    }
+    ebb_buf_fini(&name);
+    return st;
+}
+
+void ebb_app_documents_tick(ebb_app *a, double now_s)
+{
+    if (!ebb_documents_poll(&a->documents, now_s))
+        return;
+    ebb_buf_clear(&a->hint);
+    a->frame.is_dirty = a->frame.is_urgent = true;
+    if (a->marks.document_edits && a->marks.document_edits == a->editor.n_edits)
+        ebb_app_submit(a);
+    else if (a->marks.document_edits)
+        ebb_app_hint(a, "the document is read; Enter sends it with what you have typed");
+}
+
+void ebb_app_documents_stop(ebb_app *a)
+{
+    a->marks.document_edits = 0;
+    ebb_documents_stop(&a->documents);
+    ebb_app_hint(a, "stopped; the message is not sent");
+}
+
 void ebb_app_submit(ebb_app *a)
 {
     ebb_attached files = { 0 };
@@ -199,6 +235,7 @@ void ebb_app_submit(ebb_app *a)
     size_t n_message = text.len;
     bool is_slash = !is_command && text.len > 0 && text.data[0] == '/';      /* // is a slash of the message */
     const char *meant;
+    ebb_status st;
     ebb_error err;
 
     ebb_frontend_unquote(&message, &n_message);
@@ -208,9 +245,10 @@ void ebb_app_submit(ebb_app *a)
         ebb_buf_clear(&a->hint);
     } else if (text.len > 1 && text.data[0] == '!') {
         submit_command(a, text.data);
-    } else if (!is_command &&
-               ebb_attach_expand(message + is_slash, n_message - is_slash, &whole, &files, &err) != EBB_OK) {
-        ebb_app_hint(a, "%s", err.msg);
+    } else if (!is_command && (st = ebb_attach_expand(message + is_slash, n_message - is_slash, &a->documents, &whole,
+                                                      &files, &err)) != EBB_OK) {
+        if (st != EBB_BUSY || start_document(a, &err) != EBB_OK)
+            ebb_app_hint(a, "%s", err.msg);
     } else if (files.missing[0] && a->marks.asked_edits != a->editor.n_edits) {
         a->marks.asked_edits = a->editor.n_edits;
         ebb_app_hint(a, "no file %s; Enter again sends it as text", files.missing);
@@ -225,6 +263,7 @@ void ebb_app_submit(ebb_app *a)
         if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
             ebb_app_hint(a, "not in the history file: %s", err.msg);
         run_line(a, text.data, ebb_buf_text(&whole));
+        ebb_documents_forget(&a->documents);
         if (!is_command)
             hint_attached(a, &files);
     } else if (text.len == 0) {

@@ -38,7 +38,8 @@ static void count_preview_cost(ebb_app *a)
     is_slash = text.len > 0 && text.data[0] == '/' && !p->is_command;  /* // is a slash of the message */
     if (p->is_command) {
         p->is_known = ebb_slash_command_preview(&a->frontend, ebb_buf_text(&text), &p->cost);
-    } else if (ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &whole, NULL, &err) == EBB_OK) {
+    } else if (ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &a->documents, &whole, NULL,
+                                 &err) == EBB_OK) {
         if (whole.len >= FEW_BYTES)
             p->is_known = ebb_frontend_preview(&a->frontend, ebb_buf_text(&whole), whole.len, &p->cost) &&
                           p->cost.n_new > FEW_TOKENS;

@@ -10,6 +10,7 @@
 #include "app/greeting.h"
 #include "app/hangup.h"
 #include "app/stat_server.h"
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "command/frontend.h"
 #include "command/pull_follow.h"
@@ -19,10 +20,14 @@
 #include "transcript/turn_stats_line.h"
 #include "tui.h"
 
+enum { DOCUMENT_LOOK_MS = 100 };
+
 typedef struct plain {
     ebb_frontend frontend;       /* first: commands get it and give it back */
     ebb_buf   in;                /* read, not yet a whole line */
     ebb_buf   message;           /* lines that ended with a backslash */
+    ebb_documents documents;
+    ebb_buf   waiting;           /* a message whose documents are being read */
     size_t    n_shown;           /* bytes of the answer that were printed */
     unsigned  milestone;         /* quarters of the prompt that were announced */
     unsigned  pulled_quarter;    /* of a model that is fetched, likewise */
@@ -71,6 +76,7 @@ static void plain_say(ebb_frontend *f, ebb_say kind, const char *text, size_t n)
 static bool is_free(const plain *p)
 {
     return (ebb_chat_is_ready(p->frontend.chat) || p->has_failed) && !ebb_chat_is_busy(p->frontend.chat) &&
+           !ebb_documents_is_running(&p->documents) &&
            !ebb_chat_awaits_report(p->frontend.chat);
 }
 
@@ -229,16 +235,37 @@ static void skip_shown(plain *p)
         p->n_shown = m->n_text;
 }
 
+/* The filter of a document begins; the message that needs it waits. */
+static ebb_status start_document(plain *p, const char *s, size_t n, ebb_error *err)
+{
+    ebb_buf name = { 0 };
+    ebb_status st = ebb_documents_start(&p->documents, ebb_clock_s(), err);
+
+    if (st == EBB_OK && !ebb_buf_add(&p->waiting, s, n))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the message");
+    ebb_documents_add_name(&p->documents, &name);
+    if (st == EBB_OK)
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "reading %s; Ctrl-C stops", ebb_buf_text(&name));
+    ebb_buf_fini(&name);
+    return st;
+}
+
 /* Files that a message names are attached if it was typed at a terminal, not if from a pipe. */
 static void send_message(plain *p, const char *s, size_t n)
 {
     ebb_buf whole = { 0 };
     ebb_attached files = { 0 };
     ebb_error err;
-    ebb_status st = p->is_terminal ? ebb_attach_expand(s, n, &whole, &files, &err)
+    ebb_status st = p->is_terminal ? ebb_attach_expand(s, n, &p->documents, &whole, &files, &err)
                                    : ebb_buf_add(&whole, s, n) ? EBB_OK
                                                                : EBB_FAIL(&err, EBB_NOMEM, "no memory for the message");
 
+    if (st == EBB_BUSY) {
+        st = start_document(p, s, n, &err);
+        if (st != EBB_OK)
+            plain_say(&p->frontend, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+        return;
+    }
     if (files.missing[0])
         ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "no file %s: the word goes as it is", files.missing);
     if (st == EBB_OK)
@@ -246,6 +273,24 @@ static void send_message(plain *p, const char *s, size_t n)
     if (st != EBB_OK)
         plain_say(&p->frontend, EBB_SAY_ERROR, err.msg, strlen(err.msg));
     ebb_buf_fini(&whole);
+}
+
+/* Has a filter ended?  Then its message goes, unless it was stopped. */
+static void documents_tick(plain *p)
+{
+    bool is_stopped = p->documents.run.is_stopped;
+    ebb_buf message = p->waiting;
+
+    if (!ebb_documents_poll(&p->documents, ebb_clock_s()))
+        return;
+    p->waiting = (ebb_buf){ 0 };
+    if (is_stopped)
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "stopped; the message is not sent");
+    else
+        send_message(p, ebb_buf_text(&message), message.len);
+    if (!ebb_documents_is_running(&p->documents))
+        ebb_documents_forget(&p->documents);
+    ebb_buf_fini(&message);
 }
 
 /* A line, or several joined by backslashes, is complete. */
@@ -332,6 +377,9 @@ static void handle_signal(plain *p)
     while ((number = ebb_signals_next()) != 0) {
         if (number == SIGUSR1 || (number == SIGINT && ebb_chat_is_busy(p->frontend.chat))) {
             ebb_chat_stop(p->frontend.chat);
+        } else if (number == SIGINT && ebb_documents_is_running(&p->documents)) {
+            p->at_line_start = false;            /* the terminal has shown ^C */
+            ebb_documents_stop(&p->documents);
         } else if (number == SIGINT && ebb_pull_follow_stop(&p->frontend)) {
             p->at_line_start = false;            /* the terminal has shown ^C */
         } else if (number == SIGINT && p->is_terminal) {
@@ -385,9 +433,10 @@ static void plain_loop_step(plain *p)
         p->frontend.quit = true;
         return;
     }
-    if (poll(fds, 5, -1) < 0 && errno != EINTR)
+    if (poll(fds, 5, ebb_documents_is_running(&p->documents) ? DOCUMENT_LOOK_MS : -1) < 0 && errno != EINTR)
         p->frontend.quit = true;
     handle_signal(p);
+    documents_tick(p);
     if (fds[3].revents)
         ebb_stat_server_serve(&p->stat, p->frontend.chat);
     if (fds[4].revents)
@@ -410,6 +459,7 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     }
     ebb_frontend_init(&p.frontend, chat, opts);
     p.frontend.say = plain_say;
+    p.documents.filters = opts->filters;
     if (!ebb_signals_open())
         p.frontend.quit = true;
     show_history(&p);
@@ -426,6 +476,8 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     status = p.signal ? 128 + p.signal : p.has_failed;
     ebb_buf_fini(&p.in);
     ebb_buf_fini(&p.message);
+    ebb_buf_fini(&p.waiting);
+    ebb_documents_fini(&p.documents);
     ebb_frontend_fini(&p.frontend);
     ebb_chat_close(chat);
     return status;

@@ -4,6 +4,7 @@
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/utf8.h"
@@ -96,40 +97,74 @@ static bool is_file(const char *path, mode_t kind)
     return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == kind;
 }
 
-static ebb_status attach_file(const char *path, const char *name, ebb_buf *out, ebb_attached *report, ebb_error *err)
+/* What the words of a message bring along, so far. */
+typedef struct expansion {
+    ebb_documents *docs;
+    ebb_buf       *out;
+    ebb_attached  *report;
+} expansion;
+
+static ebb_status say_no_text(const char *path, ebb_error *err)
+{
+    static const char *const pictures[] = { ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".heic" };
+    const char *dot = strrchr(path, '.');
+
+    for (size_t i = 0; dot && i < sizeof pictures / sizeof *pictures; i++)
+        if (strcasecmp(dot, pictures[i]) == 0)
+            return EBB_FAIL(err, EBB_FORMAT, "%s is a picture, and ebb reads text; `filter %s = COMMAND` in the "
+                            "configuration can make some of it", path, pictures[i]);
+    return EBB_FAIL(err, EBB_FORMAT, "%s is not a text file; `filter %s = COMMAND` in the configuration can make text "
+                    "of such files", path, dot && !strchr(dot, '/') ? dot : ".ENDING");
+}
+
+static ebb_status attach_text(expansion *e, const char *name, const ebb_buf *text)
+{
+    add_attachment(e->out, name, text);
+    e->report->n_files++;
+    e->report->n_bytes += text->len;
+    return EBB_OK;
+}
+
+static ebb_status attach_file(expansion *e, const char *path, const char *name, ebb_error *err)
 {
     ebb_buf text = { 0 };
-    ebb_status st = ebb_file_slurp(path, EBB_ATTACH_BYTES, &text, err);
+    const ebb_buf *made;
+    ebb_status st = ebb_documents_find(e->docs, path, &made, err);
 
+    if (st != EBB_OK || made)
+        return st != EBB_OK ? st : attach_text(e, name, made);
+    st = ebb_file_slurp(path, EBB_ATTACH_BYTES, &text, err);
     if (st == EBB_OK && !is_text(ebb_buf_text(&text), text.len))
-        st = EBB_FAIL(err, EBB_FORMAT, "%s is no text file: it cannot go with a message", path);
-    if (st == EBB_OK) {
-        add_attachment(out, name, &text);
-        report->n_files++;
-        report->n_bytes += text.len;
-    }
+        st = say_no_text(path, err);
+    if (st == EBB_OK)
+        st = attach_text(e, name, &text);
     ebb_buf_fini(&text);
     return st;
 }
 
-/* Files that a pattern means, each by the name that it was found by; what is no text, or too large, stays behind. */
-static bool attach_pattern(const char *pattern, ebb_buf *out, ebb_attached *report)
+/* Files that a pattern means, each by the name that it was found by; what is no text, or too large, stays behind.
+ * *any: it named something. */
+static ebb_status attach_pattern(expansion *e, const char *pattern, bool *any, ebb_error *err)
 {
-    size_t before = report->n_files;
+    size_t before = e->report->n_files;
+    ebb_status st = EBB_OK;
     glob_t found;
 
     if (glob(pattern, 0, NULL, &found) != 0)
-        return false;
-    for (size_t i = 0; i < found.gl_pathc && report->n_bytes <= EBB_ATTACH_ALL_BYTES; i++)
-        if (is_file(found.gl_pathv[i], S_IFREG) &&
-            attach_file(found.gl_pathv[i], found.gl_pathv[i], out, report, NULL) != EBB_OK)
-            report->n_left_out++;
+        return EBB_OK;
+    for (size_t i = 0; i < found.gl_pathc && st != EBB_BUSY && e->report->n_bytes <= EBB_ATTACH_ALL_BYTES; i++) {
+        if (!is_file(found.gl_pathv[i], S_IFREG))
+            continue;
+        st = attach_file(e, found.gl_pathv[i], found.gl_pathv[i], err);
+        e->report->n_left_out += st != EBB_OK;
+    }
     globfree(&found);
-    return report->n_files > before;
+    *any = e->report->n_files > before;
+    return st == EBB_BUSY ? st : EBB_OK;
 }
 
 /* One word, as it is written.  *any: it named something. */
-static ebb_status attach_name(const char *word, ebb_buf *out, ebb_attached *report, bool *any, ebb_error *err)
+static ebb_status attach_name(expansion *e, const char *word, bool *any, ebb_error *err)
 {
     ebb_buf whole = { 0 };
     ebb_status st = ebb_path_expand(word, &whole, err);
@@ -138,12 +173,12 @@ static ebb_status attach_name(const char *word, ebb_buf *out, ebb_attached *repo
     *any = false;
     if (st == EBB_OK && is_file(path, S_IFREG)) {
         *any = true;
-        st = attach_file(path, name ? name + 1 : path, out, report, err);
+        st = attach_file(e, path, name ? name + 1 : path, err);
     } else if (st == EBB_OK && whole.len > 1 && path[whole.len - 1] == '/' && is_file(path, S_IFDIR)) {
         ebb_buf_addc(&whole, '*');
-        *any = attach_pattern(ebb_buf_text(&whole), out, report);
+        st = attach_pattern(e, ebb_buf_text(&whole), any, err);
     } else if (st == EBB_OK && strpbrk(path, "*?[")) {
-        *any = attach_pattern(path, out, report);
+        st = attach_pattern(e, path, any, err);
     }
     ebb_buf_fini(&whole);
     return st;
@@ -157,40 +192,50 @@ static bool looks_like_name(const char *word)
     return strpbrk(word, "/*") || (dot && dot > word && dot[1]);
 }
 
-static ebb_status attach_word(ebb_buf *word, ebb_buf *out, ebb_attached *report, ebb_error *err)
+static ebb_status attach_word(expansion *e, ebb_buf *word, ebb_error *err)
 {
     bool any;
-    ebb_status st = attach_name(ebb_buf_text(word), out, report, &any, err);
+    ebb_status st = attach_name(e, ebb_buf_text(word), &any, err);
 
     while (st == EBB_OK && !any && word->len > 1 && strchr(".,;:!?)", word->data[word->len - 1])) {
         ebb_buf_remove(word, word->len - 1, 1);
-        st = attach_name(ebb_buf_text(word), out, report, &any, err);
+        st = attach_name(e, ebb_buf_text(word), &any, err);
     }
-    if (st == EBB_OK && !any && !report->missing[0] && looks_like_name(ebb_buf_text(word)))
-        snprintf(report->missing, sizeof report->missing, "%s", ebb_buf_text(word));
+    if (st == EBB_OK && !any && !e->report->missing[0] && looks_like_name(ebb_buf_text(word)))
+        snprintf(e->report->missing, sizeof e->report->missing, "%s", ebb_buf_text(word));
     return st;
 }
 
-ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_attached *report, ebb_error *err)
+static ebb_status attach_words(expansion *e, const char *s, size_t n, ebb_error *err)
 {
-    size_t before = out->len, path, n_path, len;
-    ebb_attached own;
+    size_t path, n_path, len;
     ebb_buf name = { 0 };
     ebb_status st = EBB_OK;
 
-    report = report ? report : &own;
-    memset(report, 0, sizeof *report);
     for (size_t at = 0; st == EBB_OK && at < n; at += len > 0 ? len : 1) {
         len = ebb_attach_word(s, n, at, &path, &n_path);
         if (len == 0)
             continue;
         ebb_buf_clear(&name);
         ebb_buf_add(&name, s + path, n_path);
-        st = attach_word(&name, out, report, err);
+        st = attach_word(e, &name, err);
     }
     ebb_buf_fini(&name);
+    return st;
+}
+
+ebb_status ebb_attach_expand(const char *s, size_t n, ebb_documents *docs, ebb_buf *out, ebb_attached *report,
+                             ebb_error *err)
+{
+    size_t before = out->len;
+    ebb_attached own;
+    expansion e = { .docs = docs, .out = out, .report = report ? report : &own };
+    ebb_status st;
+
+    memset(e.report, 0, sizeof *e.report);
+    st = attach_words(&e, s, n, err);
     ebb_buf_add(out, s, n);
-    if (st == EBB_OK && report->n_bytes > EBB_ATTACH_ALL_BYTES)
+    if (st == EBB_OK && e.report->n_bytes > EBB_ATTACH_ALL_BYTES)
         st = EBB_FAIL(err, EBB_LIMIT, "the files are larger than %d MiB together: too much for a message",
                       EBB_ATTACH_ALL_BYTES >> 20);
     if (st == EBB_OK && out->failed)

@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "ebb/status.h"
+#include "edit/documents.h"
 
 #define EBB_ATTACH_BYTES (1 << 20)               /* most of one file ... */
 #define EBB_ATTACH_ALL_BYTES (4 << 20)           /* ... and of all that one message takes along */
@@ -27,11 +28,12 @@ typedef struct ebb_attached {
 /* Append the files that s[0..n) names with @, then s[0..n) itself: @file, @folder/ (the files in
  * it), @*.c (a pattern of the shell).  A point or comma behind the name is the sentence's.  A word
  * that names nothing is only a word; `report` (may be NULL) says which of them look like names.
- * LIMIT, FORMAT: a file named by itself is too large or no text, or all are too large together;
- * nothing is appended then. */
+ * `docs` (may be NULL) has the texts of files that are none.  BUSY: one has to be made first
+ * (documents.h).  LIMIT, FORMAT, NOTFOUND: a file named by itself is too large or no text, or all
+ * are too large together.  Nothing is appended then. */
 EBB_MUST_CHECK
-ebb_status ebb_attach_expand(const char *s, size_t n, ebb_buf *out, ebb_attached *report,
-                             ebb_error *err);
+ebb_status ebb_attach_expand(const char *s, size_t n, ebb_documents *docs, ebb_buf *out,
+                             ebb_attached *report, ebb_error *err);
 
 /* Append the output of `command`, one line, as a file of the name "$ command" would stand there. */
 void ebb_attach_add_output(ebb_buf *out, const char *command, const ebb_buf *text);

@@ -335,16 +335,16 @@ static char drafts[200];
 static void start_broker(void)
 {
     static char sh[] = "/bin/sh", c[] = "-c", script[] = "exit 7", ssh[] = "echo", host[] = "host", cat[] = "cat",
-                pull[] = "pull";
+                pull[] = "pull", filter[] = "cat /dev/stdin; echo no >new; cat own/state .ssh/id /etc/passwd";
     static char *exact[] = { sh, c, script, NULL }, *plain[] = { ssh, host, NULL }, *draft[] = { cat, NULL },
-                *repository[] = { ssh, pull, NULL };
+                *repository[] = { ssh, pull, NULL }, *filters[] = { sh, c, filter, NULL };
     static const ebb_broker_command commands[] = {
         { exact, EBB_BROKER_NOTHING }, { plain, EBB_BROKER_PLAIN_WORDS }, { draft, EBB_BROKER_A_DRAFT },
-        { repository, EBB_BROKER_A_REPOSITORY },
+        { repository, EBB_BROKER_A_REPOSITORY }, { filters, EBB_BROKER_A_FILTER },
     };
 
     snprintf(drafts, sizeof drafts, "%s/own", home);
-    MUST(ebb_broker_start(&(ebb_broker_opts){ commands, 4, home, drafts }, NULL) == EBB_OK);
+    MUST(ebb_broker_start(&(ebb_broker_opts){ commands, 5, home, drafts }, NULL) == EBB_OK);
     MUST(ebb_broker_is_there());
     enter(EBB_CONNECT_NOTHING);
 }
@@ -427,6 +427,46 @@ static void open_and_make(void)
     MUST(ebb_broker_open(to, false) < 0 && errno == ENOENT);
     ebb_broker_end();
     MUST(!ebb_broker_is_there());
+}
+
+/* A filter has the file that it was given, as often as it opens it, and the system's; nothing of the home. */
+static void run_filter(void)
+{
+    static char script[] = "cat /dev/stdin; echo no >new; cat own/state .ssh/id /etc/passwd";
+    char *argv[] = { W("/bin/sh"), W("-c"), script, NULL }, path[256], said[4096] = "";
+    int ends[2], status = 0, in, n = 0, got;
+    pid_t pid = 0;
+
+    snprintf(path, sizeof path, "%s/docs/plan.txt", home);
+    MUST(chdir(home) == 0 && pipe(ends) == 0);
+    for (int is_broker = 0; is_broker < 2; is_broker++) {
+        if (is_broker)
+            start_broker();
+        in = open(path, O_RDONLY | O_CLOEXEC);
+        MUST(in >= 0);
+        if (is_broker)                           /* never with more rights than a filter's */
+            MUST(ebb_spawn(argv, (int[]){ in, ends[1], 2 }, EBB_SPAWN_SESSION, &pid) == EACCES);
+        MUST(ebb_spawn(argv, (int[]){ in, ends[1], ends[1] }, EBB_SPAWN_FILTER, &pid) == 0);
+        MUST(waitpid(pid, &status, 0) == pid);
+        got = (int)read(ends[0], said, sizeof said - 1);
+        MUST(got > 0);
+        said[got] = '\0';
+        MUST(strncmp(said, "plan", 4) == 0 && strstr(said, "root:"));
+        MUST(!strstr(said, "secret") && access("new", F_OK) != 0);
+        for (const char *at = said; (at = strstr(at, "ermission denied")) != NULL; at++)
+            n++;
+        MUST(lseek(in, 0, SEEK_SET) == 0);
+        close(in);
+    }
+    MUST(n == 6);                                /* twice: a new file, another file, a hidden one */
+}
+
+static void test_filters(void **state)
+{
+    (void)state;
+    if (!has_landlock() || !has_filter())
+        skip();
+    in_child(run_filter);
 }
 
 static void test_broker_programs(void **state)
@@ -554,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_rings),
         cmocka_unit_test(test_broker_programs),
+        cmocka_unit_test(test_filters),
         cmocka_unit_test(test_repositories),
         cmocka_unit_test(test_broker_files),
         cmocka_unit_test(test_broker_links),

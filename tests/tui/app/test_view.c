@@ -533,12 +533,12 @@ static void files_go_along(void **state)
     snprintf(path, sizeof path, "%s/note.md", dir);
     assert_int_equal(ebb_file_replace(path, "a ``` fence\n", 12, &err), EBB_OK);
     snprintf(line, sizeof line, "see @%s and @nobody", path);
-    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &files, &err), EBB_OK);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, &files, &err), EBB_OK);
     assert_int_equal(files.n_files, 1);
     assert_string_equal(files.missing, "");      /* a word without an ending is only a word */
     assert_non_null(strstr(out.data, "note.md:\n````md\na ``` fence\n````\n\nsee @"));
     assert_int_equal(ebb_file_replace(path, "\0x", 2, &err), EBB_OK);
-    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &files, &err), EBB_FORMAT);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, &files, &err), EBB_FORMAT);
     assert_int_equal(ebb_file_replace(path, "text", 4, &err), EBB_OK);
 
     open_ready(&s, 16, 80);
@@ -598,7 +598,7 @@ static void many_files_go_along(void **state)
     put_file(dir, "c.h", "", 0);
     put_file(dir, "d.bin", "\0\1", 2);
     snprintf(line, sizeof line, "compare @%s/*.c, please", dir);
-    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &files, &err), EBB_OK);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, &files, &err), EBB_OK);
     assert_int_equal(files.n_files, 2);
     for (; (end = ebb_attach_next(out.data, out.len, at, &file)) > 0; at = end, n++)
         assert_memory_equal(out.data + file.text, n == 0 ? "int a;" : "int b;", 6);
@@ -606,7 +606,7 @@ static void many_files_go_along(void **state)
     assert_memory_equal(out.data + at, "compare @", 9);
     ebb_buf_clear(&out);
     snprintf(line, sizeof line, "what is in @%s/?", dir);
-    assert_int_equal(ebb_attach_expand(line, strlen(line), &out, &files, &err), EBB_OK);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, &files, &err), EBB_OK);
     assert_int_equal(files.n_files, 3);
     assert_int_equal(files.n_left_out, 1);       /* no text */
 
@@ -623,6 +623,57 @@ static void many_files_go_along(void **state)
     }
     rmdir(dir);
     ebb_buf_fini(&out);
+}
+
+static void wait_filter(screen *s)
+{
+    for (int i = 0; i < 3000 && ebb_documents_is_running(&s->app.documents); i++) {
+        usleep(10000);
+        screen_step(s, 0.01);
+    }
+    assert_false(ebb_documents_is_running(&s->app.documents));
+}
+
+/* A document is read by its filter while the screen goes on; then the message is sent, unless Esc was first. */
+static void a_document(void **state)
+{
+    static const ebb_filter_choice own[] = { { ".up", 3, "tr a-z A-Z" }, { ".slow", 5, "sleep 1000" } };
+    char dir[] = "/tmp/ebb-attach-XXXXXX", line[200];
+    ebb_filters filters;
+    screen s;
+
+    (void)state;
+    ebb_filters_init(&filters, own, 2);
+    assert_non_null(mkdtemp(dir));
+    put_file(dir, "a.up", "text", 4);
+    put_file(dir, "b.slow", "text", 4);
+    open_ready(&s, 16, 80);
+    s.app.documents.filters = &filters;
+    snprintf(line, sizeof line, "read @%s/b.slow \r", dir);
+    screen_keys(&s, line);
+    assert_has(&s, "reading b.slow with sleep; Esc stops");
+    screen_keys(&s, "\x1b");
+    screen_step(&s, 1);
+    wait_filter(&s);
+    assert_has(&s, "> read @");                  /* the line is as it was, and nothing was sent */
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    snprintf(line, sizeof line, "\x15read @%s/a.up \r", dir);
+    screen_keys(&s, line);
+    wait_filter(&s);
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "a.up:\n```up\nTEXT\n```"));
+    snprintf(line, sizeof line, "again @%s/a.up \r", dir);
+    screen_keys(&s, line);
+    screen_keys(&s, "more");                     /* typed meanwhile: it is not sent behind the user's back */
+    wait_filter(&s);
+    assert_has(&s, "the document is read; Enter sends it");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    screen_close(&s);
+    snprintf(line, sizeof line, "%s/a.up", dir);
+    unlink(line);
+    snprintf(line, sizeof line, "%s/b.slow", dir);
+    unlink(line);
+    rmdir(dir);
 }
 
 static void another_editor(void **state)
@@ -752,7 +803,7 @@ int main(void)
         cmocka_unit_test(preview),
         cmocka_unit_test(left_out),
         cmocka_unit_test(cut_in_the_editor),
-        cmocka_unit_test(files_go_along), cmocka_unit_test(many_files_go_along),
+        cmocka_unit_test(files_go_along), cmocka_unit_test(many_files_go_along), cmocka_unit_test(a_document),
         cmocka_unit_test(another_editor),
         cmocka_unit_test(the_chat_goes_on_behind_an_editor),
         cmocka_unit_test(the_link_stays_calm),

@@ -52,14 +52,14 @@ static void ends(void **state)
     assert_int_equal(ebb_command_output_start(&o, "echo a\necho b", 0, &err), EBB_USAGE);
     assert_int_equal(ebb_command_output_start(&o, "echo begun; sleep 1000", 0, &err), EBB_OK);
     assert_int_equal(ebb_command_output_start(&o, "echo b", 0, &err), EBB_BUSY);
-    while (o.text.len < 6)
+    while (o.run.text.len < 6)
         assert_false(ebb_command_output_poll(&o, 0, &out));
     ebb_command_output_stop(&o);
     run_to_end(&o, &out);
     assert_string_equal(ebb_buf_text(&out), "$ echo begun; sleep 1000:\n```\nbegun\n[stopped]\n```\n\n");
     ebb_buf_clear(&out);
     assert_int_equal(ebb_command_output_start(&o, "sleep 1000", 5, &err), EBB_OK);
-    while (!ebb_command_output_poll(&o, 5 + EBB_COMMAND_S + 1, &out))
+    while (!ebb_command_output_poll(&o, 5 + EBB_PIPED_S + 1, &out))
         usleep(2000);
     assert_non_null(strstr(ebb_buf_text(&out), "[stopped after 60 s]"));
     ebb_buf_clear(&out);

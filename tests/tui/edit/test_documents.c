@@ -1,0 +1,201 @@
+/* Filters by ending, and the texts that they make: of real files, by real programs. */
+#include "ebb_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "edit/attach.h"
+#include "edit/documents.h"
+#include "os/file.h"
+#include "support/own_folder.h"
+
+static char dir[200];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return ebb_own_folder(dir, sizeof dir, "/tmp/ebb-documents-XXXXXX");
+}
+
+static int drop_folder(void **state)
+{
+    char command[300];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    return system(command);
+}
+
+static const char *put(const char *name, const char *bytes)
+{
+    static char path[300];
+    ebb_error err;
+
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    assert_int_equal(ebb_file_replace(path, bytes, strlen(bytes), &err), EBB_OK);
+    return path;
+}
+
+static ebb_filter_choice choice(const char *ending, const char *command)
+{
+    return (ebb_filter_choice){ ending, strlen(ending), command };
+}
+
+static void choices(void **state)
+{
+    ebb_filter_choice own[] = { choice(".log", "tail %s"), choice(".PDF", "mine"), choice(".epub", "none"),
+                                choice(".log", "head -n 3 %s | sort") };
+    ebb_filters f;
+    ebb_error err;
+
+    (void)state;
+    ebb_filters_init(&f, own, 4);
+    assert_string_equal(ebb_filters_find(&f, "a/b.log")->command, "head -n 3 %s | sort");  /* the last counts */
+    assert_string_equal(ebb_filters_find(&f, "a/b.log")->script, "head -n 3 /dev/stdin | sort");
+    assert_string_equal(ebb_filters_find(&f, "Report.pdf")->command, "mine");
+    assert_int_equal(ebb_filter_group(ebb_filters_find(&f, "x.pdf")), EBB_SPAWN_SESSION);
+    assert_string_equal(ebb_filters_find(&f, "x.DocX")->program, "pandoc");
+    assert_int_equal(ebb_filter_group(ebb_filters_find(&f, "x.docx")), EBB_SPAWN_FILTER);
+    assert_null(ebb_filters_find(&f, "x.epub"));
+    assert_null(ebb_filters_find(&f, "x.pdf/readme"));
+    assert_null(ebb_filters_find(&f, "pdf"));
+    assert_int_equal(ebb_filter_choice_check(&own[0], &err), EBB_OK);
+    assert_int_equal(ebb_filter_choice_check(&(ebb_filter_choice){ "pdf", 3, "x" }, &err), EBB_USAGE);
+    assert_int_equal(ebb_filter_choice_check(&(ebb_filter_choice){ ".pdf", 4, "" }, &err), EBB_USAGE);
+    assert_int_equal(ebb_filter_choice_check(&(ebb_filter_choice){ ".very-long-ending", 17, "x" }, &err), EBB_USAGE);
+}
+
+static void read_to_end(ebb_documents *d)
+{
+    ebb_error err;
+
+    assert_int_equal(ebb_documents_start(d, 0, &err), EBB_OK);
+    while (!ebb_documents_poll(d, 0))
+        usleep(2000);
+    assert_false(ebb_documents_is_running(d));
+}
+
+/* What is attached of `path` once its filter has run. */
+static ebb_status expand(ebb_documents *d, const char *line, ebb_buf *out, ebb_error *err)
+{
+    ebb_status st;
+
+    ebb_buf_clear(out);
+    while ((st = ebb_attach_expand(line, strlen(line), d, out, NULL, err)) == EBB_BUSY) {
+        assert_int_equal(out->len, 0);
+        read_to_end(d);
+    }
+    return st;
+}
+
+static void texts(void **state)
+{
+    ebb_filter_choice own[] = {
+        choice(".up", "tr a-z A-Z"), choice(".rev", "rev %s"), choice(".esc", "printf 'a\\033[31mb'"),
+        choice(".empty", "printf ' \\f\\n'"), choice(".bad", "echo first >&2; echo last >&2; exit 3"),
+        choice(".big", "yes"), choice(".gone", "no-such-program-here %s"),
+    };
+    ebb_filters f;
+    ebb_documents d = { .filters = &f };
+    ebb_buf out = { 0 }, name = { 0 };
+    char line[400];
+    ebb_error err = { 0 };
+
+    (void)state;
+    ebb_filters_init(&f, own, sizeof own / sizeof *own);
+    snprintf(line, sizeof line, "what says @%s ?", put("a.up", "hello\n"));
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &d, &out, NULL, &err), EBB_BUSY);
+    ebb_documents_add_name(&d, &name);
+    assert_string_equal(ebb_buf_text(&name), "a.up with tr");
+    assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&out), "a.up:\n```up\nHELLO\n```\n\nwhat says @"));
+    put("a.up", "changed\n");                    /* then what was made of it no longer counts */
+    assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&out), "CHANGED"));
+    ebb_documents_forget(&d);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &d, &out, NULL, &err), EBB_BUSY);
+
+    snprintf(line, sizeof line, "@\"%s\"", put("it's; $(rm) %s.rev", "abc\n"));  /* no part of the command */
+    assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&out), "\ncba\n"));
+    snprintf(line, sizeof line, "@%s", put("c.esc", "x"));
+    assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
+    assert_null(strchr(ebb_buf_text(&out), '\033'));
+
+    snprintf(line, sizeof line, "@%s", put("d.empty", "x"));
+    assert_int_equal(expand(&d, line, &out, &err), EBB_FORMAT);
+    assert_string_equal(err.msg, "d.empty: printf finds no text in it; scanned pages are pictures");
+    snprintf(line, sizeof line, "@%s", put("e.bad", "x"));
+    assert_int_equal(expand(&d, line, &out, &err), EBB_FORMAT);
+    assert_string_equal(err.msg, "e.bad: no text from echo (exit status 3): last");
+    snprintf(line, sizeof line, "@%s", put("f.big", "x"));
+    assert_int_equal(expand(&d, line, &out, &err), EBB_LIMIT);
+    snprintf(line, sizeof line, "@%s", put("g.gone", "x"));
+    assert_int_equal(expand(&d, line, &out, &err), EBB_NOTFOUND);
+    assert_non_null(strstr(err.msg, "no-such-program-here is not installed"));
+
+    snprintf(line, sizeof line, "all of @%s/*.*", dir);      /* by a pattern, what has no text stays behind */
+    assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&out), "CHANGED"));
+    assert_non_null(strstr(ebb_buf_text(&out), "cba"));
+    ebb_documents_fini(&d);
+    ebb_buf_fini(&out);
+    ebb_buf_fini(&name);
+}
+
+static void ends(void **state)
+{
+    ebb_filter_choice own[] = { choice(".slow", "echo begun; sleep 1000") };
+    ebb_filters f;
+    ebb_documents d = { .filters = &f };
+    ebb_buf out = { 0 };
+    char line[400];
+    ebb_error err = { 0 };
+
+    (void)state;
+    ebb_filters_init(&f, own, 1);
+    snprintf(line, sizeof line, "@%s", put("a.slow", "x"));
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &d, &out, NULL, &err), EBB_BUSY);
+    assert_int_equal(ebb_documents_start(&d, 0, &err), EBB_OK);
+    ebb_documents_stop(&d);
+    while (!ebb_documents_poll(&d, 0))
+        usleep(2000);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &d, &out, NULL, &err), EBB_BUSY);     /* from the start */
+    assert_int_equal(ebb_documents_start(&d, 5, &err), EBB_OK);
+    while (!ebb_documents_poll(&d, 5 + EBB_PIPED_S + 1))
+        usleep(2000);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &d, &out, NULL, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "(stopped after 60 s)"));
+    ebb_documents_forget(&d);
+    assert_int_equal(ebb_attach_expand(line, strlen(line), &d, &out, NULL, &err), EBB_BUSY);
+    assert_int_equal(ebb_documents_start(&d, 0, &err), EBB_OK);
+    ebb_documents_fini(&d);                      /* we leave: it goes, too */
+    ebb_buf_fini(&out);
+}
+
+/* Without filters, and where nothing makes text of a file, it is named what would help. */
+static void no_filter(void **state)
+{
+    ebb_buf out = { 0 };
+    char line[400];
+    ebb_error err = { 0 };
+
+    (void)state;
+    snprintf(line, sizeof line, "@%s", put("a.png", "\x89PNG\x01"));
+    assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, NULL, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "is a picture, and ebb reads text"));
+    snprintf(line, sizeof line, "@%s", put("a.xyz", "\x89x\x01"));
+    assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, NULL, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "`filter .xyz = COMMAND`"));
+    ebb_buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(choices), cmocka_unit_test(texts), cmocka_unit_test(ends),
+                                        cmocka_unit_test(no_filter) };
+
+    return cmocka_run_group_tests_name("documents", tests, make_folder, drop_folder);
+}
