@@ -13,6 +13,7 @@
 typedef struct bench {
     uint32_t   n_prompt, n_gen, depth, runs;
     double     prefill_tok_s, decode_tok_s, load_s, first_token_s;
+    double     predicted_prefill_tok_s;          /* of the same prompts */
     uint64_t   read_bytes;       /* of one decoded token */
     uint32_t   passes;           /* for all tokens that were decoded */
     /* Experts of one decoded token: in memory, being prefetched, prefetched in all; of those selected. */
@@ -108,6 +109,18 @@ static ebb_status run_bench_once(bench *b, ebb_engine *e, ebb_session *s, uint32
     return st == EBB_OK ? ebb_session_sync(s, NULL, 0, NULL, err) : st;
 }
 
+/* Of the first run, which finds nothing in memory, and of those behind it: their median, in tokens per second. */
+static double predict_prefill(const bench *b, const ebb_engine *e, double *speeds)
+{
+    for (uint32_t run = 0; run < b->runs; run++) {
+        bool is_first = run == 0 && b->depth == 0;
+
+        speeds[run] = b->n_prompt / (ebb_engine_prompt_s(e, b->depth + b->n_prompt, is_first) -
+                                     ebb_engine_prompt_s(e, b->depth, is_first));
+    }
+    return b->n_prompt ? median(speeds, b->runs) : 0;
+}
+
 static ebb_status measure_bench(bench *b, ebb_engine *e, const ebb_args *a, ebb_error *err)
 {
     ebb_session *s = NULL;
@@ -125,6 +138,7 @@ static ebb_status measure_bench(bench *b, ebb_engine *e, const ebb_args *a, ebb_
     if (st == EBB_OK) {
         b->prefill_tok_s = median(speeds, b->runs);
         b->decode_tok_s = median(speeds + b->runs, b->runs);
+        b->predicted_prefill_tok_s = predict_prefill(b, e, speeds);
     }
     ebb_session_free(s);
     free(speeds);
@@ -159,7 +173,7 @@ static int print_bench_json(const bench *b, const ebb_stats *s)
         "disk_bytes_s", s->disk_bytes_s, "stall_share", s->stall_share, "drafted", (json_int_t)s->n_drafted,
         "accepted", (json_int_t)s->n_accepted, "tier", ebb_tier_name(s->tier), "cpu", s->cpu, "io", s->io,
         "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type,
-        "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s, "predicted_decode_tok_s",
+        "predicted_prefill_tok_s", b->predicted_prefill_tok_s, "predicted_decode_tok_s",
         b->plan.predicted_decode_tok_s,
         "predicted_first_token_s", b->plan.predicted_first_token_s, "planned_bytes", (json_int_t)b->plan.total_bytes,
         "bare_disk_bytes_s", b->bare_bytes_s, "bound_tok_s", b->bound_tok_s,
@@ -178,7 +192,7 @@ static void print_bench(const bench *b, const ebb_stats *s)
     char size[16], size2[16], size3[16];
 
     printf("prefill %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_prompt, b->depth, b->prefill_tok_s,
-           b->plan.predicted_prefill_tok_s);
+           b->predicted_prefill_tok_s);
     printf("decode  %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_gen, b->depth ? b->depth : 1,
            b->decode_tok_s, b->plan.predicted_decode_tok_s);
     if (b->n_gen)
@@ -293,7 +307,7 @@ static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, i
                                 "rss_bytes", (json_int_t)(s.rss_anon_bytes + s.rss_file_bytes), "decode_tok_s",
                                 b->decode_tok_s,
                                 "predicted_decode_tok_s", b->plan.predicted_decode_tok_s, "prefill_tok_s",
-                                b->prefill_tok_s, "predicted_prefill_tok_s", b->plan.predicted_prefill_tok_s));
+                                b->prefill_tok_s, "predicted_prefill_tok_s", b->predicted_prefill_tok_s));
     }
     if (st == EBB_OK && a->json)
         *status = ebb_cli_print_json(json_incref(root));

@@ -171,6 +171,11 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
 bool ebb_engine_idle(ebb_engine *e)
 {
     bool more = ebb_reclaim_idle(e);
+double ebb_engine_prompt_s(const ebb_engine *e, uint32_t n_tokens, bool is_first)
+{
+    return ebb_plan_prompt_s(&e->net, &e->machine, &e->plan, n_tokens, is_first);
+}
+
 
     ebb_calibrate_idle(e);
     return more;

@@ -153,23 +153,39 @@ static double read_bytes(const ebb_net *net, const ebb_plan *p, uint32_t n, bool
     return certain + fmin(n * (double)p->expert_read_bytes, any * (1 - fmin(room, 1)) * (double)p->expert_disk_bytes);
 }
 
+/* A pass of n columns of a prompt, each of which sees twice_seen / 2 positions on average. */
+static double prompt_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n,
+                            uint32_t twice_seen, bool is_first)
+{
+    double column_s = product_s(net, m, p, MANY) + column_side_s(net, m, twice_seen);
+
+    return with_reads(m, column_s * n + compute_s(net, m, p),
+                      read_bytes(net, p, n, is_first) + (is_first ? cold_bytes(m, p) : 0));
+}
+
+double ebb_plan_prompt_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_tokens, bool is_first)
+{
+    double s = 0;
+
+    for (uint32_t at = 0, n; at < n_tokens; at += n) {
+        n = n_tokens - at < p->n_batch ? n_tokens - at : p->n_batch;
+        s += prompt_pass_s(net, m, p, n, 2 * at + n, is_first && at == 0);
+    }
+    return s;
+}
+
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 {
-    double disk = or_usual(m->disk_bytes_s, DISK_BYTES_S), stream = read_bytes(net, p, PROMPT_TOKENS, true);
     /* Wider chunks are told of the same prompt. */
     uint32_t depth = p->n_batch < PREFILL_DEPTH ? p->n_batch : PREFILL_DEPTH;
-    double one_s = compute_s(net, m, p), column_s = product_s(net, m, p, MANY),
-        chunk_s = column_s + column_side_s(net, m, depth);
-    double few_s = column_s + column_side_s(net, m, PROMPT_TOKENS);
     double pace = p->expert_read_bytes > 0 ? or_usual(m->expert_slowdown, 1) : 1;
 
-    p->compute_s = one_s;
-    p->predicted_decode_tok_s = 1 / (with_reads(m, one_s, read_bytes(net, p, 1, false)) * pace);
+    p->compute_s = compute_s(net, m, p);
+    p->predicted_decode_tok_s = 1 / (with_reads(m, p->compute_s, read_bytes(net, p, 1, false)) * pace);
     p->predicted_full_tok_s = ebb_plan_decode_tok_s_at(p, m, p->n_ctx);
-    p->predicted_prefill_tok_s = p->n_batch / with_reads(m, chunk_s * p->n_batch + one_s,
-                                                         read_bytes(net, p, p->n_batch, false));
-    p->predicted_load_s = copied_bytes(p) / disk;
-    p->predicted_first_token_s = with_reads(m, few_s * PROMPT_TOKENS + one_s, stream + cold_bytes(m, p));
+    p->predicted_prefill_tok_s = p->n_batch / prompt_pass_s(net, m, p, p->n_batch, depth, false);
+    p->predicted_load_s = copied_bytes(p) / or_usual(m->disk_bytes_s, DISK_BYTES_S);
+    p->predicted_first_token_s = ebb_plan_prompt_s(net, m, p, PROMPT_TOKENS, true);
 }
 
 double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_tokens)

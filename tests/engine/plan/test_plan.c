@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "ebb/experimental/plan.h"
+#include "open/model_file.h"
 #include "plan/layout.h"
 #include "support/tiny_model.h"
 
@@ -230,6 +231,43 @@ static void test_prediction_of_what_is_no_product(void **state)
     ebb_model_close(model);
 }
 
+/* The first prompt finds an empty expert cache: however short it is, each expert that any of its tokens selects is
+ * read, beside what is to stay.  Later ones find what has room, and long ones are chunks. */
+static void test_prompts_of_a_streamed_mixture(void **state)
+{
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 3, .n_embd = 256, .n_ff = 1024, .n_expert = 32,
+                           .n_ctx = 512 };
+    ebb_engine_opts o = { .n_ctx = 256, .n_batch = 64 };
+    char mixture[] = "/var/tmp/ebb-plan-XXXXXX.gguf";
+    ebb_machine m = machine_with((uint64_t)1 << 40);
+    double any, reads, few_s;
+    ebb_model *model;
+    ebb_net net;
+    ebb_plan p;
+
+    (void)state;
+    close(mkstemps(mixture, 5));
+    assert_true(ebb_tiny_write(&tiny, mixture));
+    assert_int_equal(ebb_model_open(mixture, &model, NULL), EBB_OK);
+    assert_int_equal(ebb_net_bind(&net, ebb_model_gguf(model), false, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(model, &o, &m, &p, NULL), EBB_OK);
+    m.disk_bytes_s = m.disk_busy_bytes_s = 1e6;          /* beside which nothing counts */
+    for (m.available_bytes = p.total_bytes; p.fits && p.expert_read_bytes == 0; m.available_bytes -= 1 << 20)
+        assert_int_equal(ebb_plan_make(model, &o, &m, &p, NULL), EBB_OK);
+    assert_true(p.fits);
+    any = 1 - pow(1 - (double)net.n_expert_used / net.n_expert, 8);
+    reads = (double)(p.stream_bytes - p.expert_read_bytes + p.weights_resident_bytes + p.lent_bytes) +
+            any * (double)p.expert_disk_bytes;
+    assert_true(fabs(ebb_plan_prompt_s(&net, &m, &p, 8, true) / (reads / 1e6) - 1) < 0.02);
+    few_s = ebb_plan_prompt_s(&net, &m, &p, 64, false);
+    assert_true(ebb_plan_prompt_s(&net, &m, &p, 8, false) < few_s && few_s < ebb_plan_prompt_s(&net, &m, &p, 64, true));
+    assert_true(fabs(ebb_plan_prompt_s(&net, &m, &p, 128, false) / (2 * few_s) - 1) < 0.02);
+    assert_true(fabs(p.predicted_prefill_tok_s * few_s / 64 - 1) < 0.02);
+    ebb_net_fini(&net);
+    ebb_model_close(model);
+    unlink(mixture);
+}
+
 /* The longest context is in memory, and 256 tokens more are not; with what K and V are asked for, or f16. */
 static void test_longest_context(void **state)
 {
@@ -314,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_prediction),
         cmocka_unit_test(test_kv_in_a_file_costs),
         cmocka_unit_test(test_prediction_of_what_is_no_product),
+        cmocka_unit_test(test_prompts_of_a_streamed_mixture),
         cmocka_unit_test(test_prediction_by_type_and_under_reads),
     };
 
