@@ -42,7 +42,7 @@ ebb_status ebb_model_read_kind(const char *path, ebb_model_kind *out, ebb_error 
 
 size_t ebb_model_n_meta(const ebb_model *m);
 /* Key i and its value as text ("[151936 strings]" for long arrays), written
- * to buf with a final NUL, cut to fit.  Returns the key. */
+ * to buf with a final NUL, cut to fit; cap 0: no value.  Returns the key. */
 const char *ebb_model_meta(const ebb_model *m, size_t i, char *buf, size_t cap);
 
 typedef struct ebb_tensor_info {

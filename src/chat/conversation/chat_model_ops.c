@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "conversation/chat_priv.h"
+#include "ebb/experimental/inspect.h"
 #include "models/models.h"
 
 static ebb_status open_local_backend(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts,
@@ -64,6 +65,14 @@ static const char *model_string(void *arg, const ebb_backend *b, const char *key
 {
     (void)arg;
     return b->ops->model(b) ? ebb_model_meta_string(b->ops->model(b), key) : NULL;
+}
+
+static const char *model_key(void *arg, const ebb_backend *b, size_t i)
+{
+    const ebb_model *m = b->ops->model(b);
+
+    (void)arg;
+    return m && i < ebb_model_n_meta(m) ? ebb_model_meta(m, i, NULL, 0) : NULL;
 }
 
 /* The plan of an engine that replaces the open one, whose memory counts as free. */
@@ -205,6 +214,7 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
         .unready = model_unready,
         .number = model_number,
         .string = model_string,
+        .key = model_key,
         .prompt = model_prompt,
         .plan = model_plan,
         .better = model_better, .retokenize = retokenize,

@@ -36,6 +36,8 @@ typedef struct ebb_chat_ops {
     bool (*number)(void *arg, const ebb_backend *b, const char *key, double *out);
     /* A string of it, as long as the backend lives and raw; NULL: it has none. */
     const char *(*string)(void *arg, const ebb_backend *b, const char *key);
+    /* Key i of it, as long as the backend lives and raw; NULL: it has no more. */
+    const char *(*key)(void *arg, const ebb_backend *b, size_t i);
     ebb_status (*prompt)(void *arg, const ebb_prompter *p,
                          const ebb_message *const *messages, size_t n,
                          const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);

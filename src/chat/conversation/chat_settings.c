@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "conversation/chat_priv.h"
 #include "conversation/template_choice.h"
+#include "ebb/experimental/inspect.h"
 
 typedef enum kind { FLOAT, UINT32, UINT64, CHOICE } kind;
 
@@ -261,14 +262,51 @@ static bool is_own_order(const char *list)
 typedef struct advice_source {
     bool      (*number)(const void *arg, const char *key, double *x);
     const void *arg;
+    const char *(*key)(const void *arg, size_t i);       /* of the file's metadata, raw; NULL: past the last */
     const char *order;          /* of the samplers, raw; NULL: none is recommended */
 } advice_source;
 
+/* of the two figures of a sampler that is not here, the one that switches it on */
+static const struct { const char *key; double off; } unknown_samplers[] = { { ADVICE("xtc_probability"), 0 },
+                                                                            { ADVICE("mirostat"), 0 } };
+enum { N_UNKNOWN_SAMPLERS = sizeof unknown_samplers / sizeof *unknown_samplers };
+
+/* Whether anything here knows what the key asks for. */
+static bool is_known_advice(const char *key)
+{
+    static const char *const tuning[] = { ADVICE("sequence"), ADVICE("xtc_threshold"), ADVICE("mirostat_tau"),
+                                          ADVICE("mirostat_eta") };
+
+    for (size_t i = 0; i < sizeof tuning / sizeof *tuning; i++)
+        if (strcmp(key, tuning[i]) == 0)
+            return true;
+    for (size_t i = 0; i < N_UNKNOWN_SAMPLERS; i++)
+        if (strcmp(key, unknown_samplers[i].key) == 0)
+            return true;
+    for (size_t i = 0; i < N_SETTINGS; i++)
+        if (settings[i].key && strcmp(key, settings[i].key) == 0)
+            return true;
+    return false;
+}
+
+static size_t list_unknown_keys(const advice_source *from, char *out, size_t cap, size_t n)
+{
+    const char *key;
+
+    for (size_t i = 0; from->key && (key = from->key(from->arg, i)) != NULL && n < cap; i++) {
+        ebb_buf shown = { 0 };
+
+        if (strncmp(key, ADVICE(""), strlen(ADVICE(""))) != 0 || is_known_advice(key))
+            continue;
+        ebb_utf8_add_visible(&shown, key, strlen(key), false);
+        n += (size_t)snprintf(out + n, cap - n, "%s%.100s", n ? ", " : "", ebb_buf_text(&shown));
+        ebb_buf_fini(&shown);
+    }
+    return n;
+}
+
 static bool list_unfollowed(const advice_source *from, char *out, size_t cap)
 {
-    /* of the two figures of a sampler, the one that switches it on */
-    static const struct { const char *key; double off; } others[] = { { ADVICE("xtc_probability"), 0 },
-                                                                      { ADVICE("mirostat"), 0 } };
     size_t n = 0;
     double x;
 
@@ -280,14 +318,14 @@ static bool list_unfollowed(const advice_source *from, char *out, size_t cap)
         n += (size_t)snprintf(out, cap, "%s = %.100s", ADVICE("sequence"), ebb_buf_text(&shown));
         ebb_buf_fini(&shown);
     }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (from->number(from->arg, others[i].key, &x) && x != others[i].off && n < cap)
-            n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", others[i].key, x);
+    for (size_t i = 0; i < N_UNKNOWN_SAMPLERS; i++)
+        if (from->number(from->arg, unknown_samplers[i].key, &x) && x != unknown_samplers[i].off && n < cap)
+            n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", unknown_samplers[i].key, x);
     for (size_t i = 0; i < N_SETTINGS; i++)
         if (settings[i].key && from->number(from->arg, settings[i].key, &x) &&
             !(x >= settings[i].min && x <= settings[i].max) && n < cap)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", settings[i].key, x);
-    return n > 0;
+    return list_unknown_keys(from, out, cap, n) > 0;
 }
 
 static bool chat_number(const void *arg, const char *key, double *x)
@@ -295,10 +333,17 @@ static bool chat_number(const void *arg, const char *key, double *x)
     return read_recommended(arg, key, x);
 }
 
+static const char *chat_key(const void *arg, size_t i)
+{
+    const ebb_chat *c = arg;
+
+    return c->info && c->ops.key ? c->ops.key(c->ops.arg, c->backend, i) : NULL;
+}
+
 bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
 {
     bool has_order = c->info && c->ops.string;
-    advice_source from = { chat_number, c, has_order ? c->ops.string(c->ops.arg, c->backend, ADVICE("sequence"))
+    advice_source from = { chat_number, c, chat_key, has_order ? c->ops.string(c->ops.arg, c->backend, ADVICE("sequence"))
                                                      : NULL };
 
     return list_unfollowed(&from, out, cap);
@@ -309,9 +354,14 @@ static bool file_number(const void *arg, const char *key, double *x)
     return ebb_model_meta_number(arg, key, x);
 }
 
+static const char *file_key(const void *arg, size_t i)
+{
+    return i < ebb_model_n_meta(arg) ? ebb_model_meta(arg, i, NULL, 0) : NULL;
+}
+
 bool ebb_chat_unfollowed_sampling(const ebb_model *m, char *out, size_t cap)
 {
-    advice_source from = { file_number, m, ebb_model_meta_string(m, ADVICE("sequence")) };
+    advice_source from = { file_number, m, file_key, ebb_model_meta_string(m, ADVICE("sequence")) };
 
     return list_unfollowed(&from, out, cap);
 }

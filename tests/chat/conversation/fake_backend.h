@@ -388,6 +388,18 @@ static bool fake_number(void *arg, const ebb_backend *b, const char *key, double
     return false;
 }
 
+static const char *fake_key(void *arg, const ebb_backend *b, size_t i)
+{
+    const struct fake_number *n = ((fake_script *)arg)->numbers;
+
+    (void)b;
+    while (i > 0 && n && n->key) {
+        n++;
+        i--;
+    }
+    return n ? n->key : NULL;
+}
+
 static const char *fake_string(void *arg, const ebb_backend *b, const char *key)
 {
     (void)b;
@@ -465,7 +477,7 @@ static ebb_chat_ops fake_ops(fake_script *s)
     return (ebb_chat_ops){ .arg = s, .default_sampling = { .temp = 0.5f, .top_k = 40, .top_p = 1,
                                                            .repeat_penalty = 1 },
                              .open = fake_open, .ready = fake_ready, .unready = fake_unready,
-                             .number = fake_number, .string = fake_string,
+                             .number = fake_number, .string = fake_string, .key = fake_key,
                              .prompt = fake_prompt, .plan = fake_plan_for,
                              .better = fake_better, .retokenize = fake_retokenize };
 }

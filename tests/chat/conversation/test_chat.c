@@ -642,6 +642,26 @@ static void test_advice_that_no_setting_follows(void **state)
     script.numbers = NULL;
 }
 
+/* Advice of a name that nothing here knows is named, whatever it says and whatever bytes its name has. */
+static void test_advice_of_an_unknown_name(void **state)
+{
+    static const struct fake_number unknown[] = {
+        { "general.sampling.temp", 0.5 }, { "general.sampling.dry_multiplier", 0.8 }, { "general.name", 1 },
+        { "general.sampling.\33[2J", 1 }, { NULL, 0 },
+    };
+    char text[200];
+    ebb_chat *c;
+
+    (void)state;
+    script.numbers = unknown;
+    c = open_ready(NULL);
+    assert_true(ebb_chat_settings_unfollowed(c, text, sizeof text));
+    assert_int_equal(strncmp(text, "general.sampling.dry_multiplier, general.sampling.", 50), 0);
+    assert_null(strchr(text, '\33'));
+    ebb_chat_close(c);
+    script.numbers = NULL;
+}
+
 /* An order of the samplers is followed where it is the sampler's own, and named where it is another. */
 static void test_advice_of_an_order(void **state)
 {
@@ -853,7 +873,7 @@ int main(void)
         T(test_ids_survive_a_restart),
         T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings), T(test_model_advice),
         T(test_advice_that_no_setting_follows),
-        T(test_advice_of_an_order),
+        T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
