@@ -9,6 +9,7 @@
 
 #define NONE      UINT32_MAX
 #define STRIDE    7919u          /* a prime */
+#define GOLDEN    2654435769u    /* 2^32 / golden ratio: multiples of it fall evenly (Knuth, TAOCP 3, 6.4) */
 #define PREFETCH_PART 4u         /* of the slots, at most, are for prefetched experts */
 #define SIZE_LEAST 64u           /* slots of a size, at least: else all are of the largest */
 
@@ -184,20 +185,38 @@ static bool is_in_use(const ebb_expert_cache *c, const ebb_expert_slot *p)
     return p->n_held > 0 || p->is_closed || (p->expert != NONE && (p->is_prefetched || p->used >= c->layer_clock));
 }
 
-/* A free slot of that size, or the one of the lowest LRFU score; NULL: all are spoken for.  size NONE: any that has
+#define SCORE_FREE   (-2.0)
+#define SCORE_UNREAD (-1.0)
+
+/* The lowest goes first.  Experts that nobody has selected yet are read into free slots by chance: those whose reads
+ * have not begun go before those that are here. */
+static double slot_score(const ebb_expert_cache *c, const ebb_expert_slot *p)
+{
+    const ebb_cached_expert *x;
+    double score;
+
+    if (p->expert == NONE)
+        return SCORE_FREE;
+    x = c->experts + p->expert;
+    score = ebb_lrfu_score(c->lrfu, p->expert);
+    return score == 0 && ebb_ring_load_state(c->ring, x->first + x->n - 1) < EBB_LOAD_IN_FLIGHT ? SCORE_UNREAD : score;
+}
+
+/* A free slot of that size, or the one of the lowest score; NULL: all are spoken for.  size NONE: any that has
  * something. */
 static ebb_expert_slot *find_victim(const ebb_expert_cache *c, uint32_t size)
 {
     ebb_expert_slot *least = NULL;
     double least_score = 0;
 
-    for (uint32_t i = 0; i < c->n_slots; i++) {
+    for (uint32_t i = 0; i < c->n_slots && least_score > SCORE_FREE; i++) {
         ebb_expert_slot *p = &c->slots[i];
         double score;
 
-        if (is_in_use(c, p) || (size != NONE && p->size != size))
+        if (is_in_use(c, p) || (size != NONE && p->size != size) ||
+            (p->expert != NONE && least_score <= SCORE_UNREAD))
             continue;
-        score = p->expert == NONE ? -1 : ebb_lrfu_score(c->lrfu, p->expert);
+        score = slot_score(c, p);
         if (!least || score < least_score) {
             least = p;
             least_score = score;
@@ -366,37 +385,49 @@ void ebb_expert_cache_finish(ebb_expert_cache *c, uint32_t e)
 
 typedef struct ranked_expert {
     double   score;
-    uint32_t e;
+    uint32_t order, e;           /* of equal scores, all layers take part */
 } ranked_expert;
 
 static int by_score(const void *a, const void *b)
 {
     const ranked_expert *x = a, *y = b;
 
-    return (x->score < y->score) - (x->score > y->score);
+    return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
+                                : (x->order > y->order) - (x->order < y->order);
+}
+
+/* Those that have no slot, the likeliest ones first. */
+static uint32_t rank_uncached(const ebb_expert_cache *c, const uint8_t *owner, ranked_expert *list)
+{
+    uint32_t n = 0;
+
+    for (uint32_t e = 0; e < c->n_experts; e++)
+        if (c->experts[e].slot == NONE && owner[c->experts[e].first] == EBB_LAYER_DISK)
+            list[n++] = (ranked_expert){ ebb_lrfu_score(c->lrfu, e), e * GOLDEN, e };
+    if (n > 0)
+        qsort(list, n, sizeof *list, by_score);
+    return n;
 }
 
 void ebb_expert_cache_fill(ebb_expert_cache *c, const uint8_t *owner)
 {
     ranked_expert *list = malloc((c->n_experts + 1) * sizeof *list);
-    uint32_t n = 0, n_free = 0;
+    uint32_t n = list ? rank_uncached(c, owner, list) : 0, next[EBB_EXPERT_SLOT_SIZES] = { 0 };
 
-    for (uint32_t i = 0; i < c->n_slots; i++)
-        n_free += c->slots[i].expert == NONE && !c->slots[i].is_closed;
-    for (uint32_t e = 0; e < c->n_experts && n_free > 0 && list; e++)
-        if (c->experts[e].slot == NONE && owner[c->experts[e].first] == EBB_LAYER_DISK &&
-            ebb_lrfu_score(c->lrfu, e) > 0)
-            list[n++] = (ranked_expert){ ebb_lrfu_score(c->lrfu, e), e };
-    if (n > 0)
-        qsort(list, n, sizeof *list, by_score);
-    for (uint32_t i = 0; i < n && n_free > 0; i++) {
-        const ebb_expert_slot *p = find_victim(c, c->experts[list[i].e].size);
+    for (uint32_t i = 0; i < c->n_slots; i++) {
+        ebb_expert_slot *p = &c->slots[i];
+        uint32_t k = next[p->size];
 
-        if (!p || p->expert != NONE)
+        if (p->expert != NONE || p->is_closed)
             continue;
-        (void)claim_slot(c, list[i].e);
-        (void)load_expert(c, c->experts + list[i].e, EBB_LOAD_BACKGROUND);
-        n_free--;
+        while (k < n && c->experts[list[k].e].size != p->size)
+            k++;
+        next[p->size] = k + 1;
+        if (k >= n)
+            continue;
+        p->expert = list[k].e;
+        c->experts[p->expert].slot = i;
+        (void)load_expert(c, c->experts + p->expert, EBB_LOAD_BACKGROUND);
     }
     free(list);
 }

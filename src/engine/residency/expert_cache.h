@@ -71,8 +71,8 @@ void ebb_expert_cache_drop_mispredicted(ebb_expert_cache *c);
 void ebb_expert_cache_prefetch(ebb_expert_cache *c, uint32_t e);
 /* e was computed with in this layer: its slot may be given to an announced expert that waits. */
 void ebb_expert_cache_finish(ebb_expert_cache *c, uint32_t e);
-/* Between passes: reads the experts with the highest scores, of extents whose owner is DISK, into
- * free slots, after everything else. */
+/* Between passes: reads experts, of extents whose owner is DISK, into all free slots, after
+ * everything else; those with the highest scores first, then any, of all layers alike. */
 void ebb_expert_cache_fill(ebb_expert_cache *c, const uint8_t *owner);
 
 /* Reads experts that are not cached, n_bytes or as many as half of the slots hold, in parallel and

@@ -236,7 +236,7 @@ void ebb_res_prefetch_expert(ebb_res *r, uint32_t id);
 void ebb_res_finish_expert(ebb_res *r, uint32_t id);
 /* Whether there is an expert cache. */
 bool ebb_res_streams_experts(const ebb_res *r);
-/* Between passes: reads the experts with the highest LRFU scores into free slots. */
+/* Between passes: reads experts into free slots, those with the highest LRFU scores first. */
 void ebb_res_fill_expert_cache(ebb_res *r);
 /* The long-term use of each expert (lrfu.h), often[n_experts], stored from run to run. */
 uint32_t ebb_res_n_experts(const ebb_res *r);

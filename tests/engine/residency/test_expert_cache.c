@@ -215,6 +215,39 @@ static void test_a_warm_beginning(void **state)
     close_cache_fixture(&f);
 }
 
+/* Whether the expert is among those that are read into free slots before anybody has selected one. */
+static bool is_filled_first(uint32_t l, uint32_t e, uint32_t n)
+{
+    uint64_t before;
+    cache_fixture f;
+    bool is;
+
+    open_cache_fixture(&f, EBB_IO_PREAD, n);
+    ebb_res_fill_expert_cache(f.r);
+    before = counts(&f).read_bytes;
+    layer(&f, l, 1u << e);
+    is = counts(&f).read_bytes == before;
+    close_cache_fixture(&f);
+    return is;
+}
+
+/* Nothing is known: all slots are filled all the same, of each layer as many. */
+static void test_a_cold_beginning(void **state)
+{
+    uint32_t n = 0;
+
+    (void)state;
+    for (uint32_t l = 0; l < N_LAYERS; l++) {
+        uint32_t n_here = 0;
+
+        for (uint32_t e = 0; e < N_EXPERT; e++)
+            n_here += is_filled_first(l, e, 12);
+        assert_in_range(n_here, 2, 4);
+        n += n_here;
+    }
+    assert_int_equal(n, 12);
+}
+
 /* Anything in any order, with failing reads, less memory and cancelled waits between. */
 static void test_at_random(void **state)
 {
@@ -273,7 +306,7 @@ int main(void)
         cmocka_unit_test(test_what_is_used_often_stays),
         cmocka_unit_test(test_guesses),
         cmocka_unit_test(test_more_than_there_is_room_for),
-        cmocka_unit_test(test_a_warm_beginning),
+        cmocka_unit_test(test_a_warm_beginning), cmocka_unit_test(test_a_cold_beginning),
         cmocka_unit_test(test_at_random),
         cmocka_unit_test(test_the_reader_alone),
     };
