@@ -8,7 +8,8 @@
 #include "open/engine_state.h"
 #include "open/model_file.h"
 
-#define MIB          ((uint64_t)1 << 20)
+#define MIB            ((uint64_t)1 << 20)
+#define PREFAULT_LEAST (64 * MIB)                /* what takes no time by faults either wants no thread */
 
 /* -- States ----------------------------------------------------------------------- */
 
@@ -78,6 +79,8 @@ static ebb_status apply_plan(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *
         st = load_resident_groups(e, p, progress, arg, err);
     if (st == EBB_OK)
         ebb_res_fill_expert_cache(e->res);
+    if (st == EBB_OK && p->is_mapped && p->weights_resident_bytes >= PREFAULT_LEAST && !is_file_in_memory(e))
+        ebb_res_prefault(e->res);
     if (st == EBB_OK && !e->host)
         ebb_lend_open(e);
     return st;
@@ -168,14 +171,14 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     return st;
 }
 
-bool ebb_engine_idle(ebb_engine *e)
-{
-    bool more = ebb_reclaim_idle(e);
 double ebb_engine_prompt_s(const ebb_engine *e, uint32_t n_tokens, bool is_first)
 {
     return ebb_plan_prompt_s(&e->net, &e->machine, &e->plan, n_tokens, is_first);
 }
 
+bool ebb_engine_idle(ebb_engine *e)
+{
+    bool more = ebb_reclaim_idle(e);
 
     ebb_calibrate_idle(e);
     return more;

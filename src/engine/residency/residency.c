@@ -7,8 +7,6 @@
 
 #include "residency/residency_impl.h"
 
-#define WARM_BYTES  ((uint64_t)128 << 20)        /* how far the first pass asks the kernel to read ahead of use */
-
 /* -- Opening ----------------------------------------------------------------- */
 
 /* The file may have changed since its header was read: its size is asked again. */
@@ -129,6 +127,7 @@ void ebb_res_close(ebb_res *r)
 {
     if (!r)
         return;
+    ebb_res_prefault_stop(r);
     ebb_res_close_expert_cache(r);
     ebb_ring_close(r->ring);
     for (uint32_t i = 0; i < r->n_groups; i++) {
@@ -204,20 +203,6 @@ ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
 
 /* -- Use --------------------------------------------------------------------- */
 
-/* During the first pass, ask the kernel for the mapped extents that come next:
- * plain faults would read a cold file at a fifth of the disk's speed. */
-static void prefetch_mapped(ebb_res *r, uint32_t id)
-{
-    r->used_bytes += r->extents[id].n_bytes;
-    while (r->n_warmed < r->n_extents && r->warmed_bytes < r->used_bytes + WARM_BYTES) {
-        const ebb_res_extent *x = &r->extents[r->n_warmed++];
-
-        r->warmed_bytes += x->n_bytes;
-        if (r->owner[r->n_warmed - 1] == EBB_LAYER_MAPPED && r->files[x->part].fd >= 0)
-            ebb_map_advise((char *)r->files[x->part].map.data + x->offset, (size_t)x->n_bytes, EBB_ADVISE_WILLNEED);
-    }
-}
-
 /* Where the extent is, NULL: not in memory, or not yet.  From here on nobody lets its group go. */
 static const char *begin_use(ebb_res *r, uint32_t id, bool *comes_home)
 {
@@ -225,8 +210,6 @@ static const char *begin_use(ebb_res *r, uint32_t id, bool *comes_home)
 
     pthread_mutex_lock(&r->lock);
     r->groups[r->extents[id].group].n_acquired++;
-    if (r->n_warmed < r->n_extents)
-        prefetch_mapped(r, id);
     at = r->at[id];
     *comes_home = r->home[id] != NULL;
     pthread_mutex_unlock(&r->lock);
@@ -309,6 +292,7 @@ static bool extent_is_streamed(ebb_res *r, uint32_t id)
 
 void ebb_res_announce_expert(ebb_res *r, uint32_t id, uint32_t n_members)
 {
+    ebb_res_prefault_expert(r, id);
     ebb_expert_cache_announce(&r->cache, r->extents[id].expert - 1, n_members, extent_is_streamed(r, id));
 }
 

@@ -49,7 +49,7 @@
  * extent at all, and does not become resident.
  *
  * Threads: everything from the thread that runs passes; ebb_res_get_stats, ebb_res_states
- * and ebb_res_evict from any. */
+ * and ebb_res_evict from any.  ebb_res_prefault starts one of its own, which changes no state. */
 #ifndef EBB_RESIDENCY_H
 #define EBB_RESIDENCY_H
 #include <stdatomic.h>
@@ -185,6 +185,10 @@ ebb_status ebb_res_set_state(ebb_res *r, uint32_t group, ebb_layer_state state, 
  * acquire waits for its extent.  Without a ring it is read at once. */
 EBB_MUST_CHECK
 ebb_status ebb_res_pin_async(ebb_res *r, uint32_t group, ebb_error *err);
+
+/* Has everything that is mapped now read into the page cache, and mapped page by page, in the order
+ * of use, by a thread of low priority.  Where no thread is to be had, faults read it. */
+void ebb_res_prefault(ebb_res *r);
 
 /* Lend n_bytes at most to the extents of the group that are streamed, in the order of use; they are
  * read in the background.  What was lent to the group before is taken back first.  *lent receives

@@ -26,6 +26,13 @@ typedef struct ebb_res_group {
     ebb_map  lent;               /* that of extents that are there for a while; the same */
 } ebb_res_group;
 
+/* The thread that reads mapped extents; `stop` ends it within a piece. */
+typedef struct ebb_prefault {
+    pthread_t   thread;
+    bool        has_thread;
+    atomic_bool stop, is_running;
+} ebb_prefault;
+
 struct ebb_res {
     ebb_read_file  *files;
     ebb_file_id    *ids;         /* of the files at open */
@@ -45,8 +52,7 @@ struct ebb_res {
     const ebb_reader_ops *ops;   /* the reader */
     ebb_headroom    headroom;    /* for weights that will be resident */
     char            io_reason[160];
-    uint32_t        n_warmed;    /* mapped extents, in order, with read-ahead begun */
-    uint64_t        warmed_bytes, used_bytes;    /* of these; of those the first pass used */
+    ebb_prefault    prefault;
 
     pthread_mutex_t lock;        /* protects at, home, owner, groups, and what follows; the other
                                     fields are the passes' own */
@@ -68,6 +74,12 @@ void ebb_res_map_unread_locked(ebb_res *r);
 
 /* residency.h; the lock is held. */
 const char *ebb_res_check_rules_locked(const ebb_res *r);
+
+/* -- prefault.c -- */
+void ebb_res_prefault_stop(ebb_res *r);
+/* The expert whose first extent is `id` was selected: it is asked for at once, if it is mapped and
+ * may not have been read yet. */
+void ebb_res_prefault_expert(ebb_res *r, uint32_t id);
 
 /* -- streaming.c -- */
 /* Closes the expert cache and keeps its counts. */

@@ -141,6 +141,31 @@ static void test_cold_pages_are_on_disk(void **state)
     close(fd);
 }
 
+/* A cold file is in memory some time after, without a use; what is given up meanwhile is left alone. */
+static void test_prefault(void **state)
+{
+    int fd = open(path, O_RDONLY);
+    ebb_res *r = open_res(fd, NULL);
+    uint8_t states[3];
+
+    (void)state;
+    assert_non_null(r);
+    assert_int_equal(fsync(fd), 0);
+    assert_int_equal(ebb_res_set_reader(r, EBB_IO_PREAD, NULL, 1 << 20, NULL), EBB_OK);
+    assert_int_equal(ebb_res_set_state(r, 1, EBB_LAYER_DISK, NULL), EBB_OK);
+    ebb_file_drop_cache(fd, 0, FILE_BYTES);
+    ebb_res_prefault(r);
+    do {
+        sched_yield();
+        (void)ebb_res_states(r, states, 3);
+    } while (states[0] != EBB_LAYER_MAPPED || states[2] != EBB_LAYER_MAPPED);
+    assert_int_equal(ebb_res_state(r, 1), EBB_LAYER_DISK);
+    check_bytes(r);
+    ebb_res_prefault(r);                         /* once more, and closed in the middle of it */
+    ebb_res_close(r);
+    close(fd);
+}
+
 static void test_model_in_memory(void **state)
 {
     ebb_res_part part = { .path = "guide", .fd = -1, .memory = (const char *)content, .n_bytes = FILE_BYTES };
@@ -282,6 +307,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_cold_pages_are_on_disk),
+        cmocka_unit_test(test_prefault),
         cmocka_unit_test(test_model_in_memory),
         cmocka_unit_test(test_a_file_that_shrank_is_refused),
         cmocka_unit_test(test_faults),
