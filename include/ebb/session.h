@@ -119,6 +119,9 @@ typedef struct ebb_sampler_params {
 } ebb_sampler_params;
 ebb_sampler_params ebb_sampler_params_default(void); /* 0.7, 40, 0.95, 0.05, 1.0, 64, 0 */
 
+/* Another number: the same seed gives other tokens than before. */
+#define EBB_SAMPLER_VERSION 2
+
 typedef struct ebb_sampler ebb_sampler;
 /* A sampler with the parameters *p (NULL: the defaults) for n_vocab logits; it allocates nothing
  * later.  NULL: out of memory. */
@@ -126,10 +129,10 @@ ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab);
 void ebb_sampler_free(ebb_sampler *s);
 /* No token: of a sampler that is constrained (ebb/grammar.h), nothing may follow. */
 #define EBB_TOKEN_NONE (-1)
-/* Samples a token.  `recent` are the last n ids of the sequence, for the penalty.  The same seed,
- * the same calls before and the same arguments give the same token. */
-ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent,
-                             size_t n);
+/* Samples the token at position n, behind ids[0..n); ids may be NULL without a repeat penalty.
+ * Chance depends on the seed and the position alone, and not on earlier calls: the same seed, ids
+ * and logits give the same token, whoever asks and how often. */
+ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n);
 /* The same from the session's logits and ids.  It also tells a draft model (ebb_engine_opts.draft)
  * the state of the sampler, so that more draft tokens are accepted: prefer it. */
 ebb_token ebb_session_sample(ebb_session *s, ebb_sampler *sampler);

@@ -74,6 +74,7 @@ typedef struct ebb_truncation {
 typedef struct ebb_sample_record {
     uint32_t     from, n;        /* of the message's ids; n 0: none, or the program was ended */
     ebb_sampler_params sampling; /* its seed is never 0 */
+    uint32_t     sampler;        /* EBB_SAMPLER_VERSION of that time */
     char         kv[16];         /* type of K and V; "": not known */
     uint32_t     n_ctx;
     bool         is_shifted;     /* K before it were moved, not computed */

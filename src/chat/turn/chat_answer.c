@@ -8,22 +8,27 @@
 
 /* -- Requesting an answer ------------------------------------------------------------------ */
 
-static uint32_t count_children(const ebb_node *node)
+/* Children of `parent` up to `end`, NULL: all. */
+static uint32_t count_children(const ebb_node *parent, const ebb_node *end)
 {
     uint32_t n = 0;
 
-    for (const ebb_node *k = node ? node->first_child : NULL; k; k = k->next_sibling)
+    for (const ebb_node *k = parent ? parent->first_child : NULL; k && k != end; k = k->next_sibling)
         n++;
     return n;
 }
 
-/* With a seed of the user's, another try must still be another answer. */
-static ebb_sampler_params sampling_for(const ebb_chat *c, const ebb_node *question)
+/* With a seed of the user's, another try must still be another answer.  One that goes on keeps its seed: its text is
+ * the one it would have without the stop. */
+static ebb_sampler_params sampling_for(const ebb_chat *c, const ebb_node *question, const ebb_node *going_on)
 {
     ebb_sampler_params s = c->settings.sampling;
+    const ebb_message *m = going_on ? &going_on->m : NULL;
 
     if (s.seed)
-        s.seed += count_children(question);
+        s.seed += count_children(question, going_on);
+    else if (m && m->n_sample_records > 0)
+        s.seed = m->sample_records[m->n_sample_records - 1].sampling.seed;
     return s;
 }
 
@@ -140,7 +145,7 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
 ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool continues, ebb_error *err)
 {
     const ebb_node *leaf = ebb_tree_leaf(&c->tree), *question = continues && leaf ? leaf->parent : leaf;
-    ebb_sampler_params sampling = sampling_for(c, question);
+    ebb_sampler_params sampling = sampling_for(c, question, continues ? leaf : NULL);
     ebb_node *node;
     ebb_status st;
 

@@ -34,6 +34,7 @@ void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node 
         return;
     c->backend->ops->stats(c->backend, &s);
     d.sampling = r->sampling;
+    d.sampler = EBB_SAMPLER_VERSION;
     snprintf(d.kv, sizeof d.kv, "%s", s.kv_type);
     ebb_token_ids_hash(r->ids, r->n_ids, d.context_hash);
     if (node->m.n_sample_records && node->m.sample_records[node->m.n_sample_records - 1].n == 0)

@@ -116,6 +116,8 @@ static const char *why_not_replayable(const replay_job *r, const ebb_message *m,
         return "it is of another model";
     if (d->n == 0 && m->finish == EBB_FINISH_NONE)
         return "the program was ended before it was finished";
+    if (d->sampler != EBB_SAMPLER_VERSION && d->sampling.temp > 0)
+        return "another version of ebb drew it, from other random numbers";
     if (d->is_shifted)
         return "K and V before it were moved there, not computed";
     if ((size_t)d->from + d->n > m->n_ids || !has_ids_hash(m->ids + d->from, d->n, d->ids_hash))

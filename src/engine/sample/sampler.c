@@ -2,7 +2,12 @@
  *
  * Order: repeat penalty, the grammar, top-k, top-p, min-p, temperature.  Candidates are in
  * a heap whose root is the best one, so that of 150,000 tokens only the few
- * that can be chosen are ever sorted.  Ties go to the lower id. */
+ * that can be chosen are ever sorted.  Ties go to the lower id.
+ *
+ * Chance is a race: token i arrives at a time that is exponentially distributed with rate w_i, its weight, and the
+ * first one is chosen; so each is with probability w_i / sum w (the Gumbel-max trick, Gumbel 1954, in other units).
+ * The times are made of a hash of seed, position and token (counter-based random numbers, Salmon et al. 2011), so a
+ * drafter that knows the seed runs the same race with weights of its own, and mostly sees the same token win. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +30,7 @@ struct ebb_sampler {
     size_t       n_heap;
     candidate   *best;           /* [n_vocab] in order, as far as they were taken out */
     double      *weight;         /* [n_vocab] of best */
-    uint64_t     state;          /* of the random numbers */
+    uint64_t     key;            /* of the random numbers: the seed, mixed */
     ebb_constraint *constraint;  /* NULL: none */
     ebb_constraint_state at;
 };
@@ -37,6 +42,15 @@ ebb_sampler_params ebb_sampler_params_default(void)
     };
 }
 
+/* The finalizer of SplitMix64 (Steele, Lea, Flood 2014). */
+static uint64_t mix_bits(uint64_t z)
+{
+    z += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
 ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab)
 {
     ebb_sampler *s = calloc(1, sizeof *s);
@@ -45,7 +59,7 @@ ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab)
         return NULL;
     s->p = p ? *p : ebb_sampler_params_default();
     s->n_vocab = n_vocab;
-    s->state = s->p.seed ? s->p.seed : ebb_clock_ns();
+    s->key = mix_bits(s->p.seed ? s->p.seed : ebb_clock_ns());
     s->heap = calloc(n_vocab, sizeof *s->heap);
     s->best = calloc(n_vocab, sizeof *s->best);
     s->weight = calloc(n_vocab, sizeof *s->weight);
@@ -67,21 +81,11 @@ void ebb_sampler_free(ebb_sampler *s)
     free(s);
 }
 
-/* Uniform in [0, 1): SplitMix64 (Steele, Lea, Flood 2014). */
-static double next_random(ebb_sampler *s)
-{
-    uint64_t z = s->state += 0x9E3779B97F4A7C15u;
-
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
-}
-
 void ebb_sampler_get_state(const ebb_sampler *s, ebb_sampler_state *mark)
 {
     ebb_constraint *before = mark->constraint;
 
-    *mark = (ebb_sampler_state){ .p = s->p, .state = s->state, .constraint = ebb_constraint_share(s->constraint),
+    *mark = (ebb_sampler_state){ .p = s->p, .key = s->key, .constraint = ebb_constraint_share(s->constraint),
                                  .at = s->at };
     ebb_constraint_free(before);
 }
@@ -97,7 +101,7 @@ void ebb_sampler_set_state(ebb_sampler *s, const ebb_sampler_state *mark)
     ebb_constraint *before = s->constraint;
 
     s->p = mark->p;
-    s->state = mark->state;
+    s->key = mark->key;
     s->constraint = ebb_constraint_share(mark->constraint);
     s->at = mark->at;
     ebb_constraint_free(before);
@@ -183,12 +187,12 @@ static candidate pop_candidate(candidate *heap, size_t *n)
 
 /* -- Choosing ------------------------------------------------------------------ */
 
-static void penalize_repeats(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+static void penalize_repeats(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
     size_t n_penalized = n < s->p.repeat_last_n ? n : s->p.repeat_last_n;
 
     for (size_t i = n - n_penalized; i < n; i++) {
-        ebb_token id = recent[i];
+        ebb_token id = ids[i];
         candidate *c;
 
         if (id < 0 || (size_t)id >= s->n_vocab)
@@ -277,12 +281,12 @@ static bool take_allowed(ebb_sampler *s, size_t n)
 }
 
 /* All candidates are in the heap, not yet sorted. */
-static void fill_candidates(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+static void fill_candidates(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
     for (size_t i = 0; i < s->n_vocab; i++)
         s->heap[i] = (candidate){ .logit = isnan(logits[i]) ? -INFINITY : logits[i], .id = (ebb_token)i };
     if (s->p.repeat_penalty != 1.0f)
-        penalize_repeats(s, logits, recent, n);
+        penalize_repeats(s, logits, ids, n);
     s->n_heap = s->n_vocab;
 }
 
@@ -294,40 +298,54 @@ static ebb_token accept_chosen(ebb_sampler *s, ebb_token id)
     return id;
 }
 
-/* One of the best, by their weights; its share of them. */
-static ebb_token sample_candidate(ebb_sampler *s, size_t n_best, double *share)
+/* Exponentially distributed with rate 1, by the position's key and the token: never 0 or infinite. */
+static double arrival(uint64_t key, ebb_token id)
 {
-    double sum = 0, at;
-    size_t i;
+    double uniform = ((double)(mix_bits(key + (uint64_t)id) >> 12) + 0.5) * 0x1p-52;
 
-    for (i = 0; i < n_best; i++)
-        sum += s->weight[i] = exp(((double)s->best[i].logit - s->best[0].logit) / s->p.temp);
-    at = next_random(s) * sum;
-    for (i = 0; i + 1 < n_best && at >= s->weight[i]; i++)
-        at -= s->weight[i];
-    *share = s->weight[i] / sum;
-    return s->best[i].id;
+    return -log(uniform);
+}
+
+/* The first of the best to arrive at position pos; its share of their weights. */
+static ebb_token sample_candidate(ebb_sampler *s, size_t n_best, size_t pos, double *share)
+{
+    uint64_t key = mix_bits(s->key + pos);
+    double sum = 0, first = INFINITY;
+    size_t chosen = 0;
+
+    for (size_t i = 0; i < n_best; i++) {
+        double weight = exp(((double)s->best[i].logit - s->best[0].logit) / s->p.temp), when;
+
+        sum += s->weight[i] = weight;
+        when = arrival(key, s->best[i].id) / weight;
+        if (when < first) {
+            first = when;
+            chosen = i;
+        }
+    }
+    *share = s->weight[chosen] / sum;
+    return s->best[chosen].id;
 }
 
 /* One of those that the grammar allows. */
-static ebb_token choose_allowed(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+static ebb_token choose_allowed(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
     size_t n_wanted = s->p.temp > 0 ? s->p.top_k : 1;
     double share;
 
     if (n_wanted > 0 && !ebb_constraint_wants_mask(s->constraint, s->at)) {
         if (take_allowed(s, n_wanted))
-            return s->p.temp > 0 ? sample_candidate(s, cut_candidates(s, true, n_wanted), &share) : s->best[0].id;
-        fill_candidates(s, logits, recent, n);
+            return s->p.temp > 0 ? sample_candidate(s, cut_candidates(s, true, n_wanted), n, &share) : s->best[0].id;
+        fill_candidates(s, logits, ids, n);
     }
     if (!keep_allowed(s))
         return EBB_TOKEN_NONE;
-    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), &share) : best_candidate(s).id;
+    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), n, &share) : best_candidate(s).id;
 }
 
-static ebb_token sample_allowed(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+static ebb_token sample_allowed(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
-    ebb_token id = choose_allowed(s, logits, recent, n);
+    ebb_token id = choose_allowed(s, logits, ids, n);
 
     if (id != EBB_TOKEN_NONE)
         id = accept_chosen(s, id);
@@ -335,30 +353,30 @@ static ebb_token sample_allowed(ebb_sampler *s, const float *logits, const ebb_t
     return id;
 }
 
-ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n)
+ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
     double share;
 
-    fill_candidates(s, logits, recent, n);
+    fill_candidates(s, logits, ids, n);
     if (s->constraint)
-        return sample_allowed(s, logits, recent, n);
-    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), &share) : best_candidate(s).id;
+        return sample_allowed(s, logits, ids, n);
+    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), n, &share) : best_candidate(s).id;
 }
 
-ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *recent, size_t n,
+ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n,
                                          double *probability)
 {
     candidate best;
 
     *probability = 0;
-    fill_candidates(s, logits, recent, n);
+    fill_candidates(s, logits, ids, n);
     if (s->constraint && !keep_allowed(s))
         return EBB_TOKEN_NONE;
     /* None of a drafter's candidates may be allowed by the grammar. */
     if (s->constraint && best_candidate(s).logit == -INFINITY)
         return EBB_TOKEN_NONE;
     if (s->p.temp > 0)
-        return accept_chosen(s, sample_candidate(s, take_candidates(s), probability));
+        return accept_chosen(s, sample_candidate(s, take_candidates(s), n, probability));
     best = best_candidate(s);
     *probability = 1 / sum_weights(s->heap, s->n_heap, best.logit);
     return accept_chosen(s, best.id);

@@ -4,10 +4,10 @@
 #include "ebb/session.h"
 #include "grammar/constraint.h"
 
-/* How a sampler chooses and the random numbers that come next. */
+/* How a sampler chooses, at any position. */
 typedef struct ebb_sampler_state {
     ebb_sampler_params p;
-    uint64_t     state;
+    uint64_t     key;            /* of the random numbers */
     ebb_constraint *constraint;  /* shared; NULL: none */
     ebb_constraint_state at;     /* where its text is */
 } ebb_sampler_state;
@@ -23,6 +23,6 @@ void ebb_sampler_set_constraint(ebb_sampler *s, ebb_constraint *c);
 /* ebb_sampler_sample, and how likely the token was: its share of what it was chosen from, in
  * *probability. */
 ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits,
-                                         const ebb_token *recent, size_t n, double *probability);
+                                         const ebb_token *ids, size_t n, double *probability);
 
 #endif

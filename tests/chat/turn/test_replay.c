@@ -47,7 +47,7 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind)
     fail_msg("nothing came");
 }
 
-static ebb_chat *open_chat(uint32_t n_predict)
+static ebb_chat *open_seeded_chat(uint32_t n_predict, uint64_t seed)
 {
     ebb_chat_opts o = { .model_path = model, .store_path = db, .continue_last = true, .n_predict = n_predict,
                         .engine = { .n_ctx = 1024, .n_threads = 1, .no_kv_cache = true },
@@ -55,11 +55,16 @@ static ebb_chat *open_chat(uint32_t n_predict)
     ebb_chat *c;
     ebb_error err;
 
-    o.sampling.seed = 11;                        /* no answer ends by chance before there is something to compare */
+    o.sampling.seed = seed;
     if (ebb_chat_open(&o, &c, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     wait_event(c, EBB_EVENT_READY);
     return c;
+}
+
+static ebb_chat *open_chat(uint32_t n_predict)
+{
+    return open_seeded_chat(n_predict, 11);      /* no answer ends by chance before there is something to compare */
 }
 
 static void done(ebb_chat *c, ebb_status st)
@@ -161,6 +166,59 @@ static ebb_message *last_answer(ebb_tree *t)
     return &ebb_tree_leaf(t)->m;
 }
 
+static void copy_answer(char text[1024])
+{
+    ebb_tree t = { 0 };
+    const ebb_message *m;
+
+    load(&t);
+    m = last_answer(&t);
+    assert_true(m->n_text < 1024);
+    memcpy(text, m->text, m->n_text);
+    text[m->n_text] = '\0';
+    ebb_tree_fini(&t);
+}
+
+/* An answer in three pieces is what it is in one: its chance goes by the position. */
+static void pieces(uint64_t seed, uint32_t n_pieces, uint32_t n, char text[1024])
+{
+    ebb_chat *c = open_seeded_chat(n, seed);
+    ebb_error err;
+
+    done(c, ebb_chat_send(c, "What is this?", 13, &err));
+    for (uint32_t i = 1; i < n_pieces && ebb_chat_message(c, 1)->finish == EBB_FINISH_LENGTH; i++)
+        done(c, ebb_chat_continue(c, &err));
+    ebb_chat_close(c);
+    copy_answer(text);
+}
+
+static void test_pieces(void **state)
+{
+    ebb_error err;
+    ebb_chat *c;
+    char once[1024], often[1024];
+    uint64_t seed;
+    ebb_tree t = { 0 };
+
+    (void)state;
+    pieces(11, 1, 30, once);
+    assert_int_equal(unlink(db), 0);
+    pieces(11, 3, 10, often);
+    assert_true(once[0] != '\0');
+    assert_string_equal(often, once);
+    assert_int_equal(unlink(db), 0);
+    c = open_seeded_chat(10, 0);                 /* a seed of the clock's is kept as well */
+    done(c, ebb_chat_send(c, "What is this?", 13, &err));
+    if (ebb_chat_message(c, 1)->finish == EBB_FINISH_LENGTH)
+        done(c, ebb_chat_continue(c, &err));
+    ebb_chat_close(c);
+    load(&t);
+    seed = last_answer(&t)->sample_records[0].sampling.seed;
+    for (size_t i = 0; i < last_answer(&t)->n_sample_records; i++)
+        assert_int_equal(last_answer(&t)->sample_records[i].sampling.seed, seed);
+    ebb_tree_fini(&t);
+}
+
 /* Another seed, another token: that is found, and where. */
 static void test_differs(void **state)
 {
@@ -217,6 +275,9 @@ static void test_unknown(void **state)
     m->ids_model[0]++;
     assert_string_equal(replay(&t, (ebb_engine_opts){ 0 }).last.why, "it is of another model");
     m->ids_model[0]--;
+    m->sample_records[0].sampler--;
+    assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "other random numbers"));
+    m->sample_records[0].sampler++;
     m->sample_records[0].is_shifted = true;
     assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "moved"));
     m->sample_records[0].n = 0;
@@ -230,7 +291,7 @@ static void test_unknown(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_same), T(test_differs), T(test_unknown) };
+    const struct CMUnitTest tests[] = { T(test_same), T(test_pieces), T(test_differs), T(test_unknown) };
 
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }

@@ -216,7 +216,8 @@ static void test_freed_again(void **state)
     for (int i = 0; i < 200; i++) {
         for (size_t k = 0; k < EBB_TINY_VOCAB; k++)
             logits[k] = (float)(noise(&seed) % 1000) / 100;
-        assert_int_equal(ebb_sampler_sample(a, logits, NULL, 0), ebb_sampler_sample(b, logits, NULL, 0));
+        assert_int_equal(ebb_sampler_sample(a, logits, NULL, (size_t)i),
+                         ebb_sampler_sample(b, logits, NULL, (size_t)i));
     }
     ebb_sampler_free(a);
     ebb_sampler_free(b);

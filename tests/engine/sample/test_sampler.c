@@ -1,5 +1,5 @@
-/* The sampler: which tokens can come, how often, and that the same history
- * gives the same choice. */
+/* The sampler: which tokens can come, how often, that seed and position decide and nothing else, and that two who run
+ * the same race agree. */
 #include "ebb_test.h"
 
 #include <math.h>
@@ -10,15 +10,15 @@
 
 static const float logits[V] = { 1.0f, 3.0f, 2.0f, 3.0f, -4.0f, 0.0f };
 
-/* How often each token comes in n draws. */
-static void draw(ebb_sampler_params p, const ebb_token *recent, size_t n_recent, int n, int *count)
+/* How often each token comes at n positions; with `ids` at their end, n times. */
+static void draw(ebb_sampler_params p, const ebb_token *ids, size_t n_ids, int n, int *count)
 {
     ebb_sampler *s = ebb_sampler_new(&p, V);
 
     assert_non_null(s);
     memset(count, 0, V * sizeof *count);
     for (int i = 0; i < n; i++)
-        count[ebb_sampler_sample(s, logits, recent, n_recent)]++;
+        count[ebb_sampler_sample(s, logits, ids, ids ? n_ids : (size_t)i)]++;
     ebb_sampler_free(s);
 }
 
@@ -121,15 +121,63 @@ static void test_same_seed_same_tokens(void **state)
     p.seed = 8;
     c = ebb_sampler_new(&p, V);
     for (int i = 0; i < 200; i++) {
-        ebb_token id = ebb_sampler_sample(a, logits, NULL, 0);
+        ebb_token id = ebb_sampler_sample(a, logits, NULL, (size_t)i);
 
-        assert_int_equal(ebb_sampler_sample(b, logits, NULL, 0), id);
-        n_other += ebb_sampler_sample(c, logits, NULL, 0) != id;
+        assert_int_equal(ebb_sampler_sample(b, logits, NULL, (size_t)i), id);
+        n_other += ebb_sampler_sample(c, logits, NULL, (size_t)i) != id;
     }
     assert_true(n_other > 50);
     ebb_sampler_free(a);
     ebb_sampler_free(b);
     ebb_sampler_free(c);
+}
+
+/* In any order, as often as one likes: what was sampled before does not matter. */
+static void test_a_position_decides(void **state)
+{
+    enum { N = 300 };
+    ebb_sampler_params p = plain();
+    ebb_sampler *a = ebb_sampler_new(&p, V), *b = ebb_sampler_new(&p, V);
+    ebb_token forward[N];
+    int n_other = 0;
+
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        forward[i] = ebb_sampler_sample(a, logits, NULL, i);
+    for (size_t i = N; i-- > 0;)
+        assert_int_equal(ebb_sampler_sample(b, logits, NULL, i), forward[i]);
+    for (size_t i = 1; i < N; i++)
+        n_other += forward[i] != forward[i - 1];
+    assert_true(n_other > N / 4);
+    ebb_sampler_free(a);
+    ebb_sampler_free(b);
+}
+
+/* Two distributions p and q agree in sum_x 1 / sum_y max(p_y / p_x, q_y / q_x) of the positions (exponential clocks),
+ * though the tokens below stand in another order there. */
+static void test_like_weights_agree(void **state)
+{
+    static const float other[V] = { 1.1f, 2.7f, 2.4f, 3.1f, -3.0f, 0.4f };
+    enum { N = 40000 };
+    ebb_sampler_params p = plain();
+    ebb_sampler *a = ebb_sampler_new(&p, V), *b = ebb_sampler_new(&p, V);
+    double expected = 0;
+    int n_same = 0;
+
+    (void)state;
+    for (int x = 0; x < V; x++) {
+        double sum = 0;
+
+        for (int y = 0; y < V; y++)
+            sum += fmax(exp((double)logits[y] - logits[x]), exp((double)other[y] - other[x]));
+        expected += 1 / sum;
+    }
+    for (size_t i = 0; i < N; i++)
+        n_same += ebb_sampler_sample(a, logits, NULL, i) == ebb_sampler_sample(b, other, NULL, i);
+    assert_true(expected < 0.9);
+    assert_true(fabs((double)n_same / N - expected) < 0.01);
+    ebb_sampler_free(a);
+    ebb_sampler_free(b);
 }
 
 static void test_strange_logits(void **state)
@@ -154,6 +202,7 @@ int main(void)
         cmocka_unit_test(test_greedy_takes_the_lowest_of_equals), cmocka_unit_test(test_shares_follow_the_logits),
         cmocka_unit_test(test_temperature),                       cmocka_unit_test(test_cuts),
         cmocka_unit_test(test_repeat_penalty),                    cmocka_unit_test(test_same_seed_same_tokens),
+        cmocka_unit_test(test_a_position_decides),                cmocka_unit_test(test_like_weights_agree),
         cmocka_unit_test(test_strange_logits),
     };
 
