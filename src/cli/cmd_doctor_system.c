@@ -238,6 +238,8 @@ void ebb_doctor_speeds(ebb_doctor_report *r, const ebb_known_speed *list, size_t
             ebb_doctor_advise(f, "in quiet it was only %s since, %u %s: if that lasts, it is believed; ebb doctor "
                                  "--measure believes it now",
                               figure_text(k, k->lower, lower), k->n_lower, k->n_lower == 1 ? "time" : "times");
+        else if (!k->is_quiet)
+            ebb_doctor_advise(f, "measured beside other work only: it serves for ten minutes and is measured again");
         else if (was_asked && k->age_s >= 120 && k->is_rate && strncmp(k->name, "weights", 7) == 0)
             ebb_doctor_advise(f, "not measured now, or beside other work: what stands is kept; ebb doctor -m MODEL "
                                  "--measure takes its types");

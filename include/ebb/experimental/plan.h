@@ -95,6 +95,7 @@ typedef struct ebb_known_speed {
     double   value;
     int64_t  age_s;              /* since it was last measured; INT64_MAX: dated in the future */
     uint32_t n_seen;             /* measurements that confirm it */
+    bool     is_quiet;           /* one of them at least was made while nobody else worked */
     double   lower;              /* the best of the slower results since, on a quiet machine ... */
     uint32_t n_lower;            /* ... and how many there are; 0: none */
 } ebb_known_speed;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "os/file.h"
 
 #define MAX_BYTES ((size_t)1 << 20)  /* of one file of /proc */
+#define SECTOR 512u                  /* of the kernel's counts, whatever the disk's are */
 #define STAT_MAJFLT 10               /* field of /proc/self/stat, counted from the state */
 
 bool ebb_proc_field(const char *text, const char *name, uint64_t *out)
@@ -120,4 +122,22 @@ bool ebb_cpu_use_read(const char *root, ebb_cpu_use *out)
     out->all_s = (double)all * tick_s;
     out->busy_s = (double)(all - v[IDLE] - v[IOWAIT]) * tick_s;
     return all > 0;
+}
+
+bool ebb_disk_use_read(const char *root, uint64_t device, uint64_t *out)
+{
+    unsigned long long n_read, n_written;
+    ebb_buf path = { 0 }, text = { 0 };
+    int n = 0;
+
+    *out = 0;
+    if (ebb_buf_addf(&path, "%s/sys/dev/block/%u:%u/stat", root ? root : "", major((dev_t)device),
+                     minor((dev_t)device)) &&
+        ebb_file_slurp(path.data, MAX_BYTES, &text, NULL) == EBB_OK)
+        n = sscanf(ebb_buf_text(&text), "%*u %*u %llu %*u %*u %*u %llu", &n_read, &n_written);
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&text);
+    if (n == 2)
+        *out = (n_read + n_written) * SECTOR;
+    return n == 2;
 }

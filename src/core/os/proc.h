@@ -36,6 +36,10 @@ typedef struct ebb_cpu_use {
 /* In ticks of 10 ms.  false: the system does not say.  Cost: one file, 20 to 100 us. */
 bool ebb_cpu_use_read(const char *root, ebb_cpu_use *out);
 
+/* Bytes that a block device (ebb_file_id.device) has read and written since boot, for whomever.
+ * false: the system does not say, or the files are on no single device.  Cost: one file. */
+bool ebb_disk_use_read(const char *root, uint64_t device, uint64_t *out);
+
 /* The number behind `name` at the beginning of a line of `text`, as the files of
  * /proc and of cgroups have it: "MemTotal:   123 kB", "inactive_file 4096".
  * A unit of kB is applied.  false: there is none. */

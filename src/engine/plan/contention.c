@@ -1,4 +1,4 @@
-/* Processor time that others used (contention.h). */
+/* What others used (contention.h). */
 #include "plan/contention.h"
 
 #include <stddef.h>
@@ -25,4 +25,27 @@ double ebb_contention_since(const ebb_contention_mark *mark, double least_s, dou
     if (!now.is_known || all_s <= 0)
         return unknown;
     return others_s <= 0 ? 0 : others_s >= all_s ? 1 : others_s / all_s;
+}
+
+void ebb_disk_contention_begin(uint64_t device, ebb_disk_mark *mark)
+{
+    ebb_proc own;
+
+    *mark = (ebb_disk_mark){ .device = device };
+    mark->is_known = ebb_disk_use_read(NULL, device, &mark->all_bytes) && ebb_proc_read(NULL, &own, NULL) == EBB_OK;
+    if (mark->is_known)
+        mark->own_bytes = own.read_bytes;
+}
+
+double ebb_disk_contention_since(const ebb_disk_mark *mark)
+{
+    ebb_disk_mark now;
+    double all, own;
+
+    ebb_disk_contention_begin(mark->device, &now);
+    if (!mark->is_known || !now.is_known || now.all_bytes <= mark->all_bytes)
+        return 0;
+    all = (double)(now.all_bytes - mark->all_bytes);
+    own = (double)(now.own_bytes - mark->own_bytes);
+    return own <= 0 || own >= all ? 0 : 1 - own / all;
 }

@@ -28,7 +28,7 @@ size_t ebb_machine_known_speeds(const ebb_engine_opts *opts, ebb_known_speed *ou
         ebb_known_speed *k = &out[n++];
 
         *k = (ebb_known_speed){ .value = x->v[0], .age_s = ebb_speeds_age_s(&s, x), .n_seen = x->n_seen,
-                                .lower = x->low[0],
+                                .is_quiet = x->contention <= EBB_QUIET, .lower = x->low[0],
                                 .n_lower = x->low[0] > 0 ? x->n_low : 0,
                                 .is_rate = strncmp(x->name, "weights ", 8) == 0 || strncmp(x->name, "disk ", 5) == 0 ||
                                            strncmp(x->name, "busy ", 5) == 0 };

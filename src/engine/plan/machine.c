@@ -12,6 +12,7 @@
 #include "os/map.h"
 #include "os/pool.h"
 #include "os/proc.h"
+#include "plan/contention.h"
 #include "plan/layout.h"
 
 #define MIB          ((uint64_t)1 << 20)
@@ -225,14 +226,31 @@ static void set_disk(ebb_machine *m, const ebb_speeds *known, const ebb_disk_spe
     }
 }
 
+/* Keep what was measured; somebody who maps the file makes its page cache look like a disk, which will not stay. */
+static void learn_disk(const ebb_machine *m, const ebb_disk_speeds *d, double contention, ebb_speeds *known)
+{
+    double direct = fmax(d->rest[EBB_IO_URING].bytes_s, d->rest[EBB_IO_PREAD].bytes_s);
+    char key[EBB_SPEED_NAME];
+
+    if (direct > 0 && d->rest[EBB_IO_MMAP].bytes_s > CACHED * direct)
+        return;
+    for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++)
+        if (d->rest[io].bytes_s > 0)
+            ebb_speeds_learn(known, disk_key("disk", d, io, key), EBB_SPEED_RATE, d->rest[io].bytes_s,
+                             d->rest[io].cpu_s_per_gb, contention);
+    if (m->disk_busy_bytes_s > 0)
+        ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s, m->busy_share,
+                         contention);
+}
+
 ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t load_bytes, ebb_measure_disk_fn *measure,
                                     void *arg, ebb_disk_speeds *d, ebb_speeds *known, ebb_error *err)
 {
     ebb_read_speed busy[EBB_IO_MMAP + 1];
-    char key[EBB_SPEED_NAME];
-    double direct;
+    ebb_disk_mark before;
     ebb_status st;
 
+    ebb_disk_contention_begin(d->device, &before);
     measure(arg, EBB_IO_AUTO, d->rest);
     if (d->io == EBB_IO_AUTO)
         d->io = ebb_read_speed_best(d->rest);
@@ -249,16 +267,7 @@ ebb_status ebb_machine_measure_disk(ebb_machine *m, ebb_meter *meter, uint64_t l
         m->busy_share = m->disk_busy_bytes_s = 0;
         return EBB_OK;
     }
-    direct = fmax(d->rest[EBB_IO_URING].bytes_s, d->rest[EBB_IO_PREAD].bytes_s);
-    if (direct > 0 && d->rest[EBB_IO_MMAP].bytes_s > CACHED * direct)
-        return EBB_OK;                           /* somebody maps the file: that was memory, and will not stay */
-    for (int io = EBB_IO_URING; io <= EBB_IO_MMAP; io++)
-        if (d->rest[io].bytes_s > 0)
-            ebb_speeds_learn(known, disk_key("disk", d, io, key), EBB_SPEED_RATE, d->rest[io].bytes_s,
-                             d->rest[io].cpu_s_per_gb, ebb_meter_contention(meter));
-    if (m->disk_busy_bytes_s > 0)
-        ebb_speeds_learn(known, disk_key("busy", d, d->io, key), EBB_SPEED_RATE, m->disk_busy_bytes_s, m->busy_share,
-                         ebb_meter_contention(meter));
+    learn_disk(m, d, fmax(ebb_meter_contention(meter), ebb_disk_contention_since(&before)), known);
     set_disk(m, known, d);
     return EBB_OK;
 }

@@ -21,6 +21,7 @@
 #define STEP_UP   0.1            /* ... but not further than by that, if it is founded, ... */
 #define FOLLOW    0.125          /* ... and to one a little worse */
 #define APART_S   (6 * 3600)     /* worse ones that are nearer to each other count once */
+#define UNQUIET_S 600            /* so long serves what nobody has measured in quiet */
 #define N_LOW     6u             /* so many of them displace what is founded ... */
 #define N_LOW_NEW 3u             /* ... and what is not */
 
@@ -68,7 +69,8 @@ static bool is_speed(double v)
     return v >= 0 && v < 1e18;
 }
 
-/* "owner \t name \t v0 \t v1 \t when \t asked \t n \t low0 \t low1 \t when \t n"; false: not one of ours. */
+/* "owner \t name \t v0 \t v1 \t when \t asked \t n \t contention \t low0 \t low1 \t when \t n"; false: not one of
+ * ours. */
 static bool parse_speed(const char *line, size_t n, const char *owner, ebb_speed *out)
 {
     size_t n_owner = strlen(owner);
@@ -78,11 +80,13 @@ static bool parse_speed(const char *line, size_t n, const char *owner, ebb_speed
         return false;
     memcpy(text, line + n_owner + 1, n - n_owner - 1);
     text[n - n_owner - 1] = '\0';
-    return sscanf(text, "%31[^\t]\t%lf\t%lf\t%" SCNd64 "\t%" SCNd64 "\t%" SCNu32 "\t%lf\t%lf\t%" SCNd64 "\t%" SCNu32,
-                  out->name, &out->v[0], &out->v[1], &out->when_s, &out->asked_s, &out->n_seen, &out->low[0],
-                  &out->low[1], &out->low_s, &out->n_low) == 10 &&
-           out->v[0] > 0 && is_speed(out->v[0]) && is_speed(out->v[1]) && is_speed(out->low[0]) &&
-           is_speed(out->low[1]) && out->when_s >= 0 && out->asked_s >= 0 && out->low_s >= 0;
+    return sscanf(text,
+                  "%31[^\t]\t%lf\t%lf\t%" SCNd64 "\t%" SCNd64 "\t%" SCNu32 "\t%lf\t%lf\t%lf\t%" SCNd64
+                  "\t%" SCNu32,
+                  out->name, &out->v[0], &out->v[1], &out->when_s, &out->asked_s, &out->n_seen, &out->contention,
+                  &out->low[0], &out->low[1], &out->low_s, &out->n_low) == 11 &&
+           out->v[0] > 0 && out->contention >= 0 && is_speed(out->v[0]) && is_speed(out->v[1]) &&
+           is_speed(out->low[0]) && is_speed(out->low[1]) && out->when_s >= 0 && out->asked_s >= 0 && out->low_s >= 0;
 }
 
 void ebb_speeds_load(ebb_speeds *s, const ebb_kernels *kern, uint32_t n_threads)
@@ -151,9 +155,10 @@ void ebb_speeds_save(ebb_speeds *s)
         const ebb_speed *x = &s->list[i];
 
         ebb_buf_addf(
-            &text, "%s\t%s\t%.6g\t%.6g\t%" PRId64 "\t%" PRId64 "\t%" PRIu32 "\t%.6g\t%.6g\t%" PRId64 "\t%" PRIu32 "\n",
-            s->owner, x->name, x->v[0], x->v[1], x->when_s, x->asked_s, x->n_seen, x->low[0], x->low[1], x->low_s,
-            x->n_low);
+            &text,
+            "%s\t%s\t%.6g\t%.6g\t%" PRId64 "\t%" PRId64 "\t%" PRIu32 "\t%.3g\t%.6g\t%.6g\t%" PRId64 "\t%" PRIu32 "\n",
+            s->owner, x->name, x->v[0], x->v[1], x->when_s, x->asked_s, x->n_seen, x->contention, x->low[0],
+            x->low[1], x->low_s, x->n_low);
     }
     if (text.failed || write_speeds_file(&text, &err) != EBB_OK)
         ebb_log("plan", "speeds are not kept: %s", text.failed ? "no memory" : err.msg);
@@ -175,24 +180,31 @@ int64_t ebb_speeds_age_s(const ebb_speeds *s, const ebb_speed *x)
     return seconds_since(s, x->when_s);
 }
 
+/* How long what it says is taken for granted. */
+static int64_t believed_s(const ebb_speed *x)
+{
+    return x->contention > EBB_QUIET ? UNQUIET_S : x->n_seen < FOUNDED ? DAY_S : INT64_MAX;
+}
+
 bool ebb_speeds_get(const ebb_speeds *s, const char *name, int64_t max_age_s, double v[2])
 {
     const ebb_speed *x = find_speed(s, name);
 
-    if (x && x->n_seen < FOUNDED && max_age_s > DAY_S && max_age_s < INT64_MAX)
-        max_age_s = DAY_S;
+    if (x && max_age_s < INT64_MAX)
+        max_age_s = believed_s(x) < max_age_s ? believed_s(x) : max_age_s;
     if (!x || seconds_since(s, x->asked_s) > max_age_s)
         return false;
     memcpy(v, x->v, sizeof x->v);
     return true;
 }
 
-static void set_speed(ebb_speed *x, double v0, double v1, int64_t now_s)
+static void set_speed(ebb_speed *x, double v0, double v1, double contention, int64_t now_s)
 {
     x->v[0] = v0;
     x->v[1] = v1;
     x->when_s = x->asked_s = now_s;
     x->n_seen = 1;
+    x->contention = contention;
     x->n_low = 0;
     x->low[0] = x->low[1] = 0;
 }
@@ -224,7 +236,7 @@ static void doubt_speed(const ebb_speeds *s, ebb_speed *x, ebb_speed_kind kind, 
     x->n_low++;
     x->low_s = now_s;
     if (x->n_low >= (x->n_seen < FOUNDED ? N_LOW_NEW : N_LOW))
-        set_speed(x, x->low[0], x->low[1], now_s);
+        set_speed(x, x->low[0], x->low[1], 0, now_s);
 }
 
 static ebb_speed *find_or_add_speed(ebb_speeds *s, const char *name)
@@ -261,10 +273,11 @@ void ebb_speeds_learn(ebb_speeds *s, const char *name, ebb_speed_kind kind, doub
     if (!x)
         return;
     if (x->n_seen == 0 || x->v[0] <= 0) {
-        set_speed(x, v0, v1, clock_s(s));
+        set_speed(x, v0, v1, contention, clock_s(s));
         return;
     }
     x->asked_s = clock_s(s);
+    x->contention = contention < x->contention ? contention : x->contention;
     better = kind == EBB_SPEED_RATE ? v0 / x->v[0] : x->v[0] / v0;
     if (better >= 1 || (better > 1 - BAND && contention <= EBB_QUIET))
         confirm_speed(x, v0, v1, better, clock_s(s));

@@ -3,7 +3,8 @@
  * The ranking is not fixed: on a virtual disk buffered reads from the host's cache are faster
  * than direct ones, on a physical drive it is the other way round, and CPU time of a reader is
  * taken from the computation.  So each reader that the system allows reads other ranges of the
- * model's own file for some hundredths of a second, past the page cache, in turn. */
+ * model's own file for some hundredths of a second, past the page cache, in turn; its best turn
+ * counts. */
 #ifndef EBB_READ_SPEED_H
 #define EBB_READ_SPEED_H
 #include "residency/reader.h"
@@ -30,8 +31,8 @@ double ebb_read_speed_of(ebb_read_file *files, uint32_t n_files, uint32_t i_file
  * tenth: so much is noise.  EBB_IO_PREAD if none was measured. */
 ebb_io ebb_read_speed_best(const ebb_read_speed speeds[EBB_IO_MMAP + 1]);
 
-/* ebb_read_speed_measure for the file at `path`, its last 90 %, in a quarter of a second; for one
- * reader a third of that. */
+/* ebb_read_speed_measure for the file at `path`, its last 90 %, in 0.3 seconds; for one reader a
+ * third of that. */
 EBB_MUST_CHECK
 ebb_status ebb_read_speed_measure_path(const char *path, ebb_io only,
                                        ebb_read_speed out[EBB_IO_MMAP + 1], ebb_error *err);

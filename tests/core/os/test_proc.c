@@ -1,5 +1,7 @@
 #include "fake_root.h"
 
+#include <sys/sysmacros.h>
+
 #include "os/fault.h"
 #include "os/proc.h"
 
@@ -39,6 +41,20 @@ static void test_what_is_hidden_is_zero(void **state)
     assert_int_equal(p.read_bytes, 0);
     fake_root_clear(NULL);
     assert_int_equal(ebb_proc_read(fake_root, &p, &err), EBB_NOTFOUND);
+}
+
+static void test_disk_use(void **state)
+{
+    uint64_t bytes = 7;
+
+    (void)state;
+    fake_root_put("/sys/dev/block/8:1/stat", "   10  0  2048  5  3  0  16  1  0  6  6\n");
+    fake_root_put("/sys/dev/block/8:2/stat", "   10  0\n");
+    assert_true(ebb_disk_use_read(fake_root, makedev(8, 1), &bytes));
+    assert_int_equal(bytes, 2064 * 512);
+    assert_false(ebb_disk_use_read(fake_root, makedev(8, 2), &bytes));
+    assert_false(ebb_disk_use_read(fake_root, makedev(0, 40), &bytes));
+    assert_int_equal(bytes, 0);
 }
 
 static void test_fields(void **state)
@@ -94,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_figures, fake_root_clear),
         cmocka_unit_test_teardown(test_what_is_hidden_is_zero, fake_root_clear),
+        cmocka_unit_test_teardown(test_disk_use, fake_root_clear),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_this_process),
         cmocka_unit_test(test_survives_every_fault),

@@ -95,6 +95,29 @@ static void test_believed(void **state)
     assert_true(ebb_speeds_get(&s, "sync", 1000, v) && v[0] == 1e-6);
 }
 
+/* What was only measured beside others serves for some minutes; the first quiet measurement founds it. */
+static void test_provisional(void **state)
+{
+    ebb_speeds s = { .now_s = 1000000 };
+    double v[2];
+
+    (void)state;
+    ebb_speeds_learn(&s, "disk 7 uring", EBB_SPEED_RATE, 1e9, 0, 0.5);
+    assert_true(ebb_speeds_get(&s, "disk 7 uring", 86400, v) && v[0] == 1e9);
+    s.now_s += 601;
+    assert_false(ebb_speeds_get(&s, "disk 7 uring", 86400, v));
+    ebb_speeds_learn(&s, "disk 7 uring", EBB_SPEED_RATE, 2e9, 0, 0.3);   /* better, but beside others, too */
+    s.now_s += 601;
+    assert_false(ebb_speeds_get(&s, "disk 7 uring", 86400, v));
+    assert_true(ebb_speeds_get(&s, "disk 7 uring", INT64_MAX, v) && v[0] == 2e9);
+    ebb_speeds_learn(&s, "disk 7 uring", EBB_SPEED_RATE, 3e9, 0, 0);
+    s.now_s += 80000;
+    assert_true(ebb_speeds_get(&s, "disk 7 uring", 86400, v) && v[0] == 3e9);
+    ebb_speeds_learn(&s, "disk 7 uring", EBB_SPEED_RATE, 1e9, 0, 0.9);   /* which no neighbour takes back */
+    s.now_s += 80000;
+    assert_true(ebb_speeds_get(&s, "disk 7 uring", 86400, v) && v[0] == 3e9);
+}
+
 /* Lines that nobody wrote like that are passed over. */
 static void test_damaged(void **state)
 {
@@ -114,7 +137,7 @@ static void test_damaged(void **state)
     n_before = s.n;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ebb_buf_addf(&text, "%s%s\n", s.owner, bad[i]);
-    ebb_buf_addf(&text, "%0300d\n%s\tweights Q8_0\t5e9\t6e9\t%lld\t%lld\t1\t0\t0\t0\t0", 0, s.owner,
+    ebb_buf_addf(&text, "%0300d\n%s\tweights Q8_0\t5e9\t6e9\t%lld\t%lld\t1\t0\t0\t0\t0\t0", 0, s.owner,
                  (long long)time(NULL), (long long)time(NULL));
     assert_int_equal(ebb_file_replace(ebb_own_cache_speeds(), text.data, text.len, NULL), EBB_OK);
     load(&s, 2);
@@ -183,6 +206,7 @@ static void test_flush(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_believed),
+                                        cmocka_unit_test(test_provisional),
                                         cmocka_unit_test(test_damaged), cmocka_unit_test(test_machine),
                                         cmocka_unit_test(test_flush) };
 
