@@ -29,21 +29,19 @@ typedef struct kv_block {
 } kv_block;
 
 /* The scales of all rows, if they have some: each serves 32 elements in several passes over the
- * block. */
+ * block.  They are gathered first, all of them: a wide load waits for small stores just made. */
 static void block_scales(kv_block *b, float *out)
 {
     size_t n = b->dim / 32 * EBB_KV_BLOCK, n_bytes = row_bytes_of(b->type, 32);
+    uint16_t *half = (void *)(out + n);
 
     b->scales = out;
     if (!is_quantized(b->type))
         return;
-    for (size_t i = 0; i < n; i += 16) {
-        uint16_t half[16];
-
-        for (size_t j = 0; j < 16; j++)
-            half[j] = ebb_u16_load(b->rows + (i + j) * n_bytes);
-        v16_store(out + i, v16_load_f16(half));
-    }
+    for (size_t i = 0; i < n; i++)
+        half[i] = ebb_u16_load(b->rows + i * n_bytes);
+    for (size_t i = 0; i < n; i += 16)
+        v16_store(out + i, v16_load_f16(half + i));
 }
 
 V16_INLINE v16 scale_of(const ebb_kv_type type, const float *scale)
