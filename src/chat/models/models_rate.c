@@ -16,6 +16,7 @@
 #define SURE_TOK_S   3.0         /* of one that streams: the disk may be slower another day */
 #define CONTEXT_POWER 0.25       /* half the context is worth 0.84 of all */
 #define HALF_TOK_S   1.0         /* at this speed a model has half the score that it would have at unlimited speed */
+#define FELT         0.75        /* a full context that makes a model so much slower is told */
 #define CHOSEN_FILE  "model"     /* in the state folder: the path of what the user chose last */
 
 /* -- Worth ------------------------------------------------------------------------- */
@@ -274,6 +275,17 @@ static void add_alternatives(ebb_buf *out, const ebb_model_rating *r, size_t n)
     }
 }
 
+/* Layers that stay until the context needs their memory. */
+static void add_lent(ebb_buf *out, const ebb_plan *p)
+{
+    char first[16], full[16];
+
+    ebb_buf_addf(out, "begins with %u of %u layers in memory, about %s tok/s; they give way to its context: about %s "
+                      "tok/s behind %u tokens",
+                 p->n_resident_first, p->n_layers, ebb_speed_text(p->predicted_decode_tok_s, first),
+                 ebb_speed_text(p->predicted_full_tok_s, full), p->n_ctx);
+}
+
 void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out)
 {
     char speed[16];
@@ -292,6 +304,8 @@ void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out)
     if (is_streaming(&r[0]) && r[0].plan.predicted_decode_tok_s < SURE_TOK_S)
         ebb_buf_addf(out, "is read from disk in part, for nothing better fits; about %s tok/s",
                      ebb_speed_text(r[0].plan.predicted_decode_tok_s, speed));
+    else if (r[0].plan.lent_bytes > 0 && r[0].plan.predicted_full_tok_s < FELT * r[0].plan.predicted_decode_tok_s)
+        add_lent(out, &r[0].plan);
     else if (is_streaming(&r[0]))
         ebb_buf_addf(out, "has %u of %u layers in memory, and still does about %s tok/s", r[0].plan.n_resident,
                      r[0].plan.n_layers, ebb_speed_text(r[0].plan.predicted_decode_tok_s, speed));

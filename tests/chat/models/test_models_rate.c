@@ -140,6 +140,8 @@ static void test_context_counts(void **state)
 /* A larger model that streams little and is fast all the same goes before a small one that fits, which is named. */
 static void test_streams_a_little(void **state)
 {
+    const ebb_engine_opts longest = { .mode = EBB_MODE_MAX_CONTEXT };
+
     (void)state;
     hollow("qwen2.5-7b", "Q4_K_M");
     hollow("llama-3.2-1b", "Q4_K_M");
@@ -148,6 +150,7 @@ static void test_streams_a_little(void **state)
     expect(rate_with(4 * GB, 30e9, 3e9, NULL), ORDER("qwen2.5-7b"), "; or llama-3.2-1b-Q4_K_M.gguf: context ");
     expect(rate_with(4 * GB, 30e9, 0.3e9, NULL), ORDER("llama-3.2-1b", "qwen2.5-7b"),
            "qwen2.5-7b-Q4_K_M.gguf would be read from disk: ");
+    expect(rate_with(4 * GB, 30e9, 3e9, &longest), ORDER("qwen2.5-7b"), " tok/s behind 32768 tokens");
 }
 
 static void test_small_ones(void **state)
