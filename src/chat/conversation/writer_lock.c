@@ -37,7 +37,10 @@ void ebb_chat_lock_writer(ebb_chat *c)
 {
     ebb_error err = { 0 };
 
-    if (c->writer_lock.fd >= 0 || !ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path) ||
+    if (c->writer_lock.fd >= 0)
+        return;
+    ebb_buf_clear(&c->writer_lock.path);         /* that of an answer before */
+    if (!ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path) ||
         write_writer_lock(&c->writer_lock.fd, c->writer_lock.path.data, &err) == EBB_OK)
         return;
     ebb_log("writer", "%s; nobody can look on", err.msg);

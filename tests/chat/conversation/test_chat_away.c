@@ -87,6 +87,25 @@ static void test_no_orphan(void **state)
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
 }
 
+/* Every answer has its lock, the second one, too. */
+static void test_locked_again(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_buf lock = { 0 };
+
+    (void)state;
+    say(c, "go");
+    assert_true(ebb_writer_lock_path(c, c->facts.id, &lock));
+    for (int i = 0; i < 2; i++) {
+        ebb_chat_lock_writer(c);
+        assert_int_equal(access(lock.data, F_OK), 0);
+        ebb_chat_unlock_writer(c);
+        assert_int_not_equal(access(lock.data, F_OK), 0);
+    }
+    ebb_buf_fini(&lock);
+    ebb_chat_close(c);
+}
+
 /* -- Looking on ------------------------------------------------------------------------ */
 
 typedef struct gone {
@@ -342,7 +361,8 @@ static void test_stale_mark(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan), T(test_attached),
+    const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan),
+                                        T(test_locked_again), T(test_attached),
                                         T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves),
                                         T(test_attached_elsewhere), T(test_stale_mark) };
 
