@@ -224,6 +224,7 @@ static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_err
             if (!a->quiet)
                 tell_event(ev.text, ev.n_text);
             break;
+        case EBB_EVENT_REFUSED:
         case EBB_EVENT_ERROR:
             *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);
             return false;

@@ -6,8 +6,7 @@
 
 #include "os/file.h"
 #include "store/export.h"
-
-#define MAX_IMPORT (256u << 20)  /* bytes; more is no conversation */
+#include "store/import_file.h"
 
 /* One session in a format, appended to out. */
 static ebb_status read_session_as(ebb_store *s, const char *name, ebb_export_format format, ebb_buf *out,
@@ -62,45 +61,41 @@ int ebb_cmd_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err)
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }
 
-typedef struct import {
-    ebb_store  *store;
-    const char *name;            /* for the first one; NULL: none */
-    bool        is_json;
-    int64_t     last;
-    size_t      n_messages;
-} import;
-
-static ebb_status store_imported(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+/* "rivers" becomes the first one's name. */
+static ebb_status name_first(ebb_import_set *set, const char *name, ebb_error *err)
 {
-    import *to = arg;
-    ebb_status st;
-
-    if (to->name && strlen(to->name) >= sizeof f->name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name has at most %zu bytes", sizeof f->name - 1);
-    if (to->name)
-        strcpy(f->name, to->name);
-    to->name = NULL;
-    st = ebb_store_save(to->store, f, t, true, err);
-    if (st != EBB_OK)
-        return st;
-    to->last = f->id;
-    to->n_messages += t->n_path;
-    if (!to->is_json)
-        printf("session %lld: %zu messages\n", (long long)f->id, t->n_path);
+    if (name && strlen(name) >= sizeof set->items[0].facts.name)
+        return EBB_FAIL(err, EBB_USAGE, "a session's name has at most %zu bytes", sizeof set->items[0].facts.name - 1);
+    if (name)
+        strcpy(set->items[0].facts.name, name);
     return EBB_OK;
+}
+
+static void print_imported(const ebb_import_set *set, bool is_json)
+{
+    size_t n_messages = 0;
+
+    for (size_t i = 0; i < set->n; i++) {
+        n_messages += set->items[i].tree.n_path;
+        if (!is_json)
+            printf("session %lld: %zu messages\n", (long long)set->items[i].facts.id, set->items[i].tree.n_path);
+    }
+    if (is_json)
+        printf("{\"id\":%lld,\"messages\":%zu,\"sessions\":%zu}\n", (long long)set->items[set->n - 1].facts.id,
+               n_messages, set->n);
 }
 
 int ebb_cmd_sessions_import(ebb_store *s, ebb_args *a, ebb_error *err)
 {
-    import to = { .store = s, .name = a->n_words > 2 ? a->words[2] : NULL, .is_json = a->json };
-    ebb_buf data = { 0 };
-    size_t n = 0;
-    ebb_status st = ebb_file_slurp(a->words[1], MAX_IMPORT, &data, err);
+    ebb_import_set set = { 0 };
+    ebb_status st = ebb_import_read(a->words[1], NULL, &set, err);
 
     if (st == EBB_OK)
-        st = ebb_import_all(a->words[1], ebb_buf_text(&data), data.len, store_imported, &to, &n, err);
-    ebb_buf_fini(&data);
-    if (st == EBB_OK && a->json)
-        printf("{\"id\":%lld,\"messages\":%zu,\"sessions\":%zu}\n", (long long)to.last, to.n_messages, n);
+        st = name_first(&set, a->n_words > 2 ? a->words[2] : NULL, err);
+    if (st == EBB_OK)
+        st = ebb_import_keep(s, &set, NULL, err);
+    if (st == EBB_OK)
+        print_imported(&set, a->json);
+    ebb_import_set_fini(&set);
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }

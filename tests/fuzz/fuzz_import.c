@@ -44,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (n == 0)
         return 0;
-    if (ebb_import_all(names[data[0] % 4], (const char *)data + 1, n - 1, take_message, NULL, &n_done, &err) != EBB_OK)
+    if (ebb_import_all(names[data[0] % 4], (const char *)data + 1, n - 1, NULL, take_message, NULL, &n_done,
+                       &err) != EBB_OK)
         FUZZ_MUST(err.msg[0]);
     return 0;
 }

@@ -38,6 +38,8 @@ struct ebb_chat {
     char         session[128], refuse[128], unsaved[128], temp[32], draft[64];
     char        *said;
     int64_t      clock;
+    const char  *job;            /* of ebb_chat_job_under_way */
+    double       job_share;
 };
 
 static void post(ebb_chat *c, ebb_chat_event_kind kind, uint64_t done, uint64_t total, const char *text)
@@ -213,7 +215,7 @@ bool ebb_chat_is_ready(const ebb_chat *c) { return c->ready; }
 bool ebb_chat_awaits_overflow_choice(const ebb_chat *c) { return c->is_undecided; }
 bool ebb_chat_awaits_report(const ebb_chat *c) { (void)c; return false; }
 long ebb_chat_writer_pid(const ebb_chat *c) { return c->writer; }
-bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy; }
+bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy || c->job; }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
 int64_t ebb_chat_session_id(const ebb_chat *c) { return strcmp(c->session, "trip") == 0
@@ -329,8 +331,18 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
 
 void ebb_chat_stop(ebb_chat *c)
 {
-    if (c->busy)
+    if (c->job) {
+        c->job = NULL;
+        post(c, EBB_EVENT_REFUSED, 0, 0, "stopped: nothing of old.json is kept");
+    } else if (c->busy) {
         fake_done(c, EBB_FINISH_CANCELED);
+    }
+}
+
+void fake_job(ebb_chat *c, const char *what, double share)
+{
+    c->job = what;
+    c->job_share = share;
 }
 
 ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
@@ -543,7 +555,14 @@ ebb_status ebb_chat_set_form(ebb_chat *c, bool is_schema, const char *word, ebb_
     if (strcmp(word, "wrong") == 0)
         return EBB_FAIL(err, EBB_FORMAT, "wrong: no schema");
     form_name = strcmp(word, "off") == 0 ? NULL : "book.json";
+    ebb_chat_tell_form(c);
     return EBB_OK;
+}
+
+void ebb_chat_tell_form(ebb_chat *c)
+{
+    post(c, EBB_EVENT_NOTICE, 0, 0,
+         form_name ? "answers are JSON under the schema book.json from here on" : "answers have no form");
 }
 
 const char *ebb_chat_form(const ebb_chat *c, bool *is_schema)
@@ -604,11 +623,20 @@ ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
     return strstr(path, ".md") ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "%s: the name must end in .md", path);
 }
 
-ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err)
+ebb_status ebb_chat_import(ebb_chat *c, const char *path, ebb_error *err)
 {
-    *n = 2;
-    return strcmp(path, "old.json") == 0 ? ebb_chat_load(c, "trip", err)
-                                         : EBB_FAIL(err, EBB_NOTFOUND, "%s: no such file", path);
+    if (strcmp(path, "old.json") == 0) {
+        post(c, EBB_EVENT_NOTICE, 0, 0, "2 sessions are new; this is the last");
+        return ebb_chat_load(c, "trip", err);
+    }
+    post(c, EBB_EVENT_REFUSED, 0, 0, "nope: no such file");
+    return EBB_OK;
+}
+
+const char *ebb_chat_job_under_way(const ebb_chat *c, double *share)
+{
+    *share = c->job_share;
+    return c->job;
 }
 
 ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, size_t *n, ebb_error *err)

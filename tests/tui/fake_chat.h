@@ -19,6 +19,8 @@ ebb_stats *fake_stats(ebb_chat *c);
 ebb_remote_figures *fake_remote(ebb_chat *c);    /* with a name the engine is elsewhere */
 void fake_add(ebb_chat *c, ebb_role role, const char *text);   /* a finished message */
 void fake_unsaved(ebb_chat *c, const char *line);        /* leaving fails with this, once */
+/* Something long is under way and this far; NULL: no more.  Stopping ends it. */
+void fake_job(ebb_chat *c, const char *what, double share);
 void fake_refuse(ebb_chat *c, const char *line); /* the next send fails with this */
 
 /* From now on every chat that is opened is ready at once and answers "You said: ..." itself. */

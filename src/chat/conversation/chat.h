@@ -86,6 +86,7 @@ typedef enum ebb_chat_event_kind {
     EBB_EVENT_REPORT,            /* text: some lines the user asked for */
     EBB_EVENT_NOTE,              /* text: of a note that joined the path (EBB_ROLE_NOTE) */
     EBB_EVENT_ERROR,             /* text: one line; what was under way has ended */
+    EBB_EVENT_REFUSED,           /* text: one line; of what was asked for nothing was done */
     EBB_EVENT_CHANGED,           /* the list of messages is another one (load, undo, edit): draw
                                   * anew */
 } ebb_chat_event_kind;
@@ -105,7 +106,10 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
 
 /* -- State --------------------------------------------------------------------- */
 bool ebb_chat_is_ready(const ebb_chat *c);       /* model loaded */
-bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way */
+bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way, or a job: */
+/* "importing": what is neither an answer nor the model's opening, and how much of it is done (0 to
+ * 1); NULL: nothing.  The text is static. */
+const char *ebb_chat_job_under_way(const ebb_chat *c, double *share);
 /* The answer under way is written by another process: its number; 0: it is not. */
 long ebb_chat_writer_pid(const ebb_chat *c);
 /* The context is full, and the user was asked what to do. */
@@ -208,11 +212,12 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, e
 /* What was chosen; "auto": nothing. */
 const char *ebb_chat_template(const ebb_chat *c);
 /* The form that this session's answers have from the next on: a JSON schema (a file, or its text)
- * or a grammar in GBNF (a file); "off": none.  Kept with the session.  Errors: those of
- * schema/answer_form.h, BUSY, LIMIT (too large to be kept), UNSUPPORTED (the engine elsewhere takes
- * none). */
+ * or a grammar in GBNF (a file); "off": none.  Kept with the session.  It is compiled meanwhile; a
+ * notice says that it holds, or REFUSED why not: those of schema/answer_form.h, LIMIT (too large to
+ * be kept).  Errors: BUSY, UNSUPPORTED (the engine elsewhere takes none). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_form(ebb_chat *c, bool is_schema, const char *word,
                                             ebb_error *err);
+void ebb_chat_tell_form(ebb_chat *c);            /* what it is now, as a notice */
 /* The name of its file, "" of a schema's text; NULL: answers are free. */
 const char *ebb_chat_form(const ebb_chat *c, bool *is_schema);
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
@@ -274,8 +279,10 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb
 EBB_MUST_CHECK ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err);
 /* The one deleted last here; opens it. */
 EBB_MUST_CHECK ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err);
-/* Keep every conversation of the file as a session and open the last; *n receives their number. */
-EBB_MUST_CHECK ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err);
+/* Keep every conversation of the file as a session, all or none, and open the last.  It is done
+ * meanwhile; then CHANGED and a notice tell, or REFUSED says why nothing was kept.  Errors: BUSY,
+ * IO (there is no store), NOMEM. */
+EBB_MUST_CHECK ebb_status ebb_chat_import(ebb_chat *c, const char *path, ebb_error *err);
 
 typedef struct ebb_linger {
     uint32_t limit_s, grace_s;

@@ -87,7 +87,9 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
 
 void ebb_chat_stop(ebb_chat *c)
 {
-    if (c->follow.session)
+    if (c->job)
+        ebb_chat_job_stop(c);
+    else if (c->follow.session)
         ebb_chat_follow_stop(c);
     else
         ebb_turn_stop(c);

@@ -4,13 +4,16 @@
  * them.  Each part has a header of its own; the files call each other downwards:
  *
  *   what the user can do             chat.c chat_actions.c chat_engines.c chat_sessions.c
+ *                                    chat_import.c chat_form.c
  *   what backend and timer bring     turn/chat_dispatch.c chat_follow.c chat_linger.c
  *   a turn's states and events       turn/chat_turn.c
  *   an answer; a full context        turn/chat_answer.c turn/overflow*.c turn/quality.c
  *   session, backend, context view   chat_session.c chat_system.c chat_model.c turn/context_view.c
- *   what all of them use             chat_save.c chat_settings.c writer_lock.c chat_queues.c */
+ *   what all of them use             chat_save.c chat_settings.c writer_lock.c chat_queues.c
+ *                                    chat_job.c */
 #ifndef EBB_CHAT_CHAT_PRIV_H
 #define EBB_CHAT_CHAT_PRIV_H
+#include "conversation/chat_job.h"
 #include "conversation/chat_model.h"
 #include "conversation/chat_ops.h"
 #include "conversation/chat_queues.h"
@@ -54,6 +57,7 @@ struct ebb_chat {
     ebb_quality          quality;
     ebb_writer_lock      writer_lock;
     ebb_chat_following   follow;
+    ebb_chat_job        *job;            /* long work that is no answer; NULL: none */
     bool                 is_away;        /* nobody looks any more */
     ebb_chat_queues      queues;
 };

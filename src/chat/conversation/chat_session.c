@@ -18,22 +18,41 @@ static void open_store(ebb_chat *c)
     }
 }
 
+/* Moved out of *facts and *tree. */
+static void take_session(ebb_chat *c, ebb_session_facts *facts, ebb_tree *tree)
+{
+    ebb_overflow_reset(c);
+    c->saving.n_given_up = 0;
+    c->turn.is_path_changed = true;
+    ebb_session_facts_fini(&c->facts);
+    ebb_tree_fini(&c->tree);
+    c->facts = *facts;
+    c->tree = *tree;
+    *facts = (ebb_session_facts){ 0 };
+    *tree = (ebb_tree){ 0 };
+    ebb_chat_settings_load(c, c->facts.settings);
+}
+
 ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err)
 {
     ebb_session_facts facts = { 0 };
     ebb_tree tree = { 0 };
     ebb_status st = ebb_store_load(c->store, session, &facts, &tree, err);
 
+    if (st == EBB_OK)
+        take_session(c, &facts, &tree);
+    return st;
+}
+
+ebb_status ebb_chat_enter_imported(ebb_chat *c, ebb_session_facts *facts, ebb_tree *tree, ebb_error *err)
+{
+    ebb_status st = ebb_chat_check_switch(c, err);
+
     if (st != EBB_OK)
         return st;
-    ebb_overflow_reset(c);
-    c->saving.n_given_up = 0;
-    c->turn.is_path_changed = true;
-    ebb_session_facts_fini(&c->facts);
-    ebb_tree_fini(&c->tree);
-    c->facts = facts;
-    c->tree = tree;
-    ebb_chat_settings_load(c, facts.settings);
+    take_session(c, facts, tree);
+    c->generation++;
+    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return EBB_OK;
 }
 

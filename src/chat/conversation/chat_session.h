@@ -54,7 +54,16 @@ void ebb_chat_set_saved(ebb_chat *c);            /* nothing is left to be saved 
 EBB_MUST_CHECK
 ebb_status ebb_chat_replace_system(ebb_chat *c, const char *text, ebb_error *err);
 
+/* The same of one that was saved just now; on success it is the chat's, else it stays the
+ * caller's. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_enter_imported(ebb_chat *c, ebb_session_facts *facts, ebb_tree *tree,
+                                   ebb_error *err);
+
 /* -- chat_sessions.c --------------------------------------------------------------- */
+/* BUSY: something is under way; IO: there is no store. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_check_store_idle(const ebb_chat *c, ebb_error *err);
 void ebb_chat_free_deleted(ebb_chat *c);
 
 /* -- chat_away.c ------------------------------------------------------------------- */

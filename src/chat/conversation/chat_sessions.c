@@ -1,4 +1,4 @@
-/* Sessions as the user handles them: another one, names, files, search, delete and its undo, import (chat.h). */
+/* Sessions as the user handles them: another one, names, files, search, delete and its undo (chat.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +8,6 @@
 #include "store/export.h"
 #include "store/kept.h"
 #include "store/title.h"
-
-#define MAX_IMPORT (8u << 20)    /* bytes: a second or so, in which no key is answered; the subcommand takes more */
 
 ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
 {
@@ -118,7 +116,7 @@ ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_erro
 
 /* -- Titles ------------------------------------------------------------------------------ */
 
-static ebb_status check_store_idle(const ebb_chat *c, ebb_error *err)
+ebb_status ebb_chat_check_store_idle(const ebb_chat *c, ebb_error *err)
 {
     if (ebb_chat_is_busy(c))
         return ebb_chat_check_idle(c, err);
@@ -192,7 +190,7 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
 {
     ebb_session_facts facts = { 0 };
     ebb_tree tree = { 0 };
-    ebb_status st = check_store_idle(c, err);
+    ebb_status st = ebb_chat_check_store_idle(c, err);
     int64_t id = c->facts.id;
 
     if (st == EBB_OK && *name)
@@ -220,7 +218,7 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
 
 ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
 {
-    ebb_status st = check_store_idle(c, err);
+    ebb_status st = ebb_chat_check_store_idle(c, err);
 
     if (st == EBB_OK && !c->deleted.facts.id)
         st = EBB_FAIL(err, EBB_USAGE, "no session was deleted here");
@@ -231,38 +229,4 @@ ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
     if (st == EBB_OK)
         ebb_chat_free_deleted(c);
     return st;
-}
-
-/* -- Importing ------------------------------------------------------------------------------- */
-
-typedef struct import_job {
-    ebb_store *store;
-    int64_t    last;
-} import_job;
-
-static ebb_status save_imported(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
-{
-    import_job *to = arg;
-    ebb_status st = ebb_store_save(to->store, f, t, true, err);
-
-    to->last = st == EBB_OK ? f->id : to->last;
-    return st;
-}
-
-ebb_status ebb_chat_import(ebb_chat *c, const char *path, size_t *n, ebb_error *err)
-{
-    import_job to = { .store = c->store };
-    ebb_buf data = { 0 };
-    ebb_status st = check_store_idle(c, err);
-
-    *n = 0;
-    if (st == EBB_OK)
-        st = ebb_file_slurp(path, MAX_IMPORT, &data, err);
-    if (st == EBB_LIMIT)
-        EBB_FAIL(err, st, "%.200s has more than %u MiB; `ebb sessions import FILE` reads it, beside a chat too", path,
-                 MAX_IMPORT >> 20);
-    if (st == EBB_OK)
-        st = ebb_import_all(path, ebb_buf_text(&data), data.len, save_imported, &to, n, err);
-    ebb_buf_fini(&data);
-    return st == EBB_OK ? ebb_chat_enter_session(c, to.last, err) : st;
 }

@@ -29,7 +29,7 @@ bool ebb_chat_awaits_report(const ebb_chat *c)
 
 bool ebb_chat_is_busy(const ebb_chat *c)
 {
-    return c->turn.state == EBB_TURN_WAITING || c->turn.answer || c->follow.session;
+    return c->turn.state == EBB_TURN_WAITING || c->turn.answer || c->follow.session || c->job;
 }
 
 ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
@@ -38,6 +38,8 @@ ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
         return EBB_OK;
     if (c->turn.state == EBB_TURN_STOPPING || c->turn.state == EBB_TURN_STOPPING_SUMMARY)
         return EBB_FAIL(err, EBB_BUSY, "the answer is still being stopped: what is being read or computed ends first");
+    if (c->job)
+        return EBB_FAIL(err, EBB_BUSY, "a file is being read: stop that first");
     return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
 }
 

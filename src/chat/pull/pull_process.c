@@ -26,6 +26,76 @@ ebb_pull_words ebb_pull_process_words(const char *ebb)
     return (ebb_pull_words){ { fixed_word(ebb), fixed_word("pull"), fixed_word("--json-lines"), fixed_word("--ram") } };
 }
 
+/* -- The end ------------------------------------------------------------------------------------------ */
+
+bool ebb_pull_process_is_running(const ebb_pull_process *p)
+{
+    return p->pid > 0;
+}
+
+void ebb_pull_process_stop(ebb_pull_process *p)
+{
+    if (!ebb_pull_process_is_running(p))
+        return;
+    p->is_stopped = true;
+    kill(p->pid, SIGTERM);
+}
+
+static void forget_process(ebb_pull_process *p)
+{
+    close(p->fd);
+    p->pid = 0;
+    ebb_buf_fini(&p->line);
+}
+
+/* SIGTERM, and where that does not help soon, SIGKILL. */
+static void end_process(pid_t pid)
+{
+    struct timespec step = { .tv_nsec = END_STEP_NS };
+    pid_t ended = 0;
+
+    kill(pid, SIGTERM);
+    for (int i = 0; i < END_STEPS && (ended = waitpid(pid, NULL, WNOHANG)) == 0; i++)
+        nanosleep(&step, NULL);
+    if (ended != 0)
+        return;
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+void ebb_pull_process_fini(ebb_pull_process *p)
+{
+    if (ebb_pull_process_is_running(p)) {
+        end_process(p->pid);
+        forget_process(p);
+    }
+    if (p->leaving)
+        end_process(p->leaving);
+    ebb_buf_fini(&p->line);
+    *p = (ebb_pull_process){ 0 };
+}
+
+static void reap_leaving(ebb_pull_process *p)
+{
+    if (p->leaving && waitpid(p->leaving, NULL, WNOHANG) != 0)
+        p->leaving = 0;
+}
+
+/* As new; one that has said its last word and is about to end is not waited for. */
+static void begin_anew(ebb_pull_process *p)
+{
+    pid_t leaving = p->leaving;
+
+    if (ebb_pull_process_is_running(p)) {
+        leaving = p->pid;
+        forget_process(p);
+    }
+    ebb_buf_fini(&p->line);
+    *p = (ebb_pull_process){ .leaving = leaving };
+    reap_leaving(p);
+}
+
 /* -- Beginning -------------------------------------------------------------------------------------- */
 
 /* OWNER/NAME[:WANT][@REVISION], as the broker lets it through. */
@@ -71,10 +141,11 @@ ebb_status ebb_pull_process_start(ebb_pull_process *p, const char *ebb, const ch
     int ends[2], why;
     ebb_status st;
 
-    if (ebb_pull_process_is_running(p) && !p->is_done && !p->has_said_why)   /* else it is about to end */
+    reap_leaving(p);
+    if (ebb_pull_process_is_running(p) && ((!p->is_done && !p->has_said_why) || p->leaving))
         return EBB_FAIL(err, EBB_BUSY, "%.200s is being fetched; /pull stop ends that, and keeps what has come",
                         p->what);
-    ebb_pull_process_fini(p);
+    begin_anew(p);
     st = name_source(p, what, err);
     if (st != EBB_OK)
         return st;
@@ -90,48 +161,6 @@ ebb_status ebb_pull_process_start(ebb_pull_process *p, const char *ebb, const ch
     }
     p->fd = ends[0];
     return EBB_OK;
-}
-
-/* -- The end ------------------------------------------------------------------------------------------ */
-
-bool ebb_pull_process_is_running(const ebb_pull_process *p)
-{
-    return p->pid > 0;
-}
-
-void ebb_pull_process_stop(ebb_pull_process *p)
-{
-    if (!ebb_pull_process_is_running(p))
-        return;
-    p->is_stopped = true;
-    kill(p->pid, SIGTERM);
-}
-
-static void forget_process(ebb_pull_process *p)
-{
-    close(p->fd);
-    p->pid = 0;
-    ebb_buf_fini(&p->line);
-}
-
-void ebb_pull_process_fini(ebb_pull_process *p)
-{
-    struct timespec step = { .tv_nsec = END_STEP_NS };
-    pid_t ended = 0;
-
-    if (ebb_pull_process_is_running(p)) {
-        kill(p->pid, SIGTERM);
-        for (int i = 0; i < END_STEPS && (ended = waitpid(p->pid, NULL, WNOHANG)) == 0; i++)
-            nanosleep(&step, NULL);
-        if (ended == 0) {
-            kill(p->pid, SIGKILL);
-            while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
-                ;
-        }
-        forget_process(p);
-    }
-    ebb_buf_fini(&p->line);
-    *p = (ebb_pull_process){ 0 };
 }
 
 /* -- Following ------------------------------------------------------------------------------------------ */
@@ -196,6 +225,7 @@ bool ebb_pull_process_next(ebb_pull_process *p, ebb_pull_event *out)
 {
     bool is_open;
 
+    reap_leaving(p);
     if (!ebb_pull_process_is_running(p))
         return false;
     is_open = read_pull_output(p);

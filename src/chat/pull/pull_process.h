@@ -12,6 +12,8 @@
 
 typedef struct ebb_pull_process {
     pid_t   pid;                 /* 0: none runs */
+    pid_t   leaving;             /* one before it that has said its last word, not reaped yet; 0:
+                                  * none */
     int     fd;                  /* of what it says, non-blocking */
     char    what[640];           /* "OWNER/NAME:TYPE", as it is fetched */
     ebb_buf line;                /* read, not yet a whole one */

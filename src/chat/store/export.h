@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "ebb/status.h"
 #include "store/store.h"
 #include "tree/tree.h"
@@ -27,11 +28,12 @@ ebb_status ebb_export(const ebb_session_facts *f, const ebb_tree *t, ebb_export_
  * Markdown or text as ebb_export writes them (`name` tells which); an array of such objects holds
  * several.  The content of a message is a string or an array of text parts.  `fn` gets each one,
  * which it may move out of *f and *t (leaving them zeroed) and which is freed after; those without
- * messages are passed over.  Stops when fn fails.  *n_done: how many it took.  Errors: FORMAT
- * (also: no messages at all), LIMIT, NOMEM, those of fn. */
+ * messages are passed over.  Stops when fn fails, or `p` (bytes read, of JSON; may be NULL) says
+ * so.  *n_done: how many it took.  Errors: FORMAT (also: no messages at all), LIMIT, NOMEM,
+ * CANCELED, those of fn. */
 typedef ebb_status ebb_import_fn(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err);
 EBB_MUST_CHECK
-ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_import_fn *fn,
-                          void *arg, size_t *n_done, ebb_error *err);
+ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_progress *p,
+                          ebb_import_fn *fn, void *arg, size_t *n_done, ebb_error *err);
 
 #endif

@@ -91,6 +91,14 @@ static size_t estimate_json(const char *s, size_t n)
     return sum;
 }
 
+/* The same thing has another name in Claude's export. */
+static json_t *either(json_t *o, const char *name, const char *other)
+{
+    json_t *found = json_object_get(o, name);
+
+    return found ? found : json_object_get(o, other);
+}
+
 static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     ebb_buf text = { 0 };
@@ -99,9 +107,8 @@ static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *
     json_t *m;
 
     json_array_foreach(list, i, m) {
-        const char *name = json_string_value(json_object_get(m, "role"));
-        json_t *created = json_object_get(m, "created");         /* ebb's own; others have created_at */
-        int64_t when = ebb_import_date(created ? created : json_object_get(m, "created_at"));
+        const char *name = json_string_value(either(m, "role", "sender"));
+        int64_t when = ebb_import_date(either(m, "created", "created_at"));      /* ebb's own; others' */
         ebb_role role = EBB_ROLE_USER;
 
         if (!name)
@@ -109,7 +116,7 @@ static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *
         else if (!ebb_import_role(name, strlen(name), &role))
             continue;                            /* tool calls and the like have no place here */
         ebb_buf_clear(&text);
-        if (st == EBB_OK && !ebb_import_content(json_object_get(m, "content"), &text))
+        if (st == EBB_OK && !ebb_import_content(either(m, "content", "text"), &text))
             st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no text as content", i + 1);
         f->changed_ms = when > f->changed_ms ? when : f->changed_ms;
         if (st == EBB_OK && !import_message(t, role, ebb_buf_text(&text), text.len, when))
@@ -121,11 +128,11 @@ static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *
     return st;
 }
 
-/* An object with its messages: OpenAI's, Ollama's, our own. */
+/* An object with its messages: OpenAI's, Ollama's, Claude's, our own. */
 static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
-    json_t *list = json_object_get(o, "messages"), *reply = json_object_get(o, "message");
-    const char *title = json_string_value(json_object_get(o, "title"));
+    json_t *list = either(o, "messages", "chat_messages"), *reply = json_object_get(o, "message");
+    const char *title = json_string_value(either(o, "title", "name"));
     const char *model = json_string_value(json_object_get(o, "model"));
     ebb_status st = EBB_OK;
 
@@ -160,7 +167,7 @@ static bool is_several(json_t *o)
     json_t *first = json_array_get(o, 0);
 
     return json_is_object(first) && !json_object_get(first, "role") &&
-           (json_object_get(first, "messages") || json_object_get(first, "mapping"));
+           (either(first, "messages", "chat_messages") || json_object_get(first, "mapping"));
 }
 
 /* -- Markdown and text ------------------------------------------------------------------- */
@@ -215,8 +222,7 @@ static void title_from_tree(ebb_session_facts *f, const ebb_tree *t)
 
 /* Pass a session that has messages to fn, and empty it. */
 static ebb_status deliver_session(ebb_status st, ebb_session_facts *f, ebb_tree *t, ebb_import_fn *fn, void *arg,
-                                  size_t *n_done,
-                          ebb_error *err)
+                                  size_t *n_done, ebb_error *err)
 {
     if (st == EBB_OK && t->n_path) {
         title_from_tree(f, t);
@@ -230,25 +236,56 @@ static ebb_status deliver_session(ebb_status st, ebb_session_facts *f, ebb_tree 
     return st;
 }
 
-static ebb_status import_json(const char *name, const char *data, size_t n, ebb_import_fn *fn, void *arg,
-                              size_t *n_done, ebb_error *err)
+/* What jansson reads in pieces, so that somebody may stop it. */
+typedef struct json_bytes {
+    const char   *data;
+    size_t        n, at;
+    ebb_progress *progress;
+} json_bytes;
+
+static size_t next_piece(void *to, size_t cap, void *arg)
 {
-    ebb_session_facts f = { 0 };
-    ebb_tree t = { 0 };
+    json_bytes *b = arg;
+    size_t take = b->n - b->at < cap ? b->n - b->at : cap;
+
+    if (!ebb_progress_at(b->progress, b->at, b->n))
+        return (size_t)-1;
+    memcpy(to, b->data + b->at, take);
+    b->at += take;
+    return take;
+}
+
+static ebb_status load_json(const char *name, const char *data, size_t n, ebb_progress *p, json_t **out, ebb_error *err)
+{
+    size_t most = JSON_MEMORY_FREE + JSON_MEMORY_PER_BYTE * n;
+    json_bytes bytes = { data, n, 0, p };
     json_error_t where;
-    json_t *o, *one;
-    ebb_status st = EBB_OK;
-    size_t i, most = JSON_MEMORY_FREE + JSON_MEMORY_PER_BYTE * n;
 
     if (estimate_json(data, n) > most)
         return EBB_FAIL(err, EBB_LIMIT,
                         "%.150s: has so many values that it would take more than %zu MiB; no conversation has", name,
                         most >> 20);
-    o = json_loadb(data, n, JSON_ALLOW_NUL, &where);
-    if (!o)
-        return EBB_FAIL(err, EBB_FORMAT, "%.150s: is no JSON: line %d, column %d: %s; conversations are read from "
-                                         ".json, .md and .txt files", name,
-                        where.line, where.column, where.text);
+    *out = json_load_callback(next_piece, &bytes, JSON_ALLOW_NUL, &where);
+    if (ebb_progress_is_stopped(p)) {
+        json_decref(*out);
+        return EBB_FAIL(err, EBB_CANCELED, "stopped");
+    }
+    return *out ? EBB_OK
+                : EBB_FAIL(err, EBB_FORMAT, "%.150s: is no JSON: line %d, column %d: %s; conversations are read from "
+                                            ".json, .md and .txt files", name, where.line, where.column, where.text);
+}
+
+static ebb_status import_json(const char *name, const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn,
+                              void *arg, size_t *n_done, ebb_error *err)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    json_t *o = NULL, *one;
+    ebb_status st = load_json(name, data, n, p, &o, err);
+    size_t i;
+
+    if (st != EBB_OK)
+        return st;
     if (!is_several(o))
         st = deliver_session(import_conversation(o, &f, &t, err), &f, &t, fn, arg, n_done, err);
     else
@@ -259,8 +296,8 @@ static ebb_status import_json(const char *name, const char *data, size_t n, ebb_
     return st;
 }
 
-ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_import_fn *fn, void *arg, size_t *n_done,
-                          ebb_error *err)
+ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn, void *arg,
+                          size_t *n_done, ebb_error *err)
 {
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
@@ -270,7 +307,7 @@ ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_impo
     *n_done = 0;
     ebb_export_format_parse(name, &format);
     if (format == EBB_EXPORT_JSON)
-        st = import_json(name, data, n, fn, arg, n_done, err);
+        st = import_json(name, data, n, p, fn, arg, n_done, err);
     else
         st = deliver_session(import_lines(format, data, n, &f, &t, err), &f, &t, fn, arg, n_done, err);
     return st == EBB_OK && *n_done == 0 ? EBB_FAIL(err, EBB_FORMAT, "%s has no messages", name) : st;

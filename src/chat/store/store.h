@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/progress.h"
 #include "conversation/chat.h"
 #include "ebb/status.h"
 #include "tree/tree.h"
@@ -29,6 +30,11 @@ typedef struct ebb_store ebb_store;
 EBB_MUST_CHECK
 ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err);
 void ebb_store_close(ebb_store *s);              /* NULL is fine */
+/* Another connection to the same file, of this process: for another thread.  ebb_store_open would
+ * open and close the file beside SQLite, and with that give up the first one's locks (POSIX's are a
+ * process's).  It is closed before `s`.  Errors: those of SQLite. */
+EBB_MUST_CHECK
+ebb_status ebb_store_open_beside(const ebb_store *s, ebb_store **out, ebb_error *err);
 const char *ebb_store_path(const ebb_store *s);
 bool ebb_store_is_readonly(const ebb_store *s);
 
@@ -55,6 +61,15 @@ const char *ebb_session_facts_label(const ebb_session_facts *f);
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable,
                           ebb_error *err);
+/* What is saved from here on is kept together, durably, by the commit, or not at all; `p` counts to
+ * n_nodes messages, may be NULL, and stops it.  With `p` a lock of another program is waited for
+ * until it is stopped.  Nobody else uses the store meanwhile; a failed save ends in the drop.
+ * Errors: BUSY, CANCELED, IO. */
+EBB_MUST_CHECK
+ebb_status ebb_store_batch_begin(ebb_store *s, size_t n_nodes, ebb_progress *p, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_store_batch_commit(ebb_store *s, ebb_error *err); /* one that fails is dropped */
+void ebb_store_batch_drop(ebb_store *s);
 /* Remove a message that has no children (none is fine).  BUSY: another program has said something
  * below it; it stays. */
 EBB_MUST_CHECK

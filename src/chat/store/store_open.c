@@ -125,10 +125,33 @@ fail:
     return st;
 }
 
+ebb_status ebb_store_open_beside(const ebb_store *first, ebb_store **out, ebb_error *err)
+{
+    ebb_store *s = calloc(1, sizeof *s);
+    ebb_status st;
+    int rc;
+
+    *out = NULL;
+    if (s)
+        *s = (ebb_store){ .path = strdup(first->path), .lock = -1, .vfs = first->vfs };
+    if (!s || !s->path) {
+        free(s);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the session database");
+    }
+    rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, s->vfs);
+    st = rc == SQLITE_OK ? configure_database(s, err) : ebb_store_fail(s, rc, err);
+    if (st != EBB_OK)
+        ebb_store_close(s);
+    else
+        *out = s;
+    return st;
+}
+
 void ebb_store_close(ebb_store *s)
 {
     if (!s)
         return;
+    sqlite3_finalize(s->insert);
     sqlite3_close(s->db);
     ebb_file_close(s->lock);
     free(s->path);

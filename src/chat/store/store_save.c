@@ -71,7 +71,7 @@ static int insert_row(save_job *v, ebb_node *node)
     ebb_message *m = &node->m;
     ebb_turn_stats *c = &m->turn_stats;
     char *truncation = ebb_truncation_json(&m->truncation), *sample_records = ebb_sample_records_json(m);
-    int rc = ebb_store_run(v->s,
+    int rc = ebb_store_run_kept(v->s, &v->s->insert,
                            "INSERT INTO messages (session, parent, role, finish, pinned, text, ids, n_ids, ids_model,"
                            " created_ms, model, n_prompt, n_reused, n_reused_disk, n_computed, n_generated,"
                            " prefill_s, decode_s, n_ahead, n_guessed, left_out, draws, engine, about, first_s)"
@@ -166,13 +166,15 @@ static int save_all(save_job *v)
     int rc = save_facts(v);
 
     for (size_t i = 0; rc == SQLITE_OK && i < v->t->n_nodes; i++)
-        if (v->t->nodes[i]->is_dirty)
+        if (!ebb_store_batch_goes_on(v->s))
+            rc = SQLITE_INTERRUPT;
+        else if (v->t->nodes[i]->is_dirty)
             rc = save_message(v, v->t->nodes[i]);
     leaf = ebb_tree_leaf(v->t);
     if (rc == SQLITE_OK)
         rc = ebb_store_run(v->s, "UPDATE sessions SET leaf = nullif(?, 0) WHERE id = ?", "ii",
                            leaf ? leaf->m.id : 0, v->f->id);
-    return rc == SQLITE_OK ? ebb_store_run(v->s, "COMMIT", "") : rc;
+    return rc == SQLITE_OK && !v->s->batch.is_open ? ebb_store_run(v->s, "COMMIT", "") : rc;
 }
 
 static void rollback_save(save_job *v)
@@ -191,6 +193,12 @@ static bool has_dirty(const ebb_tree *t)
     return false;
 }
 
+static int begin_save(ebb_store *s, bool durable)
+{
+    sqlite3_busy_timeout(s->db, durable && !s->is_impatient ? EBB_STORE_PATIENCE_MS : EBB_STORE_HASTE_MS);
+    return ebb_store_begin(s, durable);
+}
+
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err)
 {
     save_job v = { .s = s, .f = f, .t = t, .old_session = f->id, .has_news = has_dirty(t) };
@@ -202,10 +210,7 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
     v.done = calloc(t->n_nodes + 1, sizeof *v.done);
     if (!v.done)
         return EBB_FAIL(err, EBB_NOMEM, "no memory to save the session");
-    sqlite3_busy_timeout(s->db, durable && !s->is_impatient ? EBB_STORE_PATIENCE_MS : EBB_STORE_HASTE_MS);
-    rc = ebb_store_run(s, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", "");
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "BEGIN IMMEDIATE", "");
+    rc = s->batch.is_open ? SQLITE_OK : begin_save(s, durable);
     if (rc == SQLITE_OK)
         rc = save_all(&v);
     if (rc != SQLITE_OK) {
@@ -213,7 +218,8 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
         rollback_save(&v);
     }
     s->is_impatient = st == EBB_BUSY;
-    sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
+    if (!s->batch.is_open)
+        sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
     for (size_t i = 0; st == EBB_OK && i < t->n_nodes; i++) {
         t->nodes[i]->is_dirty = false;
         t->nodes[i]->n_stored = t->nodes[i]->m.n_text;

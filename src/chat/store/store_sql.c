@@ -30,6 +30,8 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
         return EBB_FAIL(err, EBB_FORMAT, "%s is no session database; move it away to begin a new one", s->path);
     case SQLITE_CORRUPT:
         return EBB_FAIL(err, EBB_FORMAT, "%s is damaged; move it away to begin a new one", s->path);
+    case SQLITE_INTERRUPT:
+        return EBB_FAIL(err, EBB_CANCELED, "stopped");
     case SQLITE_NOMEM:
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the session database");
     case SQLITE_CANTOPEN:
@@ -85,6 +87,15 @@ int ebb_store_prepare(ebb_store *s, sqlite3_stmt **out, const char *sql, const c
     return rc;
 }
 
+static int step_to_end(sqlite3_stmt *q)
+{
+    int rc;
+
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW)
+        ;
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...)
 {
     sqlite3_stmt *q;
@@ -96,10 +107,25 @@ int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...)
     va_end(ap);
     if (rc != SQLITE_OK)
         return rc;
-    while ((rc = sqlite3_step(q)) == SQLITE_ROW)
-        ;
+    rc = step_to_end(q);
     sqlite3_finalize(q);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return rc;
+}
+
+int ebb_store_run_kept(ebb_store *s, sqlite3_stmt **kept, const char *sql, const char *types, ...)
+{
+    va_list ap;
+    int rc = *kept ? SQLITE_OK : sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
+
+    va_start(ap, types);
+    if (rc == SQLITE_OK)
+        rc = bind_all(*kept, types, ap);
+    va_end(ap);
+    if (rc == SQLITE_OK)
+        rc = step_to_end(*kept);
+    sqlite3_reset(*kept);
+    sqlite3_clear_bindings(*kept);               /* they point to what the caller may free */
+    return rc;
 }
 
 void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap)

@@ -13,6 +13,12 @@ struct ebb_store {
     const char *vfs;             /* NULL: the usual one */
     bool     is_readonly;
     bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
+    struct {                     /* between ebb_store_batch_begin and its end */
+        bool          is_open;
+        ebb_progress *progress;  /* NULL: nobody watches */
+        size_t        n_saved, n_nodes;
+    } batch;
+    sqlite3_stmt *insert;        /* of a message, kept: preparing it takes as long as running it */
 };
 
 /* And the number: the database as it was before a migration from there. */
@@ -29,11 +35,20 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err);
 int ebb_store_prepare(ebb_store *s, sqlite3_stmt **out, const char *sql, const char *types, ...);
 /* The same, run to its end. */
 int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...);
+/* The same of a statement that is prepared once, with triggers and all, and kept in *kept; whoever
+ * has it finalizes it. */
+int ebb_store_run_kept(ebb_store *s, sqlite3_stmt **kept, const char *sql, const char *types, ...);
 /* Column as text cut to the buffer, at a character's border. */
 void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap);
 
 /* A value that a foreign hand may have written: `usual` if it is beyond `last`. */
 int ebb_store_in_range(int value, int usual, int last);
+
+/* -- store_batch.c -- */
+/* Begin a transaction that writes; `durable`: its end waits for the disk. */
+int ebb_store_begin(ebb_store *s, bool durable);
+/* Before one more message is saved: it is counted.  false: the batch is to stop. */
+bool ebb_store_batch_goes_on(ebb_store *s);
 
 /* -- store_truncation.c: what a note has decided, as JSON -- */
 char *ebb_truncation_json(const ebb_truncation *l); /* NULL: nothing (or no memory); free() it */

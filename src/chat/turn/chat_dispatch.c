@@ -181,6 +181,7 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
         return true;
     clear_fd(c->queues.wake);                           /* first, so that what comes now rings again */
     on_timer(c);
+    ebb_chat_job_poll(c);
     while (c->queues.first_ui_event == c->queues.n_ui_events)
         if (!handle_next(c))
             return false;

@@ -244,6 +244,9 @@ static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
         a->figures.has_failed = !ebb_chat_is_ready(a->frontend.chat);
         a->figures.load_total = a->figures.has_failed ? 0 : a->figures.load_total;
         break;
+    case EBB_EVENT_REFUSED:
+        app_say(&a->frontend, EBB_SAY_ERROR, ev->text, ev->n_text);
+        break;
     case EBB_EVENT_TEXT:
         a->view.has_more = !a->view.is_bottom;
         break;
@@ -281,6 +284,7 @@ void ebb_app_events(ebb_app *a)
     }
     if (!any)
         return;
+    a->is_stopping = a->is_stopping && ebb_chat_is_busy(a->frontend.chat);
     if (changed || a->view.n_messages != ebb_chat_n_messages(a->frontend.chat))
         ebb_transcript_sync(&a->view);
     a->frame.is_dirty = true;
@@ -309,6 +313,8 @@ static bool figures_differ(const ebb_figures *a, const ebb_figures *b)
         a->remote.is_about != b->remote.is_about || a->remote.has_cached != b->remote.has_cached ||
         a->remote.server.taken_ms != b->remote.server.taken_ms ||
         memcmp(&a->remote.first_s, &b->remote.first_s, sizeof a->remote.first_s) != 0)
+        return true;
+    if (a->job != b->job || (int)(a->job_share * 100) != (int)(b->job_share * 100))
         return true;
     if (a->form != b->form || a->form_is_schema != b->form_is_schema)
         return true;
@@ -367,6 +373,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     now.session = ebb_chat_session_name(a->frontend.chat);
     now.form = ebb_chat_form(a->frontend.chat, &now.form_is_schema);
     now.is_busy = ebb_chat_is_busy(a->frontend.chat);
+    now.job = ebb_chat_job_under_way(a->frontend.chat, &now.job_share);
     now.writer = ebb_chat_writer_pid(a->frontend.chat);
     now.is_remote = ebb_chat_remote(a->frontend.chat, &now.remote);
     if (figures_differ(&now, &a->figures)) {

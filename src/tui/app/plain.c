@@ -218,6 +218,10 @@ static void handle_chat_events(plain *p)
             plain_say(&p->frontend, EBB_SAY_ERROR, ev.text, ev.n_text);
             p->has_failed = !ebb_chat_is_ready(p->frontend.chat);
             break;
+        case EBB_EVENT_REFUSED:
+            p->is_opening = false;
+            plain_say(&p->frontend, EBB_SAY_ERROR, ev.text, ev.n_text);
+            break;
         case EBB_EVENT_CHANGED: on_changed(p); break;
         case EBB_EVENT_SPECULATIVE_PREFILL: break; /* what is typed here comes in whole lines */
         }

@@ -239,17 +239,13 @@ ebb_status ebb_slash_export(ebb_frontend *f, const char *arg, ebb_error *err)
 ebb_status ebb_slash_import(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_buf path = { 0 };
-    size_t n;
     ebb_status st;
 
     if (*arg == '\0')
         return EBB_FAIL(err, EBB_USAGE, "/import FILE: which one?");
     st = ebb_path_expand(arg, &path, err);
     if (st == EBB_OK)
-        st = ebb_chat_import(f->chat, path.data, &n, err);
+        st = ebb_chat_import(f->chat, path.data, err);
     ebb_buf_fini(&path);
-    if (st == EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, n == 1 ? "1 session is new; this is it"
-                                                    : "%zu sessions are new; this is the last", n);
     return st;
 }

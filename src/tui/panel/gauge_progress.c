@@ -7,6 +7,7 @@ typedef struct progress {
     const char *what;
     double      share, left_s;   /* left_s < 0: not known */
     uint64_t    done, total;
+    bool        is_share;        /* no amount is known, the share is */
 } progress;
 
 static bool find_progress(const ebb_figures *f, progress *p)
@@ -14,6 +15,10 @@ static bool find_progress(const ebb_figures *f, progress *p)
     const ebb_stats *s = &f->stats;
 
     *p = (progress){ .left_s = -1 };
+    if (f->job) {
+        *p = (progress){ .what = f->job, .left_s = -1, .is_share = true, .share = f->job_share };
+        return true;
+    }
     if (!f->model) {
         p->what = f->is_remote ? f->has_failed ? "not connected; Enter tries again" : "connecting"
                 : f->has_failed ? "no model; /model FILE loads one" : "loading";
@@ -48,7 +53,9 @@ static void draw_progress_gauge(ebb_canvas *c, const ebb_figures *f)
     }
     if (!find_progress(f, &p))
         return;
-    if (p.total == 0 && f->is_remote) {
+    if (p.is_share) {
+        ebb_buf_addf(&value, "%3.0f%%", p.share * 100);
+    } else if (p.total == 0 && f->is_remote) {
         if (f->model)
             ebb_humanize_seconds(&value, f->remote.waits_s);
     } else if (p.total == 0) {
@@ -63,7 +70,7 @@ static void draw_progress_gauge(ebb_canvas *c, const ebb_figures *f)
         ebb_buf_addf(&value, " tok %3.0f%%", p.share * 100);
     }
     ebb_canvas_line(c, p.what, ebb_buf_text(&value));
-    if (p.total > 0)
+    if (p.total > 0 || p.is_share)
         ebb_canvas_bar(c, p.share, EBB_FACE_METER);
     if (p.left_s >= 0) {
         ebb_buf_clear(&value);
@@ -83,11 +90,11 @@ static void add_progress_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     if (f->writer || !find_progress(f, &p))
         return;
     ebb_buf_adds(out, p.what);
-    if (p.total == 0 && f->is_remote && f->model) {
+    if (p.total == 0 && f->is_remote && f->model && !p.is_share) {
         ebb_buf_addc(out, ' ');
         ebb_humanize_seconds(out, f->remote.waits_s);
     }
-    if (p.total == 0)
+    if (p.total == 0 && !p.is_share)
         return;
     ebb_buf_addc(out, ' ');
     ebb_canvas_bar_text(out, p.share, 10, ascii);

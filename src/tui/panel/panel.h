@@ -27,6 +27,8 @@ typedef struct ebb_figures {
     uint64_t  load_done, load_total;             /* bytes */
     bool      is_remote;         /* the engine is elsewhere: */
     ebb_remote_figures remote;
+    const char *job;             /* what is neither an answer nor opening; NULL: nothing */
+    double    job_share;         /* of it, 0 to 1 */
     const char *form;            /* of answers: its file's name; NULL: none */
     bool      form_is_schema;
     bool      is_pulling;        /* a model is fetched: the last that was heard of it (n_files 0:

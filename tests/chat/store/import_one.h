@@ -26,7 +26,7 @@ static inline ebb_status import_one(const char *name, const char *data, size_t n
 {
     single to = { .f = f, .t = t };
     size_t n_done;
-    ebb_status st = ebb_import_all(name, data, n, take_single, &to, &n_done, err);
+    ebb_status st = ebb_import_all(name, data, n, NULL, take_single, &to, &n_done, err);
 
     if (st != EBB_OK) {
         ebb_session_facts_fini(f);

@@ -71,6 +71,30 @@ static void test_openai(void **state)
     ebb_tree_fini(&t);
 }
 
+/* Claude's export: an array of conversations with other names for the same. */
+static void test_claude(void **state)
+{
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import("conversations.json",
+                            "[{\"uuid\":\"1\",\"name\":\"Sea\",\"created_at\":\"2025-01-02T03:04:05.678901Z\","
+                            "\"chat_messages\":[{\"sender\":\"human\",\"text\":\"Where to?\","
+                            "\"content\":[{\"type\":\"text\",\"text\":\"Where to?\"}]},"
+                            "{\"sender\":\"assistant\",\"text\":\"The sea.\","
+                            "\"created_at\":\"2025-01-02T03:04:06Z\"}]}]",
+                            &f, &t, &err), EBB_OK);
+    assert_string_equal(f.title, "Sea");
+    assert_int_equal(t.n_path, 2);
+    assert_int_equal(t.path[0]->m.role, EBB_ROLE_USER);
+    assert_string_equal(t.path[0]->m.text, "Where to?");
+    assert_string_equal(t.path[1]->m.text, "The sea.");
+    assert_int_equal(t.path[1]->m.created_ms, 1735787046000);
+    ebb_tree_fini(&t);
+}
+
 static void test_bad_files(void **state)
 {
     static const char *const bad[] = {
@@ -200,7 +224,7 @@ static void test_several(void **state)
     ebb_error err;
 
     (void)state;
-    assert_int_equal(ebb_import_all("x.json", text, sizeof text - 1, count, &n_messages, &n, &err), EBB_OK);
+    assert_int_equal(ebb_import_all("x.json", text, sizeof text - 1, NULL, count, &n_messages, &n, &err), EBB_OK);
     assert_int_equal(n, 2);
     assert_int_equal(n_messages, 3);
     assert_int_equal(import_one("x.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
@@ -211,7 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
-        cmocka_unit_test(test_openai),
+        cmocka_unit_test(test_openai), cmocka_unit_test(test_claude),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_chatgpt),
         cmocka_unit_test(test_chatgpt_circle),

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "store/store_sql.h"
 #include "support/own_folder.h"
@@ -527,6 +529,40 @@ static void more_pages(void *store)
     sql(((ebb_store *)store)->db, "PRAGMA max_page_count = 100000");
 }
 
+/* As another process would do that takes the log away: not while somebody has the database open. */
+static int take_log_away(const ebb_store *like)
+{
+    sqlite3 *other = NULL;
+    int rc = sqlite3_open_v2(db, &other, SQLITE_OPEN_READWRITE, like->vfs);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(other, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    sqlite3_close(other);
+    return rc;
+}
+
+/* A second connection of the same process that comes and goes leaves the first one its locks. */
+static void test_beside(void **state)
+{
+    ebb_store *s = open_db(), *beside;
+    ebb_error err;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    talk(s, "one", "q", "a");
+    assert_int_equal(ebb_store_open_beside(s, &beside, &err), EBB_OK);
+    talk(beside, "two", "q", "a");
+    ebb_store_close(beside);
+    pid = fork();
+    if (pid == 0)
+        _exit(take_log_away(s) == SQLITE_BUSY ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    talk(s, "three", "q", "a");
+    ebb_store_close(s);
+}
+
 static void test_full(void **state)
 {
     ebb_store *s = open_db();
@@ -708,7 +744,7 @@ int main(void)
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
         T(test_search_for_what), T(test_search_among_many),
         T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_both_go_on),
-        T(test_two_writers),
+        T(test_two_writers), T(test_beside),
         T(test_full), T(test_locked), T(test_readonly),
         T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
         T(test_nowhere_to_write),

@@ -440,12 +440,35 @@ static void a_form(void **state)
     screen_keys(&s, "/schema wrong\r");
     assert_has(&s, "wrong: no schema");
     screen_keys(&s, "/schema book.json\r");
-    assert_has(&s, "answers are JSON under the schema book.json from here on; /schema off frees them");
+    assert_has(&s, "answers are JSON under the schema book.json from here on");
     screen_keys(&s, "x");
     assert_has(&s, "JSON book.json");
     screen_keys(&s, "\x7f/schema off\r");
     screen_keys(&s, "x");
     assert_lacks(&s, "JSON book.json");
+    screen_close(&s);
+}
+
+/* While a file is read keys are answered, and it can be stopped. */
+static void a_job(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 24, 120);
+    fake_job(s.chat, "importing", 0.4);
+    screen_keys(&s, "while it is read");
+    assert_has(&s, "while it is read");
+    screen_step(&s, 1);
+    assert_has(&s, "importing");
+    assert_has(&s, "40%");
+    assert_has(&s, "Esc stops");
+    screen_keys(&s, "\r");                       /* waits for its end, like behind an answer */
+    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    screen_keys(&s, "\x03");
+    assert_has(&s, "stopped: nothing of old.json is kept");
+    screen_step(&s, 1);
+    assert_lacks(&s, "importing");
     screen_close(&s);
 }
 
@@ -1099,7 +1122,7 @@ int main(void)
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(commands),
         cmocka_unit_test(leaving_unsaved),
-        cmocka_unit_test(memory), cmocka_unit_test(a_form),
+        cmocka_unit_test(memory), cmocka_unit_test(a_form), cmocka_unit_test(a_job),
         cmocka_unit_test(template_of_the_session), cmocka_unit_test(inline_is_offered),
         cmocka_unit_test(the_panel_says_what_guessing_is_worth),
         cmocka_unit_test(why_it_was_slow),
