@@ -77,10 +77,31 @@ static size_t count_unended(const ebb_serve *s)
     return n;
 }
 
+/* A path begins at a slash behind nothing or a blank, and ends before a colon; its folders may have blanks. */
+void ebb_serve_hide_folders(char *line)
+{
+    char *from = line;
+
+    while ((from = strchr(from, '/')) != NULL) {
+        char *end = from + strcspn(from, ":"), *name = end;
+
+        if (from > line && from[-1] != ' ' && from[-1] != '\'') {
+            from++;
+            continue;
+        }
+        while (name[-1] != '/')
+            name--;
+        memmove(from, name, strlen(name) + 1);
+    }
+}
+
 static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, ebb_error *err)
 {
-    if (s->has_failed)
-        return EBB_FAIL(err, EBB_IO, "%s", s->error.msg);
+    if (s->has_failed) {
+        EBB_FAIL(err, EBB_IO, "%s", s->error.msg);
+        ebb_serve_hide_folders(err->msg);
+        return EBB_IO;
+    }
     if (!s->is_ready || s->quit)
         return EBB_FAIL(err, EBB_BUSY, s->quit ? "the server is leaving" : "Loading model");
     if (q->n_ids == 0)

@@ -167,6 +167,9 @@ size_t ebb_serve_part_end(const ebb_serve *s, const ebb_served *a, size_t there,
 void ebb_serve_note_progress(ebb_serve *s, ebb_served *a, const ebb_sync_result *r, size_t done);
 /* The KV pool is too small for so many: fewer answers run at once until one has ended. */
 void ebb_serve_run_fewer(ebb_serve *s);
+/* Of the paths in an error of the engine their files' names are left: who asks is not told where
+ * the machine has them. */
+void ebb_serve_hide_folders(char *line);
 /* Unless st is OK. */
 void ebb_serve_end_failed(ebb_serve *s, ebb_served *a, ebb_status st, const ebb_error *err);
 /* It has ended, so. */

@@ -277,10 +277,16 @@ void ebb_serve_turn(ebb_serve *s, ebb_served *a)
         ebb_serve_end_failed(s, a, st, &err);
 }
 
+/* What is wrong with the model's file is no fault of the request. */
 void ebb_serve_end_failed(ebb_serve *s, ebb_served *a, ebb_status st, const ebb_error *err)
 {
+    ebb_error told = st == EBB_OK || st == EBB_CANCELED ? (ebb_error){ 0 } : *err;
+
+    if (told.code == EBB_FORMAT)
+        told.code = EBB_IO;
+    ebb_serve_hide_folders(told.msg);
     if (st == EBB_CANCELED)
         ebb_serve_end(s, a, EBB_FINISH_CANCELED, NULL);
     else if (st != EBB_OK)
-        ebb_serve_end(s, a, EBB_FINISH_ERROR, err);
+        ebb_serve_end(s, a, EBB_FINISH_ERROR, &told);
 }

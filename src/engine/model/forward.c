@@ -1,5 +1,6 @@
 /* The forward pass (forward.h). */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model/forward.h"
@@ -208,6 +209,26 @@ ebb_status ebb_op_logits(ebb_forward *r, const ebb_weight *w, float *y, ebb_erro
     return st == EBB_OK ? ebb_op_finish_logits(r, y, err) : st;
 }
 
+static ebb_status fail_no_numbers(const ebb_forward *r, ebb_error *err, const char *where, uint32_t i_layer)
+{
+    char number[16] = "";
+
+    if (i_layer < r->net->n_layers)
+        snprintf(number, sizeof number, " %u", i_layer);
+    return EBB_FAIL(err, EBB_FORMAT,
+                    "%.200s: its %s%s computes no numbers (NaN or infinity): the file is damaged or was converted "
+                    "wrongly; fetch or convert it anew", ebb_res_path(r->res), where, number);
+}
+
+/* One that is a number is found at once; those that are suppressed are none. */
+static bool has_number(const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(y[i]))
+            return true;
+    return false;
+}
+
 /* Logits of columns [r->cols.c0, r->cols.c1). */
 static ebb_status run_output_some(ebb_forward *r, ebb_error *err)
 {
@@ -215,6 +236,9 @@ static ebb_status run_output_some(ebb_forward *r, ebb_error *err)
     float *y = p->logits ? p->logits : r->buf.logits;
     ebb_status st = ebb_op_logits(r, &r->net->output, y, err);
 
+    for (uint32_t i = 0; i < ebb_n_columns(&r->cols) && st == EBB_OK; i++)
+        if (!has_number(y + (size_t)i * r->net->n_vocab, r->net->n_vocab))
+            st = fail_no_numbers(r, err, "output", r->net->n_layers);
     if (st == EBB_OK && p->each)
         p->each(p->arg, r->cols.c0, ebb_n_columns(&r->cols), y);
     return st;
@@ -287,6 +311,30 @@ bool ebb_forward_has_layer(const ebb_forward *r)
     return r->i_layer < r->net->n_layers && r->cols.c0 < r->cols.c1;
 }
 
+/* Infinity and NaN are what has every bit of the exponent. */
+static bool are_numbers(const float *x, size_t n)
+{
+    const uint32_t exponent = 0x7f800000u;
+    uint32_t bits, n_others = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&bits, &x[i], sizeof bits);
+        n_others += (bits & exponent) == exponent;
+    }
+    return n_others == 0;
+}
+
+/* The last column's residual stream, with what is still to be added: once it is none of numbers, nothing behind it
+ * is.  Of a batch the last one has attended to the others. */
+static bool is_sound(const ebb_forward *r)
+{
+    size_t n = r->net->n_embd, at = (r->cols.c1 - 1) * n;
+
+    if (r->cols.c0 >= r->cols.c1)
+        return true;
+    return are_numbers(r->buf.x + at, n) && (!r->residual.has_y || are_numbers(r->buf.y + at, n));
+}
+
 ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err)
 {
     uint32_t i = r->i_layer++;
@@ -297,6 +345,8 @@ ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err)
     for (uint32_t k = 0; k < r->batch->n_seqs && r->i_layer < r->net->n_layers; k++)
         ebb_kv_prefetch_spilled(r->kv, r->batch->seqs[k].table, r->i_layer);
     st = ebb_block_layer(r, i, err);
+    if (st == EBB_OK && !left_work_out(r) && !is_sound(r))
+        st = fail_no_numbers(r, err, "layer", i);
     if (st == EBB_OK && r->cols.c0 < r->cols.c1)
         atomic_store_explicit(&r->n_layers_done, r->i_layer, memory_order_relaxed);
     return st;

@@ -249,7 +249,7 @@ void ebb_forward_init(ebb_forward *r);
  *
  * K and V of the columns are in the pool afterwards.  Errors: CANCELED (seen within one layer; K,
  * V and the state are not valid), IO, CONTEXT (learned positions end before it), USAGE (an id
- * beyond the vocabulary). */
+ * beyond the vocabulary), FORMAT (what a layer computes is NaN or infinity: it is named). */
 EBB_MUST_CHECK
 ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err);
 /* Whether a layer is still to be computed.  Without logits a pass ends with the last layer that

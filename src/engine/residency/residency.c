@@ -166,6 +166,11 @@ void ebb_res_set_headroom(ebb_res *r, ebb_headroom headroom)
     r->headroom = headroom;
 }
 
+const char *ebb_res_path(const ebb_res *r)
+{
+    return r->n_files ? r->files[0].path : "the model";
+}
+
 ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err)
 {
     for (uint32_t i = 0; i < r->n_files; i++)
