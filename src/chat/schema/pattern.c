@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "schema/schema_priv.h"
 
-enum { MOST_RANGES = 512, MOST_DEPTH = 60, LAST_CHAR = 0x10FFFF };
+enum { MOST_RANGES = 512, MOST_DEPTH = 60, LAST_CHAR = 0x10FFFF, MOST_WRITTEN = 4 << 20 /* of any grammar */ };
 
 typedef struct char_set {
     uint32_t range[MOST_RANGES][2];
@@ -219,7 +219,7 @@ static bool read_one(pattern *p, char_set *s, uint32_t *cp, bool *is_class)
         p->at++;
         return read_escape(p, s, cp, is_class);
     }
-    p->at += ebb_utf8_decode(p->at, strlen(p->at), cp);
+    p->at += ebb_utf8_decode(p->at, strnlen(p->at, 4), cp);
     return true;
 }
 
@@ -331,6 +331,8 @@ static bool read_sequence(pattern *p, bool is_whole)
         if (strchr("^$*+?", *p->at))
             return refuse_pattern(p, strchr("^$", *p->at) ? "^ and $ are followed at the ends of the whole only"
                                                           : "nothing that could repeat");
+        if (p->b->len > MOST_WRITTEN)
+            return ebb_schema_fail(p->c, EBB_LIMIT, "a pattern of %zu bytes is too long", strlen(p->begin));
         ebb_buf_addc(p->b, ' ');
         if (!(*p->at == '(' ? read_group(p) : read_set(p)) || !read_times(p))
             return false;

@@ -160,6 +160,27 @@ static void test_refusals_name_the_place(void **state)
     }
 }
 
+/* A pattern as long as a file may be: no more is written than a grammar has, and each character is looked at once (a
+ * length taken at each of them was minutes). */
+static void test_a_pattern_of_megabytes(void **state)
+{
+    enum { N = 3900000 };
+    ebb_buf schema = { 0 }, b = { 0 };
+    ebb_error err = { 0 };
+
+    (void)state;
+    assert_true(ebb_buf_reserve(&schema, N + 64));
+    ebb_buf_adds(&schema, "{\"type\":\"string\",\"pattern\":\"^");
+    memset(schema.data + schema.len, 'a', N);
+    schema.len += N;
+    ebb_buf_adds(&schema, "$\"}");
+    assert_int_equal(ebb_schema_grammar_of_text(schema.data, schema.len, &b, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "a pattern of 3900002 bytes is too long"));
+    assert_true(b.len < 5 << 20);
+    ebb_buf_fini(&b);
+    ebb_buf_fini(&schema);
+}
+
 /* -- Random schemas -------------------------------------------------------------------------- */
 
 static uint32_t noise_state;
@@ -488,7 +509,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_refusals_name_the_place),
-        cmocka_unit_test(test_random_schemas),
+        cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
