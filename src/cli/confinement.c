@@ -83,7 +83,7 @@ static void add_engine_needs(needs *n, engine_needs *e)
     connect = e->at.unix_path[0] || e->at.argv[0] ? EBB_CONNECT_UNIX : EBB_CONNECT_INTERNET;
     n->connect = connect > n->connect ? connect : n->connect;
     if (e->at.argv[0])
-        add_command(n, e->at.argv, strcmp(e->at.argv[0], "ssh") == 0 ? EBB_BROKER_PLAIN_WORDS : EBB_BROKER_NOTHING);
+        add_command(n, e->at.argv, strcmp(e->at.argv[0], "ssh") == 0 ? EBB_BROKER_A_MODEL : EBB_BROKER_NOTHING);
 }
 
 /* Those that have names, and that of -e.  Where the file cannot be read, whoever names one is told. */

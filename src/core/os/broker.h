@@ -25,7 +25,8 @@ typedef enum ebb_broker_more {
     EBB_BROKER_NOTHING,
     EBB_BROKER_A_FILTER,         /* nothing, and only as EBB_SPAWN_FILTER */
     EBB_BROKER_A_DRAFT,          /* one word: the path of a file right in the folder of drafts */
-    EBB_BROKER_PLAIN_WORDS,      /* any, of letters, digits and ._:/@+=,- */
+    EBB_BROKER_A_MODEL,          /* nothing, or -m and a name of letters, digits and ._-/+:@ that
+                                  * is no option: at the far end of ssh words would be options */
     EBB_BROKER_A_LINE,           /* one word of any kind: for the shell, with --shell */
     EBB_BROKER_A_REPOSITORY,     /* digits, and a word of which ebb_broker_is_repository holds */
 } ebb_broker_more;

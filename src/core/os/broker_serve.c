@@ -24,9 +24,10 @@ enum { MAX_WORDS = 64, OUR_FD = 3 };
 
 /* -- Commands ------------------------------------------------------------------------------------------ */
 
-static bool is_plain_word(const char *s)
+static bool is_model_name(const char *s)
 {
-    return *s && s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._:/@+=,-")] == '\0';
+    return *s && *s != '-' &&
+           s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/+:@")] == '\0';
 }
 
 static bool is_number(const char *s)
@@ -54,9 +55,7 @@ static bool is_allowed_rest(const ebb_broker_opts *o, ebb_broker_more more, ebb_
         return rest[0] && rest[1] && !rest[2] && is_number(rest[0]) && ebb_broker_is_repository(rest[1]);
     if (more == EBB_BROKER_A_DRAFT)
         return rest[0] && !rest[1] && is_draft(o, rest[0]);
-    while (*rest && is_plain_word(*rest))
-        rest++;
-    return !*rest;
+    return !rest[0] || (strcmp(rest[0], "-m") == 0 && rest[1] && is_model_name(rest[1]) && !rest[2]);
 }
 
 static bool may_start(const ebb_broker_opts *o, ebb_spawn_group group, char *const *argv)

@@ -154,13 +154,15 @@ void ebb_confine_allow_all_but_hidden(ebb_confinement *c, const char *home)
     ebb_buf_fini(&folder);
 }
 
-void ebb_confine_enter_files(ebb_confinement *c)
+void ebb_confine_enter_child(ebb_confinement *c)
 {
-    if (c->ruleset < 0)
-        return;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-        (void)syscall(LANDLOCK_RESTRICT_SELF, c->ruleset, 0);
-    close(c->ruleset);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0) {
+        if (c->ruleset >= 0)
+            (void)syscall(LANDLOCK_RESTRICT_SELF, c->ruleset, 0);
+        (void)ebb_confine_filter(c->connect, true);      /* Landlock lets UNIX sockets be connected to */
+    }
+    if (c->ruleset >= 0)
+        close(c->ruleset);
     c->ruleset = -1;
 }
 
@@ -174,7 +176,7 @@ ebb_status ebb_confine_enter(ebb_confinement *c, ebb_error *err)
         close(c->ruleset);
     c->ruleset = -1;
     state.landlock_abi = c->landlock_abi;
-    state.has_filter = ok && ebb_confine_filter(c->connect);
+    state.has_filter = ok && ebb_confine_filter(c->connect, false);
     if (state.has_filter)
         state.connect = c->connect;
     if (state.has_filter || state.landlock_abi)

@@ -54,9 +54,9 @@ void ebb_confine_allow_all_but_hidden(ebb_confinement *c, const char *home);
 EBB_MUST_CHECK
 ebb_status ebb_confine_enter(ebb_confinement *c, ebb_error *err);
 
-/* The same for files and TCP alone, for a child that becomes another program: calls stay as they
- * are.  Where the kernel has no Landlock, nothing happens.  Safe between clone and exec. */
-void ebb_confine_enter_files(ebb_confinement *c);
+/* The same for a child that becomes another program, which may start others: as far as the kernel
+ * goes along.  Safe between clone (without shared memory) and exec. */
+void ebb_confine_enter_child(ebb_confinement *c);
 
 /* What holds in this process. */
 typedef struct ebb_confined {
@@ -68,7 +68,8 @@ const ebb_confined *ebb_confine_state(void);
 /* Whether this process may still connect so. */
 bool ebb_confine_may_connect(ebb_connect how);
 
-/* The filter of system calls (confine_calls.c).  false: the kernel takes none. */
-bool ebb_confine_filter(ebb_connect connect);
+/* The filter of system calls (confine_calls.c); `may_run`: programs may be started.  false: the
+ * kernel takes none. */
+bool ebb_confine_filter(ebb_connect connect, bool may_run);
 
 #endif

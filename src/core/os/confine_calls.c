@@ -168,7 +168,7 @@ static void judge_clone(program *p)
     end_call(p, begun);
 }
 
-static bool build(program *p, ebb_connect connect)
+static bool build(program *p, ebb_connect connect, bool may_run)
 {
 #ifdef ARCHITECTURE
     load(p, offsetof(struct seccomp_data, arch));
@@ -182,8 +182,10 @@ static bool build(program *p, ebb_connect connect)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
         refuse_call(p, refused[i], EPERM);
     refuse_call(p, SYS_io_uring_setup, EPERM);
-    refuse_call(p, SYS_execve, EACCES);
-    refuse_call(p, SYS_execveat, EACCES);
+    if (!may_run) {
+        refuse_call(p, SYS_execve, EACCES);
+        refuse_call(p, SYS_execveat, EACCES);
+    }
     if (connect == EBB_CONNECT_NOTHING)
         refuse_call(p, SYS_connect, EACCES);
     judge_socket(p, connect);
@@ -194,17 +196,18 @@ static bool build(program *p, ebb_connect connect)
 #else
     (void)p;
     (void)connect;
+    (void)may_run;
     return false;
 #endif
 }
 
-bool ebb_confine_filter(ebb_connect connect)
+bool ebb_confine_filter(ebb_connect connect, bool may_run)
 {
     static program p;
     struct sock_fprog whole = { .filter = p.step };
 
     p.n = 0;
-    if (!build(&p, connect))
+    if (!build(&p, connect, may_run))
         return false;
     whole.len = p.n;
     return !ebb_os_fault(EINVAL) && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &whole, 0, 0) == 0;

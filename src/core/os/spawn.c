@@ -84,7 +84,7 @@ static void confine_filter(void)
     ebb_confine_allow(&c, "/dev/null", EBB_REACH_DEVICE);
     ebb_confine_allow(&c, "/dev/urandom", EBB_REACH_READ);
     ebb_confine_allow_open(&c, 0);
-    ebb_confine_enter_files(&c);
+    ebb_confine_enter_child(&c);
 }
 
 /* Of the child: never returns.  Descriptors 0, 1, 2 may themselves be among fds, so they are copied away first. */

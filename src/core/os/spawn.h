@@ -9,8 +9,9 @@ typedef enum ebb_spawn_group {
     EBB_SPAWN_GROUP,             /* in one of its own */
     EBB_SPAWN_SESSION,           /* in a session of its own: it cannot touch the terminal */
     EBB_SPAWN_FILTER,            /* the same; where the kernel has Landlock it reads its standard
-                                  * input and what is the system's, and writes to fds alone.  1 GiB
-                                  * of data, a minute of processor time */
+                                  * input and what is the system's, and writes to fds alone; where
+                                  * it has seccomp it connects nowhere.  1 GiB of data, a minute of
+                                  * processor time */
 } ebb_spawn_group;
 
 /* Start argv[0], found as a shell would find it, with fds for its descriptors 0, 1, 2 and no

@@ -339,7 +339,7 @@ static void start_broker(void)
     static char *exact[] = { sh, c, script, NULL }, *plain[] = { ssh, host, NULL }, *draft[] = { cat, NULL },
                 *repository[] = { ssh, pull, NULL }, *filters[] = { sh, c, filter, NULL };
     static const ebb_broker_command commands[] = {
-        { exact, EBB_BROKER_NOTHING }, { plain, EBB_BROKER_PLAIN_WORDS }, { draft, EBB_BROKER_A_DRAFT },
+        { exact, EBB_BROKER_NOTHING }, { plain, EBB_BROKER_A_MODEL }, { draft, EBB_BROKER_A_DRAFT },
         { repository, EBB_BROKER_A_REPOSITORY }, { filters, EBB_BROKER_A_FILTER },
     };
 
@@ -380,7 +380,13 @@ static void start_programs(void)
     MUST(RUN(W("/bin/sh"), W("-c")) == -EACCES);
     MUST(RUN(W("/bin/true")) == -EACCES);
     MUST(RUN(W("echo"), W("host"), W("-m"), W("some/model:4")) == 0);
+    MUST(RUN(W("echo"), W("host")) == 0);
     MUST(RUN(W("echo"), W("host"), W("a;b")) == -EACCES);
+    MUST(RUN(W("echo"), W("host"), W("-m")) == -EACCES);
+    MUST(RUN(W("echo"), W("host"), W("-m"), W("a b")) == -EACCES);
+    MUST(RUN(W("echo"), W("host"), W("-m"), W("--trace=file")) == -EACCES);
+    MUST(RUN(W("echo"), W("host"), W("-m"), W("x"), W("--trace=file")) == -EACCES);
+    MUST(RUN(W("echo"), W("host"), W("-oProxyCommand=own/state")) == -EACCES);
     MUST(RUN(W("echo"), W("other")) == -EACCES);
     MUST(RUN(W("cat"), draft) == 0);
     MUST(RUN(W("cat"), hidden) == -EACCES);
@@ -459,6 +465,41 @@ static void run_filter(void)
         close(in);
     }
     MUST(n == 6);                                /* twice: a new file, another file, a hidden one */
+}
+
+/* What becomes a filter connects nowhere (Landlock knows no UNIX sockets), and can still start a program. */
+static void enter_as_child(void)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX, .sun_path = "/run/none" };
+    char *const argv[] = { W("/bin/true"), NULL };
+    ebb_confinement c;
+    int fd;
+
+    ebb_confine_begin(&c, EBB_CONNECT_NOTHING);
+    ebb_confine_allow(&c, "/", EBB_REACH_RUN);
+    ebb_confine_enter_child(&c);
+    MUST(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) < 0 && errno == EACCES);
+    MUST(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) < 0 && errno == EACCES);
+    MUST(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) < 0 && errno == EACCES);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    MUST(fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) < 0 && errno == EACCES);
+    execv(argv[0], argv);
+    MUST(false);
+}
+
+static void test_child(void **state)
+{
+    pid_t pid;
+    int status;
+
+    (void)state;
+    if (!has_filter())
+        skip();
+    pid = fork();
+    if (pid == 0)
+        enter_as_child();
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static void test_filters(void **state)
@@ -594,7 +635,7 @@ int main(void)
         cmocka_unit_test(test_calls),
         cmocka_unit_test(test_rings),
         cmocka_unit_test(test_broker_programs),
-        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_filters), cmocka_unit_test(test_child),
         cmocka_unit_test(test_repositories),
         cmocka_unit_test(test_broker_files),
         cmocka_unit_test(test_broker_links),
