@@ -62,20 +62,39 @@ static void measure_readers(void *arg, ebb_io only, ebb_read_speed speeds[EBB_IO
     ebb_res_measure_readers(arg, only, MEASURE_S, speeds);
 }
 
+/* Measuring takes a while, in which the figures are read. */
+static void put_machine(ebb_engine *e, const ebb_machine *m)
+{
+    pthread_mutex_lock(&e->lock);
+    e->machine = *m;
+    pthread_mutex_unlock(&e->lock);
+}
+
+static bool recall_types(ebb_engine *e)
+{
+    ebb_machine m = e->machine;
+    bool has_all = ebb_machine_recall_types(&m, &e->calibration.known, e->calibration.types);
+
+    put_machine(e, &m);
+    return has_all;
+}
+
 static ebb_status measure_missing_speeds(ebb_engine *e, const ebb_plan *p, bool with_disk, ebb_error *err)
 {
+    ebb_machine m = e->machine;
     uint64_t room = p->budget_bytes / 4;
     ebb_meter *meter;
     ebb_status st = ebb_meter_open(e->pool, e->run.kern, p->pass_bytes, &meter, err);
 
     if (st != EBB_OK)
         return st;
-    ebb_machine_measure_types(&e->machine, meter, e->calibration.types, &e->calibration.known);
+    ebb_machine_measure_types(&m, meter, e->calibration.types, &e->calibration.known);
     if (with_disk)
-        st = ebb_machine_measure_disk(&e->machine, meter, p->pass_bytes < room ? p->pass_bytes : room,
+        st = ebb_machine_measure_disk(&m, meter, p->pass_bytes < room ? p->pass_bytes : room,
                                       measure_readers, e->res, &e->calibration.disk, &e->calibration.known, err);
     e->calibration.has_disk |= with_disk && st == EBB_OK;
     ebb_meter_close(meter);
+    put_machine(e, &m);
     ebb_speeds_save(&e->calibration.known);
     return st;
 }
@@ -84,7 +103,7 @@ ebb_status ebb_calibrate_measure(ebb_engine *e, const ebb_plan *p, ebb_error *er
 {
     bool with_disk = !e->calibration.has_disk && p->stream_bytes > 0;
 
-    if (ebb_machine_recall_types(&e->machine, &e->calibration.known, e->calibration.types) && !with_disk)
+    if (recall_types(e) && !with_disk)
         return EBB_OK;
     return measure_missing_speeds(e, p, with_disk, err);
 }
@@ -104,8 +123,7 @@ ebb_status ebb_engine_measure(ebb_engine *e, ebb_error *err)
 
 void ebb_calibrate_idle(ebb_engine *e)
 {
-    if (!ebb_machine_recall_types(&e->machine, &e->calibration.known, e->calibration.types) &&
-        ebb_engine_measure(e, NULL) != EBB_OK)
+    if (!recall_types(e) && ebb_engine_measure(e, NULL) != EBB_OK)
         ebb_log("plan", "no memory for measuring");
     save_expert_profile(e);
     ebb_speeds_save(&e->calibration.known);
