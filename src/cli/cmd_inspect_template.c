@@ -6,6 +6,7 @@
 
 #include "base/utf8.h"
 #include "cli.h"
+#include "json/json_load.h"
 #include "os/file.h"
 #include "prompt/prompt.h"
 #include "template/family.h"
@@ -45,7 +46,7 @@ static ebb_status read_context(const char *path, job *j, ebb_error *err)
     st = ebb_file_slurp(path, MAX_FILE, &text, err);
     if (st != EBB_OK)
         return st;
-    j->context = json_loadb(ebb_buf_text(&text), text.len, 0, &e);
+    j->context = ebb_json_load(ebb_buf_text(&text), text.len, 0, &e);
     ebb_buf_fini(&text);
     if (!j->context)
         return EBB_FAIL(err, EBB_FORMAT, "%s, line %d: %s", path, e.line, e.text);

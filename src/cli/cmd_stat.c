@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "cli.h"
+#include "json/json_load.h"
 #include "os/paths.h"
 
 enum { MAX_ANSWER = 1 << 16, WAIT_S = 2 };
@@ -42,7 +43,7 @@ static json_t *query_process(const char *path)
         unlink(path);
     }
     close(fd);
-    o = json_loadb(ebb_buf_text(&answer), answer.len, 0, NULL);
+    o = ebb_json_load(ebb_buf_text(&answer), answer.len, 0, NULL);
     ebb_buf_fini(&answer);
     return o;
 }

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "cmd_serve.h"
+#include "json/json_load.h"
 #include "models/models.h"
 #include "net/listen.h"
 #include "serve/serve.h"
@@ -38,7 +39,7 @@ static json_t *query_server(const char *path)
     close(fd);
     body = strstr(ebb_buf_text(&reply), "\r\n\r\n");
     if (body && strncmp(ebb_buf_text(&reply), "HTTP/1.", 7) == 0)
-        o = json_loads(body + 4, 0, NULL);
+        o = ebb_json_load(body + 4, strlen(body + 4), 0, NULL);
     ebb_buf_fini(&reply);
     return o;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "models/finding.h"
+#include "json/json_load.h"
 #include "os/file.h"
 
 #define MAX_MANIFEST ((size_t)1 << 20)
@@ -55,7 +56,7 @@ static json_t *read_manifest_file(const char *real)
     json_t *o = NULL;
 
     if (ebb_file_slurp(real, MAX_MANIFEST, &text, NULL) == EBB_OK)
-        o = json_loadb(ebb_buf_text(&text), text.len, 0, NULL);
+        o = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     ebb_buf_fini(&text);
     return o;
 }

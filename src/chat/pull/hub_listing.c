@@ -1,5 +1,6 @@
 /* Listings of repositories (hub_listing.h). */
 #include "pull/hub_listing.h"
+#include "json/json_load.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static ebb_status add_listed_file(ebb_hub_list *l, const json_t *item, ebb_error
 
 static ebb_status add_page(ebb_hub_list *l, const ebb_buf *text, const char *repo, ebb_error *err)
 {
-    json_t *root = json_loadb(ebb_buf_text(text), text->len, 0, NULL), *item;
+    json_t *root = ebb_json_load(ebb_buf_text(text), text->len, 0, NULL), *item;
     ebb_status st = json_is_array(root) ? EBB_OK : EBB_FAIL(err, EBB_FORMAT,
                                                             "%s: the server's list of its files is not one", repo);
     size_t i;
@@ -145,7 +146,7 @@ static void suggest(const ebb_pull_env *env, const char *repo, ebb_buf *out)
     ebb_http_escape(&url, slash ? slash + 1 : repo);
     if (ebb_http_get_text(&(ebb_http_request){ .url = ebb_buf_text(&url), .connect_s = 5, .stall_s = 5 },
                           MAX_PAGE, &text, &r, NULL) == EBB_OK && r.status == 200)
-        root = json_loadb(ebb_buf_text(&text), text.len, 0, NULL);
+        root = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     json_array_foreach(root, i, item) {
         ebb_pull_source s;
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/json_load.h"
 #include "os/file.h"
 #include "os/folder.h"
 
@@ -34,7 +35,7 @@ bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
     n->n_bytes = UINT64_MAX;
     if (ebb_pull_sidecar_path(part_path, &path, NULL) == EBB_OK &&
         ebb_file_slurp(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
-        root = json_loadb(ebb_buf_text(&text), text.len, 0, NULL);
+        root = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     read_string(root, "command", n->command, sizeof n->command);
     read_string(root, "sha256", n->sha256, sizeof n->sha256);
     read_string(root, "etag", n->etag, sizeof n->etag);

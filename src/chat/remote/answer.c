@@ -7,6 +7,7 @@
 
 #include "backend/figures.h"
 #include "base/utf8.h"
+#include "json/json_load.h"
 
 void ebb_answer_fini(ebb_answer *a)
 {
@@ -23,7 +24,7 @@ static json_t *parse_object(const char *s, size_t n)
     json_t *o = NULL;
 
     if (ebb_utf8_add_valid(&valid, s, n))
-        o = json_loadb(ebb_buf_text(&valid), valid.len, JSON_ALLOW_NUL, NULL);
+        o = ebb_json_load(ebb_buf_text(&valid), valid.len, JSON_ALLOW_NUL, NULL);
     ebb_buf_fini(&valid);
     if (!json_is_object(o)) {
         json_decref(o);

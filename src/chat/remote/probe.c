@@ -9,6 +9,7 @@
 
 #include "backend/figures.h"
 #include "base/utf8.h"
+#include "json/json_load.h"
 #include "os/paths.h"
 #include "remote/answer.h"
 
@@ -173,7 +174,7 @@ static ebb_status get_json(ebb_engine_link *l, const char *path, const char *bod
     if (st == EBB_OK && r->status != 200)
         st = ebb_reply_error(l, r, ebb_buf_text(&text), text.len, err);
     if (st == EBB_OK) {
-        *out = json_loadb(ebb_buf_text(&text), text.len, 0, NULL);
+        *out = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
         if (!json_is_object(*out)) {
             json_decref(*out);
             *out = NULL;

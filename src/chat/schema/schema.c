@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "json/json_load.h"
 #include "schema/schema_priv.h"
 
 enum { MOST_RULES = 4096, MOST_OUT = 4 << 20 };
@@ -158,7 +159,7 @@ ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err
 ebb_status ebb_schema_grammar_of_text(const char *text, size_t n, ebb_buf *out, ebb_error *err)
 {
     json_error_t e;
-    json_t *schema = json_loadb(text, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
+    json_t *schema = ebb_json_load(text, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &e);
     ebb_status st;
 
     if (!schema)

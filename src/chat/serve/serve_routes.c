@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "json/json_load.h"
 #include "serve/serve_priv.h"
 
 /* -- Who may ask ------------------------------------------------------------------------------------------ */
@@ -146,7 +147,7 @@ static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, 
         r->get(s, x);
         return EBB_OK;
     }
-    o = json_loadb(body, n, JSON_REJECT_DUPLICATES, &where);
+    o = ebb_json_load(body, n, JSON_REJECT_DUPLICATES, &where);
     if (!json_is_object(o)) {
         json_decref(o);
         return EBB_FAIL(err, EBB_USAGE, "the body is no JSON object%s%.120s", o ? "" : ": ", o ? "" : where.text);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "json/json_load.h"
 #include "store/export.h"
 #include "store/import_priv.h"
 #include "store/title.h"
@@ -72,23 +73,6 @@ bool ebb_import_content(json_t *content, ebb_buf *out)
             ebb_buf_add(out, json_string_value(text), json_string_length(text));
     }
     return !out->failed;
-}
-
-/* What the values of s[0..n) take in memory at most: an empty object of two bytes takes 300. */
-static size_t estimate_json(const char *s, size_t n)
-{
-    enum { OBJECT = 300, ARRAY = 130, VALUE = 100 };
-    size_t sum = n;
-    bool in_string = false;
-
-    for (size_t i = 0; i < n; i++)
-        if (in_string && s[i] == '\\')
-            i++;
-        else if (s[i] == '"')
-            in_string = !in_string;
-        else if (!in_string)
-            sum += s[i] == '{' ? OBJECT : s[i] == '[' ? ARRAY : s[i] == ',' || s[i] == ':' ? VALUE : 0;
-    return sum;
 }
 
 /* The same thing has another name in Claude's export. */
@@ -261,7 +245,7 @@ static ebb_status load_json(const char *name, const char *data, size_t n, ebb_pr
     json_bytes bytes = { data, n, 0, p };
     json_error_t where;
 
-    if (estimate_json(data, n) > most)
+    if (ebb_json_memory(data, n) > most)
         return EBB_FAIL(err, EBB_LIMIT,
                         "%.150s: has so many values that it would take more than %zu MiB; no conversation has", name,
                         most >> 20);

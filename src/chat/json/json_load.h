@@ -1,0 +1,13 @@
+/* json/json_load.h - JSON of somebody else: what it takes in memory is bounded before it is read. */
+#ifndef EBB_CHAT_JSON_LOAD_H
+#define EBB_CHAT_JSON_LOAD_H
+#include <jansson.h>
+#include <stddef.h>
+
+/* What the values of s[0..n) take in memory at most: an empty object of two bytes takes 300. */
+size_t ebb_json_memory(const char *s, size_t n);
+/* As json_loadb; also NULL, and *where (NULL is fine) says so, where that is more than 64 MiB and
+ * eight times the text. */
+json_t *ebb_json_load(const char *s, size_t n, size_t flags, json_error_t *where);
+
+#endif
