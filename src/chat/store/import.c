@@ -42,6 +42,13 @@ int64_t ebb_import_date(json_t *when)
     return text && strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) * 1000 : 0;
 }
 
+ebb_status ebb_import_fail(const ebb_tree *t, ebb_error *err)
+{
+    if (t->n_nodes >= EBB_IMPORT_MESSAGES)
+        return EBB_FAIL(err, EBB_LIMIT, "a conversation in it has more than %u messages", EBB_IMPORT_MESSAGES);
+    return EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");
+}
+
 /* created_ms 0: it is not known. */
 static bool import_message(ebb_tree *t, ebb_role role, const char *text, size_t n, int64_t created_ms)
 {
@@ -104,7 +111,7 @@ static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *
             st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no text as content", i + 1);
         f->changed_ms = when > f->changed_ms ? when : f->changed_ms;
         if (st == EBB_OK && !import_message(t, role, ebb_buf_text(&text), text.len, when))
-            st = EBB_FAIL(err, EBB_NOMEM, "no memory for message %zu", i + 1);
+            st = ebb_import_fail(t, err);
         if (st != EBB_OK)
             break;
     }
@@ -194,7 +201,7 @@ static ebb_status import_lines(ebb_export_format format, const char *data, size_
         p = nl ? nl + 1 : end;
     }
     ok = ok && (!from || say_lines(format, t, role, from, end));
-    return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");
+    return ok ? EBB_OK : ebb_import_fail(t, err);
 }
 
 static void title_from_tree(ebb_session_facts *f, const ebb_tree *t)

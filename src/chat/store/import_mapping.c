@@ -93,7 +93,7 @@ static ebb_status read_all(reader *r, ebb_error *err)
         ebb_node *here;
 
         if (r->t->n_nodes >= EBB_IMPORT_MESSAGES)
-            return EBB_FAIL(err, EBB_LIMIT, "it has more than %u messages", EBB_IMPORT_MESSAGES);
+            return ebb_import_fail(r->t, err);
         here = read_message(r, w.node, w.above);
         if ((!here && (w.above || r->text.len)) || !push_children(r, w.node, here))
             return EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");

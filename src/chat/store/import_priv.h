@@ -5,7 +5,9 @@
 
 #include "store/export.h"
 
-#define EBB_IMPORT_MESSAGES 1000000u
+#define EBB_IMPORT_MESSAGES 400000u      /* of a conversation: some 350 bytes each, however short */
+/* Why a message could not be added to the tree.  Always fails: LIMIT, NOMEM. */
+ebb_status ebb_import_fail(const ebb_tree *t, ebb_error *err);
 
 /* "user", "human", "assistant" ...; false: no role that a conversation here has. */
 bool ebb_import_role(const char *name, size_t n, ebb_role *out);

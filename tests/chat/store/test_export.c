@@ -113,6 +113,27 @@ static void test_bad_files(void **state)
     assert_int_equal(import("x.md", "just text\n", &f, &t, &err), EBB_FORMAT);
 }
 
+/* Messages of nothing cost a node each: there is a limit, and it is told. */
+static void test_too_many_messages(void **state)
+{
+    enum { N = 400001 };
+    ebb_buf text = { 0 };
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        ebb_buf_adds(&text, "## user\n");
+    assert_int_equal(import("x.md", ebb_buf_text(&text), &f, &t, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "more than 400000 messages"));
+    ebb_buf_remove(&text, 0, 8);
+    assert_int_equal(import("x.md", ebb_buf_text(&text), &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_path, 400000);
+    ebb_tree_fini(&t);
+    ebb_buf_fini(&text);
+}
+
 /* A tree with two answers, hidden nodes between, and the place where it stands. */
 static void test_chatgpt(void **state)
 {
@@ -236,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_openai), cmocka_unit_test(test_claude),
+        cmocka_unit_test(test_too_many_messages),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_chatgpt),
         cmocka_unit_test(test_chatgpt_circle),
