@@ -1,4 +1,4 @@
-/* json/json_load.h - JSON of somebody else: what it takes in memory is bounded before it is read. */
+/* json/json_load.h - JSON of somebody else: its memory is bounded before it is read. */
 #ifndef EBB_CHAT_JSON_LOAD_H
 #define EBB_CHAT_JSON_LOAD_H
 #include <jansson.h>

@@ -18,7 +18,8 @@ static const char *const parameter_keys[EBB_ADVICE_NUMBERS][2] = {
 static void read_parameters(const ebb_ollama_model *m, ebb_model_advice *out)
 {
     ebb_buf text = { 0 };
-    json_t *o = ebb_ollama_read_layer(m, ".params", &text) ? ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL) : NULL;
+    json_t *o = ebb_ollama_read_layer(m, ".params", &text) ? ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL)
+                                                           : NULL;
 
     for (size_t i = 0; i < EBB_ADVICE_NUMBERS; i++) {
         json_t *value = json_object_get(o, parameter_keys[i][0]);

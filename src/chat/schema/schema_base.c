@@ -29,6 +29,14 @@ bool ebb_schema_fail_memory(ebb_compiler *c)
     return false;
 }
 
+bool ebb_schema_spend(ebb_compiler *c, uint64_t n)
+{
+    enum { MOST = 20000000 };
+
+    c->spent = n < MOST - c->spent ? c->spent + n : MOST;
+    return c->spent < MOST || ebb_schema_fail(c, EBB_LIMIT, "what allOf, oneOf and $ref combine here is too much");
+}
+
 size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name)
 {
     size_t n = c->path.len;

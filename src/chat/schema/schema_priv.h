@@ -56,6 +56,7 @@ typedef struct ebb_compiler {
     ebb_schema_rule *rules;
     size_t           n_rules, cap_rules;
     unsigned         depth;
+    uint64_t         spent;      /* ebb_schema_spend */
     unsigned         n_objects;  /* whose rules have a number of their own */
     ebb_error       *err;
     ebb_status       st;         /* the first error */
@@ -66,6 +67,10 @@ typedef struct ebb_compiler {
 bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool ebb_schema_fail_memory(ebb_compiler *c);
+/* So much work is done next, in comparisons of two values.  false: a schema of any use takes less
+ * (references and allOf can double it at each step), and it has failed. */
+bool ebb_schema_spend(ebb_compiler *c, uint64_t n);
+enum { EBB_SCHEMA_STEP = 100 };  /* a schema that is read, two shapes that are merged */
 /* Go down to a part, and come back: the length of the path to give to leave. */
 size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name);
 void ebb_schema_leave(ebb_compiler *c, size_t n_path);

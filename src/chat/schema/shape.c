@@ -399,6 +399,8 @@ bool ebb_schema_shapes(ebb_compiler *c, const json_t *schema, ebb_shapes *out)
         return ebb_schema_fail(c, EBB_FORMAT, "a schema is an object, true or false");
     if (!ok || json_is_false(schema))
         return ok;
+    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP))
+        return false;
     c->depth++;
     if (json_is_true(schema)) {
         ebb_shape any;

@@ -89,6 +89,7 @@ json_t *ebb_schema_both(ebb_compiler *c, json_t *a, json_t *b)
         ebb_schema_fail_memory(c);
         return NULL;
     }
+    ebb_schema_spend(c, json_array_size(c->made));
     json_array_foreach(c->made, i, known)        /* so that what comes back to itself comes to an end */
         if (json_equal(known, both)) {
             json_decref(both);
@@ -183,8 +184,16 @@ static void merge_properties(ebb_compiler *c, const ebb_shape *a, const ebb_shap
         }
 }
 
+static uint64_t pairs_of(const ebb_shape *a, const ebb_shape *b)
+{
+    return (uint64_t)json_array_size(a->values) * json_array_size(b->values);
+}
+
 bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, ebb_shape *out)
 {
+    *out = (ebb_shape){ 0 };
+    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(a, b)))
+        return false;
     *out = (ebb_shape){
         .types = a->types & b->types, .values = both_values(a->values, b->values),
         .min = both_bounds(a->min, b->min, true), .max = both_bounds(a->max, b->max, false),
@@ -240,11 +249,12 @@ static bool schemas_part(ebb_compiler *c, const json_t *x, const json_t *y)
     for (size_t i = 0; ok && i < a.n; i++)
         for (size_t k = 0; ok && k < b.n; k++) {
             bool has_values = a.list[i].values && b.list[k].values;
-            ok = !(a.list[i].types & b.list[k].types) ||
+            ok = ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(&a.list[i], &b.list[k])) &&
+                 (!(a.list[i].types & b.list[k].types) ||
                  (has_values && values_part(&a.list[i], &b.list[k])) ||
                  ((a.list[i].values || b.list[k].values) && !has_values &&
                   values_part(a.list[i].values ? &a.list[i] : &b.list[k],
-                              a.list[i].values ? &b.list[k] : &a.list[i]));
+                              a.list[i].values ? &b.list[k] : &a.list[i])));
         }
     ebb_shapes_fini(&a);
     ebb_shapes_fini(&b);
@@ -299,6 +309,8 @@ bool ebb_shape_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b)
 {
     unsigned common = a->types & b->types;
 
+    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(a, b)))
+        return false;
     if (a->values || b->values)
         return a->values ? values_part(a, b) : values_part(b, a);
     if (common & ~(unsigned)(EBB_TYPE_OBJECT | EBB_TYPE_INTEGER | EBB_TYPE_FRACTION))

@@ -181,6 +181,40 @@ static void test_a_pattern_of_megabytes(void **state)
     ebb_buf_fini(&schema);
 }
 
+static void check_too_much(const char *text, size_t n)
+{
+    ebb_buf b = { 0 };
+    ebb_error err = { 0 };
+
+    assert_int_equal(ebb_schema_grammar_of_text(text, n, &b, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "combine here is too much"));
+    ebb_buf_fini(&b);
+}
+
+/* Small schemas that double at each step, or compare everything with everything, without a limit for hours. */
+static void test_bombs(void **state)
+{
+    ebb_buf s = { 0 };
+
+    (void)state;
+    ebb_buf_adds(&s, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{\"a30\":{\"type\":\"integer\"}");
+    for (int i = 0; i < 30; i++)
+        ebb_buf_addf(&s, ",\"a%d\":{\"allOf\":[{\"$ref\":\"#/$defs/a%d\"},{\"$ref\":\"#/$defs/a%d\"}]}", i, i + 1,
+                     i + 1);
+    ebb_buf_adds(&s, "}}");
+    check_too_much(s.data, s.len);
+    ebb_buf_clear(&s);
+    ebb_buf_adds(&s, "{\"allOf\":[{\"enum\":[-1");
+    for (int i = 0; i < 100000; i++)
+        ebb_buf_addf(&s, ",%d", 2 * i);
+    ebb_buf_adds(&s, "]},{\"enum\":[-1");
+    for (int i = 0; i < 100000; i++)
+        ebb_buf_addf(&s, ",%d", 2 * i + 1);
+    ebb_buf_adds(&s, "]}]}");
+    check_too_much(s.data, s.len);
+    ebb_buf_fini(&s);
+}
+
 /* -- Random schemas -------------------------------------------------------------------------- */
 
 static uint32_t noise_state;
@@ -510,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_refusals_name_the_place),
         cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
+        cmocka_unit_test(test_bombs),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
