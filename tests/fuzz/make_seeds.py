@@ -188,6 +188,7 @@ chat("mapping-deep", [{"mapping": {str(i): node(str(i), str(i - 1) if i else Non
 chat("tool", {"messages": [{"role": "tool", "content": "x"}, {"role": "system", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:x"}}]}, {"role": "user", "content": None}]})
 chat("no-text", {"messages": [{"role": "user", "content": 5}]})
 chat("ollama", {"messages": [{"role": "user", "content": "q"}], "message": {"role": "assistant", "content": "a", "thinking": "t"}})
+chat("claude", [{"uuid": "u", "name": "t", "created_at": "2025-01-02T03:04:05.6Z", "chat_messages": [{"sender": "human", "text": "q", "content": [{"type": "text", "text": "q"}]}, {"sender": "assistant", "text": "a"}, {"sender": 3}]}, {"chat_messages": 4}])
 chat("bare", [{"role": "user", "content": "q"}, {"role": "assistant", "content": "```\ncode\n```\nmore"}])
 chat("title-code", {"messages": [{"role": "user", "content": "```c\nint x;\n```\n\n\nWhat does this do?"}, {"role": "assistant", "content": "x"}]})
 chat("title-open-code", {"messages": [{"role": "user", "content": "``\n````\nopen\n```\n\n\n# Head\n> q"}]})
@@ -392,6 +393,14 @@ state("sidecar", SIDECAR, json.dumps({"command": "ebb pull a/b", "bytes": 10, "s
 state("sidecar-odd", SIDECAR, json.dumps({"command": "c" * 2000, "bytes": -1, "sha256": 5, "etag": "e" * 300}))
 state("sidecar-damaged", SIDECAR, '{"command": "x"')
 state("sidecar-negative", SIDECAR, json.dumps({"command": "c", "bytes": -5}))
+
+# -- JSON schemas ----------------------------------------------------------------------------------------------------
+
+doubling = {f"a{i}": {"allOf": [{"$ref": f"#/$defs/a{i + 1}"}] * 2} for i in range(24)} | {"a24": {"type": "integer"}}
+seed("fuzz_schema", "doubling", json.dumps({"$ref": "#/$defs/a0", "$defs": doubling}))
+seed("fuzz_schema", "alternatives", json.dumps({"allOf": [{"anyOf": [{"const": i} for i in range(40)]}] * 6}))
+seed("fuzz_schema", "repeated", json.dumps({"type": "string", "pattern": "^((a{9}|[^b-y]{2,3}){9}){9}$"}))
+seed("fuzz_schema", "parts", json.dumps({"oneOf": [{"properties": {"k": {"enum": [i, i + 1]}}, "required": ["k"]} for i in (0, 2, 4)]}))
 
 # -- A foreign schema -------------------------------------------------------------------------------------------------
 
