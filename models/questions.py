@@ -1,9 +1,9 @@
-"""Questions with what a right answer contains: HELD_OUT, which training must not see, and tuning.txt.  check.py says how they
-are written."""
+"""Questions with what a right answer contains: HELD_OUT, which training must not see, and tuning*.txt, which may be looked at.
+check.py says how they are written."""
 import pathlib
 
 HERE = pathlib.Path(__file__).parent
-HELD_OUT = "heldout.txt", "newcomers.txt", "ordinary.txt", "sloppy.txt", "other-programs.txt"
+HELD_OUT = "newcomers.txt", "ordinary.txt", "sloppy.txt", "other-programs.txt"
 DECLINED = "larger model|no command of that name|did not understand|/model file"
 
 
@@ -12,7 +12,7 @@ def read_held_out():
     return [(q, words) for name in HELD_OUT for talk in read_talks(HERE / name) for q, words, _ in talk]
 
 
-def read_talks(path=HERE / "heldout.txt"):
+def read_talks(path):
     """Conversations: lists of (question, words of a right answer, off-topic)."""
     talks = []
     for line in path.read_text().splitlines():
