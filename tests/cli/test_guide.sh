@@ -26,3 +26,12 @@ while [ $tries -lt 10 ]; do
     done
     tries=$((tries + 1))
 done
+
+# A hundred different questions in one conversation: no answer decays, and none is a question about the context.
+grep -h '^Q: [A-Za-z]' models/ordinary.txt models/sloppy.txt | sed 's/^Q: //' | head -n 100 >"$dir/questions"
+[ "$(wc -l <"$dir/questions")" -eq 100 ] || fail "not a hundred questions in models/*.txt"
+while read -r q; do $EBB run -m guide --greedy -p "$q" </dev/null || fail "$q: exit $?"; done <"$dir/questions" >"$dir/alone"
+$EBB --plain -m guide --greedy <"$dir/questions" >"$dir/together" 2>"$dir/said" || fail "a hundred questions: exit $?"
+[ -s "$dir/said" ] && fail "a hundred questions: $(cat "$dir/said")"
+sed -i 's/^Model: //' "$dir/together"
+cmp -s "$dir/alone" "$dir/together" || fail "a hundred questions: $(diff "$dir/alone" "$dir/together" | head -n 6)"
