@@ -11,6 +11,7 @@ import re
 HERE = pathlib.Path(__file__).parent
 FOLDER = HERE / "corpus"
 OFF = "off-topic"
+ROWS = "qwertyuiop", "asdfghjkl", "zxcvbnm"     # of a keyboard
 
 SHORT = [(r"\bI am\b", "I'm"), (r"\bI would\b", "I'd"), (r"\bI have\b", "I've"), (r"\byou are\b", "you're"),
          (r"\bit is\b", "it's"), (r"\bthat is\b", "that's"), (r"\bwhat is\b", "what's"), (r"\bdo not\b", "don't"),
@@ -59,6 +60,8 @@ class Fact:
         self.name, self.thing = name, thing      # thing: the command, key or option it is about, or ""
         self.do, self.what, self.ask, self.say, self.then = [], [], [], [], []
         self.own = []                            # questions of asked-*.txt, each as somebody put it
+        self.often = []                          # how often each of `own` comes: one that stands for many more often
+        self.after = []                          # follow-ups of other facts that this one answers
         self.weight = 1.0
 
 
@@ -103,6 +106,7 @@ def read_asked(facts):
             fact.then.append((q.strip(), a.strip()))
         elif fact:
             fact.own.append(line)
+            fact.often.append((1 + line.count("|")) ** 0.6)
     return unknown
 
 
@@ -114,12 +118,17 @@ class Corpus:
         self.frames = read_lists("frames.txt")
         self.words = read_lists("words.txt")            # lists for $name
         self.similar = read_classes("similar.txt")      # word -> words that may stand for it in a question
+        self.hasty = read_lists("hasty.txt")            # word -> how it is written in a hurry
+        self.leading = re.compile(rf"({'|'.join(self.frames['leading'])}) ", re.I)
         self.off = list(lines("offtopic.txt"))
         self.off_say = self.frames["off-topic answer"]
         self.held_out = set(map(normal, held_out))
         for f in self.facts.values():
             assert f.say and (f.do or f.what or f.ask or f.own or f.thing), f"[{f.name}] says or asks nothing"
             f.then = [(q, a) for q, a in f.then if not a.startswith("@") or a[1:] in self.facts]
+            for q, a in f.then:
+                if a.startswith("@"):
+                    self.facts[a[1:]].after.append(q)
         self.names = list(self.facts)
         self.weights = [f.weight for f in self.facts.values()]
 
@@ -176,19 +185,30 @@ class Corpus:
                 text = re.sub(pattern, short if rng.random() < 0.7 else short.replace("'", ""), text, flags=re.I)
         return text
 
+    def hurry(self, text, rng):
+        """A question as a telegram: without the words that make it one, in short forms, sometimes its verb last."""
+        r = rng.random
+        if r() < 0.6:
+            text = self.leading.sub("", text, count=1) if self.leading.match(text) else text
+        words = [w for w in text.rstrip("?.! ").split(" ") if w.lower() not in self.words["small"] or r() < 0.4]
+        words = [rng.choice(self.hasty[w.lower()]) if w.lower() in self.hasty and r() < 0.35 else w for w in words]
+        if 1 < len(words) < 7 and r() < 0.15:
+            words.append(words.pop(0))
+        text = " ".join(words) or text
+        return (text.lower() if r() < 0.9 else text) + rng.choice(self.frames["hasty end"] if r() < 0.5 else [""]).replace("_", " ")
+
     def smudge(self, text, rng):
         """What fingers do to a text: case, punctuation, lost small words, typing errors."""
         r = rng.random
-        text = self.shorten(text, rng)
-        if r() < 0.5:
+        text, is_hasty = self.shorten(text, rng), r() < 0.35
+        if is_hasty:
+            text = self.hurry(text, rng)
+        elif r() < 0.5:
             text = text.lower() if r() < 0.95 else text.upper()
         elif r() < 0.7:
             text = text[:1].upper() + text[1:]
-        if r() < 0.45:
+        if r() < 0.45 and not is_hasty:
             text = text.rstrip("?.! ")
-        if r() < 0.12:
-            keep = [w for w in text.split(" ") if w.lower() not in self.words["small"] or r() < 0.4]
-            text = " ".join(keep) or text
         if r() < 0.12 and text.count(" ") > 2:           # a question is known without any one of its words
             w = text.split(" ")
             i = rng.randrange(len(w))
@@ -198,32 +218,52 @@ class Corpus:
             w = text.split(" ")
             w.insert(rng.randrange(len(w)), self.make_noise(rng) if r() < 0.4 else rng.choice(self.words["filler"]))
             text = " ".join(w)
-        if r() < 0.16:
-            for _ in range(rng.choice([1, 1, 2])):
+        if r() < (0.45 if is_hasty else 0.14):
+            for _ in range(rng.choice([1, 1, 2, 3] if is_hasty and len(text) > 12 else [1])):
                 text = self.slip(text, rng)
         return text
 
     def slip(self, text, rng):
+        """One typing error, not in the first letter of a word: a letter lost, two that changed places, one doubled or no longer
+        double, one beside the key that was meant, or a vowel for another."""
         at = [i for i, c in enumerate(text) if c.isalpha() and i > 0 and text[i - 1].isalpha()]
         if not at:
             return text
         i = rng.choice(at)
-        kind = rng.randrange(4)
-        if kind == 0:
-            return text[:i] + text[i + 1:]
-        if kind == 1 and i + 1 < len(text):
+        kind = rng.choice("lost lost swap swap double single key vowel".split())
+        if kind == "swap" and i + 1 < len(text) and text[i + 1].isalpha():
             return text[:i] + text[i + 1] + text[i] + text[i + 2:]
-        if kind == 2:
+        if kind == "double":
             return text[:i] + text[i] + text[i:]
-        return text[:i] + rng.choice("abcdefghijklmnopqrstuvwxyz") + text[i + 1:]
+        if kind == "single":
+            twice = [k for k in at if text[k] == text[k - 1]]
+            i = rng.choice(twice or at)
+        if kind == "key":
+            return text[:i] + self.neighbour(text[i], rng) + text[i + 1:]
+        if kind == "vowel":
+            vowels = [k for k in at if text[k] in "aeiou"]
+            i = rng.choice(vowels or at)
+            return text[:i] + rng.choice("aeiou") + text[i + 1:] if vowels else text
+        return text[:i] + text[i + 1:]
+
+    @staticmethod
+    def neighbour(c, rng):
+        """A key beside that of the letter c, on one of the rows."""
+        for k, row in enumerate(ROWS):
+            at = row.find(c.lower())
+            if at >= 0:
+                near = [r[j] for r in ROWS[max(0, k - 1):k + 2] for j in range(max(0, at - 1), min(len(r), at + 2)) if r[j] != c.lower()]
+                return rng.choice(near)
+        return c
 
     # -- questions --------------------------------------------------------------------
 
     def question(self, fact, rng):
         kinds = [(len(fact.do) and 3, "do", fact.do), (len(fact.what) and 2, "what", fact.what),
-                 (min(3, len(fact.ask)), "ask", fact.ask), (min(6, len(fact.own) / 2), "ask", fact.own), (1.2 if fact.thing else 0, "thing", [fact.thing])]
+                 (min(3, len(fact.ask)), "ask", fact.ask), (min(6, len(fact.own) / 2), "ask", fact.own), (1.2 if fact.thing else 0, "thing", [fact.thing]),
+                 (min(0.5, len(fact.after) / 6), "ask", fact.after)]
         _, kind, patterns = rng.choices(kinds, [k[0] for k in kinds])[0]
-        core = rng.choice(patterns)
+        core = rng.choices(fact.own, fact.often)[0] if patterns is fact.own else rng.choice(patterns)
         if kind == "ask":
             text = core
         elif kind == "thing":
@@ -289,7 +329,7 @@ class Corpus:
         out = []
         if rng.random() < 0.1:
             out.append(("system", self.expand(rng.choice(self.frames["system"]), rng), ""))
-        n = rng.choices([1, 2, 3, 5, 9], [55, 36, 7, 1.5, 0.5])[0]
+        n = rng.choices([1, 2, 3, 5, 9], [88, 9, 2, 0.8, 0.2])[0]     # ebb shows the guide each question alone
         last = None
         for _ in range(n):
             q, a, last, name = self.turn(rng, last)
