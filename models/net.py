@@ -6,7 +6,6 @@ import torch.nn.functional as F
 from torch import nn
 
 SHAPE = dict(n_layer=4, n_embd=256, n_head=8, n_head_kv=4, n_ff=704, n_ctx=2048, rope_base=10000.0, eps=1e-5)
-DROP = 0.08                 # of what a layer adds, while training
 N_WORD = 120                # places of an embedding that begin as bag.py's; the 8 behind them begin as 2
 MIDDLE = 1                  # the layer behind which it should be clear what was asked
 
@@ -56,11 +55,10 @@ class Layer(nn.Module):
 
     def forward(self, x, cos, sin, mask, past=None, only=None):
         """only: a mask of the positions to go on with behind the attention; the result is then rows of those."""
-        drop = lambda y: F.dropout(y, DROP, self.training)
         y, past = self.attend(self.attn_norm(x), cos, sin, mask, past)
-        x = x + drop(y) if only is None else (x + drop(y))[only]
+        x = x + y if only is None else (x + y)[only]
         h = self.ffn_norm(x)
-        return x + drop(self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h))), past
+        return x + self.ffn_down(F.silu(self.ffn_gate(h)) * self.ffn_up(h)), past
 
 
 class Net(nn.Module):
@@ -99,16 +97,25 @@ class Net(nn.Module):
         head.weight[:, half:half + n] = bag.facts.weight / (2.4 * loud)
         head.bias.copy_(bag.facts.bias)
 
+    def half(self, ids, pos):
+        """What stands behind the layer MIDDLE: B x T x n_embd."""
+        cos, sin, mask = self.angles(pos, 0)
+        x = self.token_embd(ids)
+        for layer in self.blk[:MIDDLE + 1]:
+            x, _ = layer(x, cos, sin, mask)
+        return x
+
+    def angles(self, pos, n_past):
+        """Cosines and sines of the positions, and the mask behind n_past tokens."""
+        a, T = (pos.unsqueeze(-1).float() * self.freq).unsqueeze(1), pos.shape[1]
+        return a.cos(), a.sin(), torch.full((T, n_past + T), float("-inf")).triu(1 + n_past)
+
     def forward(self, ids, pos, past=None, only=None):
         """ids, pos: B x T.  Returns the last norm's output, at the positions of the mask `only` if there is one;
         `logits` makes scores of it.
         past: a list of one (k, v) per layer, extended in place; then B is 1 and pos counts up."""
-        a = (pos.unsqueeze(-1).float() * self.freq).unsqueeze(1)
-        cos, sin = a.cos(), a.sin()
-        T = ids.shape[1]
-        n_past = past[0][0].shape[2] if past and past[0][0] is not None else 0
-        mask = torch.full((T, n_past + T), float("-inf")).triu(1 + n_past)
-        x = F.dropout(self.token_embd(ids), DROP, self.training)
+        cos, sin, mask = self.angles(pos, past[0][0].shape[2] if past and past[0][0] is not None else 0)
+        x = self.token_embd(ids)
         for i, layer in enumerate(self.blk):
             x, kept = layer(x, cos, sin, mask, past[i] if past else None, only if i + 1 == len(self.blk) else None)
             if past:

@@ -26,7 +26,9 @@ from net import N_WORD, SHAPE, Net
 from questions import read_held_out
 
 N_VOCAB = 2560
-FIRST, LATER = 6, 0.3        # the first words of an answer count fully: they decide which one it is
+FIRST, LATER = 6, 0.5        # the first words of an answer count fully: they decide which one it is
+QUESTIONS = 0.6              # tokens of questions without an answer, for each token of a conversation
+CUT = 0.35                   # the share of answers of which only the beginning is seen
 TEMPLATE = ("{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + "
             "'<|im_end|>' + '\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
 
@@ -58,20 +60,34 @@ class Batches:
             at += len(turn) + (self.rng.randrange(400) if stretch and role == "assistant" else 0)
         # How an answer begins is the hard part; its end is soon known by heart and need not be seen each time.
         cut = len(body) + len(tail) - self.rng.randrange(3, 8)
-        n = len(ids) - cut if cut > 0 and self.rng.random() < 0.8 else len(ids)
+        n = len(ids) - cut if cut > 0 and self.rng.random() < CUT else len(ids)
         n = min(n, SHAPE["n_ctx"])
         return ids[:n], pos[:n], weight[:n], asked[:n]
 
-    def __iter__(self):
+    def question(self):
+        """A question up to where its answer would begin, and the number of what it asks for."""
         while True:
-            pool = sorted((self.example() for _ in range(768)), key=lambda e: len(e[0]))
+            example = self.example()
+            last = max((i for i, a in enumerate(example[3]) if a >= 0), default=-1)
+            if last >= 0:
+                return tuple(part[:last + 1] for part in example)
+
+    def __iter__(self):
+        """Pairs of batches: conversations, and questions alone."""
+        talks, questions = self.pool(self.example, self.n_tok), self.pool(self.question, int(self.n_tok * QUESTIONS))
+        while True:
+            yield next(talks) + next(questions)
+
+    def pool(self, make, n_tok):
+        """Endless batches of about n_tok tokens, each of examples of about the same length."""
+        while True:
+            pool = sorted((make() for _ in range(1024)), key=lambda e: len(e[0]))
             batches, rows = [], []
             for e in pool:
-                if rows and len(e[0]) * (len(rows) + 1) > self.n_tok:
+                if rows and len(e[0]) * (len(rows) + 1) > n_tok:
                     batches.append(rows)
                     rows = []
                 rows.append(e)
-            batches.append(rows)
             self.rng.shuffle(batches)
             yield from map(self.pack, batches)
 
@@ -84,15 +100,17 @@ class Batches:
 
 # -- training --------------------------------------------------------------------------
 
-def loss_of(net, head, ids, pos, weight, asked):
+def loss_of(net, head, ids, pos, weight, asked, ids_q, pos_q, _, asked_q):
     """The weighted mean over the words of the answers (scores of other positions are not even computed), and the
-    mean over the questions: what is asked for is to be clear in the middle of the network."""
+    mean over the questions, those that are asked without an answer too: what is asked for is to be clear in the middle of
+    the network, and the layers behind it are not computed for these."""
     w, asked = weight[:, 1:], asked[:, :-1]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         logits = net.logits(net(ids[:, :-1], pos[:, :-1], only=w > 0))
-        facts = head(net.middle[asked >= 0])
+        middle = net.middle[asked >= 0]
+        facts = head(torch.cat((middle, net.half(ids_q, pos_q)[asked_q >= 0])))
     ce = F.cross_entropy(logits.float(), ids[:, 1:][w > 0], reduction="none")
-    which = F.cross_entropy(facts.float(), asked[asked >= 0], reduction="sum") / max(1, len(facts))
+    which = F.cross_entropy(facts.float(), torch.cat((asked[asked >= 0], asked_q[asked_q >= 0])), label_smoothing=0.05)
     return (ce * w[w > 0]).sum() / w.sum(), which
 
 
@@ -188,7 +206,7 @@ class Worker:
             loss, which = loss_of(self.net, self.head, *batch)
             self.net.zero_grad(set_to_none=True)
             self.head.zero_grad(set_to_none=True)
-            (loss + 0.5 * which).backward()
+            (loss + which).backward()
             torch.nn.utils.clip_grad_norm_([p for _, p in self.named], 1.0)
             torch.cat([p.grad.reshape(-1) for _, p in self.named], out=self.gradients[i])
             now = self.done.item()
@@ -201,7 +219,7 @@ class Worker:
                 opt.step()
             step += 1
             if log:
-                log.step(step, loss.item(), which.item(), batch[0].numel() * self.n)
+                log.step(step, loss.item(), which.item(), (batch[0].numel() + batch[4].numel()) * self.n)
             self.meet.wait()
 
 
