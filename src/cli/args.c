@@ -607,9 +607,9 @@ static const char *const foreign_options[][2] = {
     { "-i", "`ebb` alone talks" },
     { "-cnv", "`ebb` alone talks" },
     { "--conversation", "`ebb` alone talks" },
-    { "--format", "--json prints the answer and its figures as JSON; the model is not made to write any" },
-    { "--grammar", "the model is not made to write a format; --json prints the answer and its figures" },
-    { "--json-schema", "the model is not made to write a format; --json prints the answer and its figures" },
+    { "--format", "--json-schema SCHEMA of `ebb run` has the model write JSON; --json prints answer and figures" },
+    { "--grammar", "it is an option of `ebb run`; in the chat it is /grammar FILE" },
+    { "--json-schema", "it is an option of `ebb run`; in the chat it is /schema FILE" },
 };
 
 static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool elsewhere, ebb_error *err)
