@@ -342,10 +342,10 @@ static const char *chat_key(const void *arg, size_t i)
 
 bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap)
 {
-    bool has_order = c->info && c->ops.string;
-    advice_source from = { chat_number, c, chat_key, has_order ? c->ops.string(c->ops.arg, c->backend, ADVICE("sequence"))
-                                                     : NULL };
+    advice_source from = { .number = chat_number, .arg = c, .key = chat_key };
 
+    if (c->info && c->ops.string)
+        from.order = c->ops.string(c->ops.arg, c->backend, ADVICE("sequence"));
     return list_unfollowed(&from, out, cap);
 }
 
@@ -361,7 +361,8 @@ static const char *file_key(const void *arg, size_t i)
 
 bool ebb_chat_unfollowed_sampling(const ebb_model *m, char *out, size_t cap)
 {
-    advice_source from = { file_number, m, file_key, ebb_model_meta_string(m, ADVICE("sequence")) };
+    advice_source from = { .number = file_number, .arg = m, .key = file_key,
+                           .order = ebb_model_meta_string(m, ADVICE("sequence")) };
 
     return list_unfollowed(&from, out, cap);
 }
