@@ -4,6 +4,7 @@ A text is cut into pieces by GPT-2's pattern, a piece is a string of characters 
 bytes, and the learned merges are applied to it, earliest merge first.
 """
 import collections
+import heapq
 import random
 import re
 
@@ -31,6 +32,11 @@ def spell(piece):
     return [LETTERS[b] for b in piece.encode()]
 
 
+class Most(tuple):
+    """(count, pair) in a heap whose first is the largest."""
+    __lt__ = tuple.__gt__
+
+
 def learn(texts, n_merges):
     """The n_merges most useful merges for texts, by repeated counting of neighbours."""
     count = collections.Counter(p for t in texts for p in PIECE.findall(SPECIAL.sub(" ", t)))
@@ -40,25 +46,37 @@ def learn(texts, n_merges):
         for p in zip(w, w[1:]):
             pairs[p] += n
             where[p].add(i)
-    merges = []
-    while len(merges) < n_merges and pairs:
-        best = max(pairs, key=lambda p: (pairs[p], p))
-        if pairs[best] < 2:
+    merges, heap = [], [Most((n, p)) for p, n in pairs.items()]
+    heapq.heapify(heap)
+    while len(merges) < n_merges and heap:
+        n, best = heapq.heappop(heap)
+        if pairs[best] != n:                     # counted anew since
+            continue
+        if n < 2:
             break
         merges.append(best)
-        for i in where.pop(best):
-            w, n = words[i]
-            for p in zip(w, w[1:]):
-                pairs[p] -= n
-                if pairs[p] <= 0:
-                    del pairs[p]
-            w = join(w, best)
-            words[i] = (w, n)
-            for p in zip(w, w[1:]):
-                pairs[p] += n
-                where[p].add(i)
-        pairs.pop(best, None)
+        for p in merge(words, pairs, where, best):
+            if pairs[p] > 0:
+                heapq.heappush(heap, Most((pairs[p], p)))
     return merges
+
+
+def merge(words, pairs, where, best):
+    """Joins a pair in all words; the other pairs whose count that changed."""
+    changed = set()
+    for i in where.pop(best):
+        w, n = words[i]
+        for p in zip(w, w[1:]):
+            pairs[p] -= n
+            changed.add(p)
+        w = join(w, best)
+        words[i] = (w, n)
+        for p in zip(w, w[1:]):
+            pairs[p] += n
+            where[p].add(i)
+            changed.add(p)
+    pairs[best] = 0
+    return changed - {best}
 
 
 def join(w, pair):

@@ -38,14 +38,14 @@ def q8_0_round_trip(x):
     return (raw[:, 2:].astype(np.float32) * scale).reshape(np.shape(x))
 
 
-def write(path, metadata, tensors):
+def write(path, metadata, tensors, quantize=True):
     """metadata: (key, kind, value) triples; tensors: (name, array) pairs, rows last.
 
-    Matrices become Q8_0 and so need rows of a multiple of 32; vectors stay F32.
+    Matrices whose rows are a multiple of 32 become Q8_0 if `quantize`; all else stays F32.
     """
     index, data, at = b"", [], 0
     for name, x in tensors:
-        matrix = x.ndim > 1
+        matrix = quantize and x.ndim > 1 and x.shape[-1] % 32 == 0
         raw = q8_0(x) if matrix else np.asarray(x, "<f4").tobytes()
         dims = x.shape[::-1]
         index += string(name) + struct.pack(f"<I{len(dims)}QIQ", len(dims), *dims,
