@@ -27,6 +27,7 @@ static const struct { const char *name; ebb_model_kind kind;
     { "llama-embed", EBB_KIND_EMBEDDER },   { "t5encoder", EBB_KIND_EMBEDDER },
     { "wavtokenizer-dec", EBB_KIND_SOUND }, { "eagle3", EBB_KIND_DRAFTER },
     { "dflash", EBB_KIND_DRAFTER },         { "gemma4-assistant", EBB_KIND_DRAFTER },
+    { "gemma4_assistant", EBB_KIND_DRAFTER }, { "gemma4_mtp", EBB_KIND_DRAFTER },
 };
 
 const char *ebb_model_kind_name(ebb_model_kind kind)
@@ -47,12 +48,17 @@ static bool key_ends_in(const ebb_gguf_kv *kv, const char *ending)
     return kv->key_bytes > n && memcmp(kv->key + kv->key_bytes - n, ending, n) == 0;
 }
 
-static ebb_model_kind kind_of_value(const ebb_gguf_kv *kv)
+static ebb_model_kind kind_named(const char *name, uint64_t n)
 {
     for (size_t i = 0; i < sizeof named_kinds / sizeof *named_kinds; i++)
-        if (text_is(kv->data, kv->n_bytes, named_kinds[i].name))
+        if (text_is(name, n, named_kinds[i].name))
             return named_kinds[i].kind;
     return EBB_KIND_CHAT;
+}
+
+ebb_model_kind ebb_gguf_kind_of_arch(const char *name)
+{
+    return kind_named(name, strlen(name));
 }
 
 /* Layers that a file has, and those of them that only draft. */
@@ -67,7 +73,7 @@ static ebb_model_kind kind_by_key(const ebb_gguf_kv *kv, layer_counts *n)
 
     if (kv->type == EBB_GGUF_STRING &&
         (text_is(kv->key, kv->key_bytes, "general.architecture") || text_is(kv->key, kv->key_bytes, "general.type")))
-        return kind_of_value(kv);
+        return kind_named(kv->data, kv->n_bytes);
     if (kv->type == EBB_GGUF_STRING && text_is(kv->key, kv->key_bytes, "adapter.type"))
         return EBB_KIND_ADAPTER;
     if (kv->type == EBB_GGUF_ARRAY || kv->type == EBB_GGUF_STRING || !ebb_gguf_item_u64(kv, 0, &value))

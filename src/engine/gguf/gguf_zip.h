@@ -27,7 +27,9 @@ EBB_MUST_CHECK
 ebb_status ebb_gguf_find_span(int fd, const char *path, const char *wanted, uint64_t n_bytes,
                               ebb_gguf_span *out, ebb_error *err);
 
-/* gguf_kind.c: what the GGUF at a span of a file is for.  Errors: as ebb_model_read_kind. */
+/* gguf_kind.c: what a file of this general.architecture is for. */
+ebb_model_kind ebb_gguf_kind_of_arch(const char *name);
+/* And what the GGUF at a span of a file is for.  Errors: as ebb_model_read_kind. */
 EBB_MUST_CHECK
 ebb_status ebb_gguf_read_kind(int fd, const char *path, ebb_gguf_span at, ebb_model_kind *out,
                               ebb_error *err);

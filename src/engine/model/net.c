@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "gguf/gguf_zip.h"
 #include "model/arch.h"
 #include "model/bind.h"
 
@@ -88,7 +89,11 @@ static const ebb_arch *find_arch(const ebb_gguf *g, ebb_error *err)
             return ebb_archs[i];
     for (size_t i = 0; ebb_archs[i]; i++)
         ebb_buf_addf(&known, "%s%s", i ? ", " : "", ebb_archs[i]->name);
-    if (name)
+    if (name && ebb_gguf_kind_of_arch(name) == EBB_KIND_DRAFTER)
+        (void)EBB_FAIL(err, EBB_UNSUPPORTED, "\"%.40s\" is a drafter that reads the inner states of the model it was "
+                                             "made for, which ebb does not lend; a small model with the same "
+                                             "vocabulary, or a draft head in the model's own file, drafts", name);
+    else if (name)
         (void)EBB_FAIL(err, EBB_UNSUPPORTED, "architecture \"%.40s\" is not supported; these are: %s", name,
                        ebb_buf_text(&known));
     else

@@ -57,6 +57,23 @@ static void test_unknown_architecture(void **state)
     memcpy(text_behind("general.architecture") + 12, "llama", 5);
 }
 
+/* Files that only another model's inner states make sense of. */
+static void test_drafter(void **state)
+{
+    ebb_tiny_opts o = { .arch = "gemma3", .type = EBB_TYPE_Q8_0 };
+    char *llama = bytes;
+    size_t n_llama = n_bytes;
+
+    (void)state;
+    bytes = ebb_tiny_bytes(&o, &n_bytes);
+    assert_non_null(bytes);
+    memcpy(text_behind("general.architecture") + 12, "eagle3", 6);
+    expect_refusal(EBB_UNSUPPORTED, "\"eagle3\" is a drafter that reads the inner states of the model");
+    free(bytes);
+    bytes = llama;
+    n_bytes = n_llama;
+}
+
 static void test_missing_tensor(void **state)
 {
     char *p = text_behind("blk.1.ffn_u");
@@ -165,6 +182,7 @@ static void test_epsilon_of_no_norm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drafter),
         cmocka_unit_test(test_unknown_architecture), cmocka_unit_test(test_missing_tensor),
         cmocka_unit_test(test_surplus_tensor),       cmocka_unit_test(test_epsilon_of_no_norm),
         cmocka_unit_test(test_other_shape),          cmocka_unit_test(test_unsupported_type),
