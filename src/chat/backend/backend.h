@@ -144,6 +144,10 @@ typedef struct ebb_backend_ops {
      * it.  SPECULATIVE_PREFILL tells how far it is. */
     void (*speculative_prefill)(ebb_backend *b, const int32_t *ids, size_t n,
                                 const ebb_cache_salt *cache_salt, const ebb_backend_gap *gap);
+    /* What was said in other conversations, for prompt lookup (ebb_engine_set_reference_text), as
+     * soon as nothing else is to be done; the ids (malloc) are the backend's then, n 0: none.
+     * NULL: it has no use for them. */
+    void (*set_reference_text)(ebb_backend *b, int32_t *ids, size_t n);
     /* Another budget for the engine's memory, 0: what the machine has; after the answer under way
      * if there is one.  A NOTICE says what it will bring, BUDGET_SET follows.  BUSY while
      * loading. */

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "backend/local_priv.h"
+#include "base/log.h"
 #include "ebb/experimental/cache_salt.h"
 
 /* -- The worker -------------------------------------------------------------------- */
@@ -25,6 +26,7 @@ static void local_destroy(ebb_local *l)
     ebb_local_copy_gap(&l->prefill_gap, NULL);
     free(l->prefill_ids);
     free(l->running_ids);
+    free(l->reference_ids);
     free(l->grammar);
     free(l->path);
     free(l->draft_path);
@@ -62,6 +64,8 @@ static ebb_local_command next_command(const ebb_local *l)
         return LOCAL_BUDGET;
     if (l->command != LOCAL_COMMON_PREFIX && l->wants_plan)
         return LOCAL_PLAN;
+    if (l->command == LOCAL_IDLE && l->has_reference)
+        return LOCAL_REFERENCE;
     return l->command == LOCAL_IDLE && l->prefill_ids ? LOCAL_PREFILL : l->command;
 }
 
@@ -74,7 +78,7 @@ static ebb_local_command take_command(ebb_local *l)
         l->is_setting_budget = true;
     } else if (c == LOCAL_PLAN) {
         l->wants_plan = false;
-    } else if (c != LOCAL_PREFILL) {
+    } else if (c != LOCAL_PREFILL && c != LOCAL_REFERENCE) {
         l->command = LOCAL_IDLE;
     }
     return c;
@@ -96,7 +100,7 @@ static bool wait_command(ebb_local *l, ebb_local_command *c)
             pthread_cond_wait(&l->wake, &l->lock);
     }
     if (l->quit) {
-        l->has_budget = l->wants_plan = false;
+        l->has_budget = l->wants_plan = l->has_reference = false;
         free(l->prefill_ids);
         l->prefill_ids = NULL;
     }
@@ -120,6 +124,24 @@ static void answer_common_prefix(ebb_local *l)
     pthread_mutex_unlock(&l->lock);
 }
 
+/* The copy that the engine makes is the one that stays. */
+static void set_reference(ebb_local *l)
+{
+    ebb_error err = { 0 };
+    int32_t *ids;
+    size_t n;
+
+    pthread_mutex_lock(&l->lock);
+    ids = l->reference_ids;
+    n = l->n_reference_ids;
+    l->reference_ids = NULL;
+    l->has_reference = false;
+    pthread_mutex_unlock(&l->lock);
+    if (ebb_engine_set_reference_text(l->engine, ids, n, &err) != EBB_OK)
+        ebb_log("draft", "%s", err.msg);         /* it would save time, no more */
+    free(ids);
+}
+
 static void *local_worker(void *arg)
 {
     ebb_local *l = arg;
@@ -136,6 +158,8 @@ static void *local_worker(void *arg)
             ebb_local_budget(l);
         else if (c == LOCAL_PLAN)
             ebb_local_plan(l);
+        else if (c == LOCAL_REFERENCE)
+            set_reference(l);
         else
             ebb_local_speculative_prefill(l);
     }
@@ -306,6 +330,19 @@ static ebb_status request_memory_command(ebb_backend *b, bool is_plan, uint64_t 
     return st;
 }
 
+static void local_set_reference_text(ebb_backend *b, int32_t *ids, size_t n)
+{
+    ebb_local *l = (ebb_local *)b;
+
+    pthread_mutex_lock(&l->lock);
+    free(l->reference_ids);
+    l->reference_ids = ids;
+    l->n_reference_ids = n;
+    l->has_reference = l->session != NULL;
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+}
+
 static ebb_status local_set_budget(ebb_backend *b, uint64_t bytes, ebb_error *err)
 {
     return request_memory_command(b, false, bytes, err);
@@ -325,6 +362,7 @@ static const ebb_backend_ops local_ops = {
     .common_prefix = local_common,
     .stats = local_stats,
     .speculative_prefill = ebb_local_set_speculative_prefill,
+    .set_reference_text = local_set_reference_text,
     .set_budget = local_set_budget,
     .plan = local_plan,
 };

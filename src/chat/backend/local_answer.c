@@ -106,21 +106,14 @@ static ebb_status decode_answer(ebb_local *l, ebb_sampler *sampler, ebb_turn_sta
 }
 
 /* By passes, as the panel counts: the last token was not computed. */
-static void count_decode(ebb_local *l, ebb_turn_stats *turn_stats, uint64_t n_before, double elapsed_s)
+static void count_decode(ebb_local *l, ebb_turn_stats *turn_stats, const ebb_stats *before, double elapsed_s)
 {
     ebb_stats s;
 
     ebb_engine_stats(l->engine, &s);
     turn_stats->decode_s = s.decode_tok_s > 0 ? turn_stats->n_generated / s.decode_tok_s : elapsed_s;
-    turn_stats->n_accepted = (uint32_t)(s.n_accepted - n_before);
-}
-
-static uint64_t count_accepted(ebb_local *l)
-{
-    ebb_stats s;
-
-    ebb_engine_stats(l->engine, &s);
-    return s.n_accepted;
+    turn_stats->n_accepted = (uint32_t)(s.n_accepted - before->n_accepted);
+    turn_stats->n_accepted_reference = (uint32_t)(s.n_accepted_reference - before->n_accepted_reference);
 }
 
 ebb_status ebb_local_constrain(ebb_local *l, ebb_sampler *sampler, ebb_error *err)
@@ -145,16 +138,17 @@ static ebb_status run_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finis
     ebb_status st = sampler ? ebb_local_constrain(l, sampler, err)
                             : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
     double start;
-    uint64_t n_before = count_accepted(l);
+    ebb_stats before;
 
     if (st == EBB_OK)
         st = prefill_answer(l, turn_stats, err);
     if (st == EBB_OK && l->n_answers > 1) {
         st = ebb_local_decode_several(l, turn_stats, finish, err);
     } else if (st == EBB_OK) {
+        ebb_engine_stats(l->engine, &before);
         start = ebb_clock_s();
         st = decode_answer(l, sampler, turn_stats, finish, err);
-        count_decode(l, turn_stats, n_before, ebb_clock_s() - start);
+        count_decode(l, turn_stats, &before, ebb_clock_s() - start);
     }
     ebb_sampler_free(sampler);
     return st;

@@ -14,6 +14,7 @@ void ebb_chat_close_backend(ebb_chat *c)
         c->ops.unready(c->ops.arg, c->prompter);
     c->prompter = NULL;
     c->info = NULL;
+    ebb_chat_reset_reference(c);
     ebb_model_advice_fini(&c->advice);
     c->awaits_budget = c->awaits_plan = false;
 }

@@ -17,6 +17,7 @@
 #include "conversation/chat_model.h"
 #include "conversation/chat_ops.h"
 #include "conversation/chat_queues.h"
+#include "conversation/chat_reference.h"
 #include "conversation/chat_session.h"
 #include "conversation/chat_settings.h"
 #include "conversation/writer_lock.h"
@@ -50,6 +51,7 @@ struct ebb_chat {
     ebb_model_opening    opening;
     ebb_remote_choice    remote;
     bool                 awaits_budget, awaits_plan; /* of the backend, which has not told yet */
+    ebb_chat_reference   reference;
 
     /* What happens. */
     ebb_turn             turn;

@@ -210,6 +210,7 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     c->deleted.facts = facts;
     c->deleted.tree = tree;
     drop_deleted(c);
+    ebb_chat_forget_reference(c);
     if (id != c->facts.id)
         return EBB_OK;
     ebb_chat_set_saved(c);                       /* its unsaved messages are deleted with it */

@@ -110,6 +110,16 @@ ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err);
 /* Remove what was copied before a migration: sessions.db-before-vN. */
 void ebb_store_remove_copies(ebb_store *s);
 
+/* Called with the ids of a message; they are valid during the call. */
+typedef void ebb_store_ids_fn(void *arg, int64_t session, const int32_t *ids, size_t n);
+/* Of the n_rows newest messages older than *before (INT64_MAX: of all), newest first, the ids of
+ * those whose ids are of this model.  *before becomes the oldest of them, 0 if there is none
+ * older.  Cost: that of reading n_rows messages. */
+EBB_MUST_CHECK
+ebb_status ebb_store_read_ids(ebb_store *s, int64_t *before, uint32_t n_rows,
+                              const uint8_t model[16], ebb_store_ids_fn *fn, void *arg,
+                              ebb_error *err);
+
 /* A message that has all the words looked for, each perhaps as the beginning of a longer one. */
 typedef struct ebb_store_hit {
     int64_t  session, message, created_ms;

@@ -147,6 +147,47 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     return EBB_OK;
 }
 
+/* A row of message, session and ids, which are NULL for another model's.  A SQLite code. */
+static int tell_ids(sqlite3_stmt *q, ebb_store_ids_fn *fn, void *arg)
+{
+    size_t n = (size_t)sqlite3_column_bytes(q, 2) / sizeof(int32_t);
+    int32_t *ids;
+
+    if (n == 0)
+        return SQLITE_ROW;
+    ids = malloc(n * sizeof *ids);               /* what SQLite has need not be aligned */
+    if (!ids)
+        return SQLITE_NOMEM;
+    memcpy(ids, sqlite3_column_blob(q, 2), n * sizeof *ids);
+    ebb_store_swap_ids(ids, n);
+    fn(arg, sqlite3_column_int64(q, 1), ids, n);
+    free(ids);
+    return SQLITE_ROW;
+}
+
+ebb_status ebb_store_read_ids(ebb_store *s, int64_t *before, uint32_t n_rows, const uint8_t model[16],
+                              ebb_store_ids_fn *fn, void *arg, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    uint32_t n = 0;
+    int rc = ebb_store_prepare(s, &q, "SELECT id, session, iif(ids_model = ?, ids, NULL) FROM messages WHERE id < ?"
+                                      " ORDER BY id DESC LIMIT ?", "bii", (const void *)model, (size_t)16, *before,
+                               (int64_t)n_rows);
+
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
+        *before = sqlite3_column_int64(q, 0);
+        n++;
+        if ((rc = tell_ids(q, fn, arg)) != SQLITE_ROW)
+            break;
+    }
+    sqlite3_finalize(q);
+    if (n < n_rows)
+        *before = 0;
+    return rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
+}
+
 /* OK if a statement changed this session, NOTFOUND if there is none. */
 static ebb_status check_session_changed(ebb_store *s, int rc, int64_t session, ebb_error *err)
 {

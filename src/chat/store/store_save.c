@@ -23,8 +23,7 @@ typedef struct save_job {
     bool               has_news;     /* some message is dirty */
 } save_job;
 
-/* Ids as the store keeps them; the same memory on little-endian machines. */
-static void swap_ids(int32_t *ids, size_t n)
+void ebb_store_swap_ids(int32_t *ids, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         ids[i] = (int32_t)le32toh((uint32_t)ids[i]);
@@ -125,9 +124,9 @@ static int insert_message(save_job *v, ebb_node *node)
 
     if (rc != SQLITE_CONSTRAINT || sqlite3_extended_errcode(v->s->db) != SQLITE_CONSTRAINT_FOREIGNKEY || !node->parent)
         return rc;
-    swap_ids(node->parent->m.ids, node->parent->m.n_ids);
+    ebb_store_swap_ids(node->parent->m.ids, node->parent->m.n_ids);
     rc = insert_message(v, node->parent);
-    swap_ids(node->parent->m.ids, node->parent->m.n_ids);
+    ebb_store_swap_ids(node->parent->m.ids, node->parent->m.n_ids);
     return rc == SQLITE_OK ? insert_row(v, node) : rc;
 }
 
@@ -145,7 +144,7 @@ static int save_message(save_job *v, ebb_node *node)
     int rc = SQLITE_OK;
     bool is_saved = false;
 
-    swap_ids(node->m.ids, node->m.n_ids);
+    ebb_store_swap_ids(node->m.ids, node->m.n_ids);
     if (node->m.id > 0) {
         rc = update_message(v, node);
         is_saved = sqlite3_changes(v->s->db) > 0;
@@ -156,7 +155,7 @@ static int save_message(save_job *v, ebb_node *node)
     }
     if (rc == SQLITE_OK && !is_saved)
         rc = insert_message(v, node);
-    swap_ids(node->m.ids, node->m.n_ids);
+    ebb_store_swap_ids(node->m.ids, node->m.n_ids);
     return rc;
 }
 
@@ -318,7 +317,7 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
     if (!ebb_node_set_ids(node, sqlite3_column_blob(q, 6),
                           (size_t)sqlite3_column_bytes(q, 6) / sizeof(int32_t), ids_model))
         return false;
-    swap_ids(node->m.ids, node->m.n_ids);
+    ebb_store_swap_ids(node->m.ids, node->m.n_ids);
     node->is_dirty = false;
     node->n_stored = n_text;
     return true;

@@ -41,6 +41,9 @@ int ebb_store_run_kept(ebb_store *s, sqlite3_stmt **kept, const char *sql, const
 /* Column as text cut to the buffer, at a character's border. */
 void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap);
 
+/* Ids as the store keeps them, and back; the same memory on little-endian machines. */
+void ebb_store_swap_ids(int32_t *ids, size_t n);
+
 /* A value that a foreign hand may have written: `usual` if it is beyond `last`. */
 int ebb_store_in_range(int value, int usual, int last);
 

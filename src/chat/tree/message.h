@@ -39,6 +39,8 @@ typedef struct ebb_turn_stats {
     uint32_t n_accepted;         /* of the generated: guessed, and computed together with others */
     uint32_t about;              /* EBB_ABOUT_* */
     double   first_s;            /* from the request to the first word, of an engine elsewhere */
+    uint32_t n_accepted_reference;       /* of the accepted, found in other conversations; not
+                                          * stored */
 } ebb_turn_stats;
 
 /* What to do when a conversation no longer fits the context. */

@@ -186,6 +186,7 @@ void ebb_engine_close(ebb_engine *e)
         return;
     ebb_draft_model_close(e);
     ebb_draft_head_close(e);
+    ebb_reference_text_fini(&e->reference);
     ebb_budget_close(e);
     ebb_persist_close(e);
     if (!e->host)

@@ -16,6 +16,7 @@
 #include "session/session_impl.h"
 #include "speculate/draft_head.h"
 #include "speculate/draft_model.h"
+#include "speculate/reference_text.h"
 
 struct ebb_engine {
     const ebb_model *model;
@@ -40,6 +41,7 @@ struct ebb_engine {
     ebb_prefix_cache cache;
     ebb_draft_model  draft_model;
     ebb_head_drafter head_drafter;
+    ebb_reference_text reference;        /* prompt lookup searches it, too */
     ebb_budget       budget;
     ebb_calibration  calibration;
 

@@ -172,6 +172,14 @@ void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted)
     pthread_mutex_unlock(&e->lock);
 }
 
+void ebb_stats_accept(ebb_engine *e, bool is_of_reference)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.n_accepted++;
+    e->stats.n_accepted_reference += is_of_reference;
+    pthread_mutex_unlock(&e->lock);
+}
+
 /* The ratio of measured to predicted times of passes, over the last dozens: the machine has other work, or the disk
  * is slower.  The first passes of a turn have cold caches. */
 static void learn_correction(ebb_engine *e, double seconds)
@@ -196,7 +204,6 @@ void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool
         learn_correction(e, seconds);
     e->turn.append_s += seconds;
     e->stats.n_passes += !was_drafted;
-    e->stats.n_accepted += was_drafted;
     e->stats.computed_tok++;
     e->stats.generated_tok++;
     e->stats.decode_tok_s = e->turn.append_s > 0 ? e->stats.generated_tok / e->turn.append_s : 0;

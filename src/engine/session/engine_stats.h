@@ -32,6 +32,8 @@ void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool
 /* A pass of several sequences: n_tokens columns, of which n_decoded are the only one of theirs. */
 void ebb_stats_shared_step(ebb_engine *e, double seconds, uint32_t n_tokens, uint32_t n_decoded);
 void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted);
+/* A draft token was accepted; is_of_reference: it was found in the reference text. */
+void ebb_stats_accept(ebb_engine *e, bool is_of_reference);
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
 /* Blocks of K and V have gone to the file, or come from it. */
 void ebb_stats_kv(ebb_engine *e);

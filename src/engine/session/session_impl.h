@@ -13,6 +13,7 @@
 
 typedef enum ebb_draft_source {
     EBB_DRAFT_LOOKUP,
+    EBB_DRAFT_REFERENCE,         /* prompt lookup in the engine's reference text */
     EBB_DRAFT_MODEL,
     EBB_DRAFT_HEAD
 } ebb_draft_source;
@@ -39,7 +40,7 @@ struct ebb_session {
     uint32_t     n_shared_passes;        /* under way that it is a part of: it is not evicted */
     bool         is_tentative;   /* appended tokens may be undone: a draft model's session */
 
-    ebb_prompt_lookup lookup;
+    ebb_prompt_lookup lookup, reference_lookup;
     ebb_suffix_index index;      /* of ids, for lookup: none of draft tokens */
     uint32_t     n_pending;      /* draft tokens that are neither accepted nor rejected yet */
     uint32_t     n_drafted;      /* draft tokens of the last pass */

@@ -13,23 +13,25 @@ void ebb_prompt_lookup_init(ebb_prompt_lookup *d, uint32_t n_most)
                                .pause = PAUSE };
 }
 
-uint32_t ebb_prompt_lookup_draft(ebb_prompt_lookup *d, ebb_suffix_index *index, const ebb_token *ids, uint32_t n,
-                                 uint32_t n_alike, ebb_token *out, uint32_t max)
+bool ebb_prompt_lookup_find(ebb_prompt_lookup *d, ebb_suffix_index *index, const ebb_token *text, const ebb_token *ids,
+                            uint32_t n, uint32_t n_alike, ebb_suffix_match *out)
 {
-    uint32_t places[EBB_SUFFIX_TRIED], n_places, n_out = d->n_now < max ? d->n_now : max;
-
-    if (n_out == 0 || n <= EBB_SUFFIX_MIN)
-        return 0;
+    out->n_alike = out->n_places = 0;
+    if (d->n_now == 0 || n < EBB_SUFFIX_MIN)
+        return false;
     if (d->n_pause > 0) {
         d->n_pause--;
-        return 0;
+        return false;
     }
-    ebb_suffix_index_follow(index, ids, n - 1);
-    n_places = ebb_suffix_index_search(index, ids, n, n_alike, places);
-    if (n_places == 0)
-        return 0;
-    ebb_suffix_index_continue(ids, n, places, n_places, out, n_out);
-    return n_out;
+    if (text == ids)
+        ebb_suffix_index_follow(index, ids, n - 1);
+    return ebb_suffix_index_search(index, text, ids, n, n_alike, out);
+}
+
+uint32_t ebb_prompt_lookup_draft(const ebb_prompt_lookup *d, const ebb_token *text, uint32_t n,
+                                 ebb_suffix_match *match, ebb_token *out, uint32_t max)
+{
+    return ebb_suffix_index_continue(text, n, match, out, d->n_now < max ? d->n_now : max);
 }
 
 /* Drafting pauses if passes with a draft yielded fewer tokens a second than passes without. */

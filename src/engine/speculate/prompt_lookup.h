@@ -1,9 +1,10 @@
-/* speculate/prompt_lookup.h - draft tokens from the text itself.
+/* speculate/prompt_lookup.h - draft tokens from the text itself, or from another one.
  *
  * Prompt lookup (A. Saxena, "Prompt Lookup Decoding", 2023): the last tokens of a sequence are
  * looked for earlier in it (suffix_index.h), and what mostly followed them there is the draft.  It
  * needs no second model, and is accepted where a text repeats itself: code that is edited,
- * quotations, lists, names.
+ * quotations, lists, names.  Texts that were said elsewhere are searched in the same way
+ * (reference_text.h), and judged by themselves.
  *
  * Draft tokens are computed in the pass that computes the token before them.  Where the time of a
  * pass is spent on reading weights - from memory at n = 1, from disk when layers stream - they cost
@@ -32,13 +33,17 @@ typedef struct ebb_prompt_lookup {
 /* Nothing is known yet; at most n_most tokens are drafted for a pass. */
 void ebb_prompt_lookup_init(ebb_prompt_lookup *d, uint32_t n_most);
 
-/* Writes at most `max` draft tokens behind ids[0..n) to out; returns how many.  0: the last three
- * tokens of ids (n_alike, if more) were not found earlier, or drafting pauses.  The index is
- * that of ids, and takes in those before the last.  Cost: some 50 ns, at most a few microseconds,
- * however long the text. */
-uint32_t ebb_prompt_lookup_draft(ebb_prompt_lookup *d, ebb_suffix_index *index,
-                                 const ebb_token *ids, uint32_t n, uint32_t n_alike,
-                                 ebb_token *out, uint32_t max);
+/* Looks in `text` for the last tokens of ids[0..n), at least three of them and n_alike.  false:
+ * they are not there, or drafting pauses.  The index is that of the text; ids' own (text == ids)
+ * takes in those before the last.  Cost: some 50 ns, at most a few microseconds, however long the
+ * text. */
+bool ebb_prompt_lookup_find(ebb_prompt_lookup *d, ebb_suffix_index *index, const ebb_token *text,
+                            const ebb_token *ids, uint32_t n, uint32_t n_alike,
+                            ebb_suffix_match *out);
+/* Writes what followed there in text[0..n), at most `max` draft tokens, to out; returns how
+ * many. */
+uint32_t ebb_prompt_lookup_draft(const ebb_prompt_lookup *d, const ebb_token *text, uint32_t n,
+                                 ebb_suffix_match *match, ebb_token *out, uint32_t max);
 
 /* A pass with n_drafted draft tokens (0: without) took `seconds`; the first n_accepted of them were
  * accepted. */

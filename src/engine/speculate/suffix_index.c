@@ -61,56 +61,57 @@ void ebb_suffix_index_follow(ebb_suffix_index *x, const ebb_token *ids, uint32_t
     }
 }
 
-/* How many tokens before `place` are those before n. */
-static uint32_t match_length(const ebb_token *ids, uint32_t place, uint32_t n)
+/* How many tokens before `place` of text are the last of ids[0..n). */
+static uint32_t match_length(const ebb_token *text, uint32_t place, const ebb_token *ids, uint32_t n)
 {
-    uint32_t m = 0;
+    uint32_t most = place < n ? place : n, m = 0;
 
-    while (m < place && m < EBB_SUFFIX_MAX && ids[place - 1 - m] == ids[n - 1 - m])
+    while (m < most && m < EBB_SUFFIX_MAX && text[place - 1 - m] == ids[n - 1 - m])
         m++;
     return m;
 }
 
-uint32_t ebb_suffix_index_search(const ebb_suffix_index *x, const ebb_token *ids, uint32_t n, uint32_t n_alike,
-                                 uint32_t places[EBB_SUFFIX_TRIED])
+bool ebb_suffix_index_search(const ebb_suffix_index *x, const ebb_token *text, const ebb_token *ids, uint32_t n,
+                             uint32_t n_alike, ebb_suffix_match *out)
 {
-    uint32_t longest = n_alike > EBB_SUFFIX_MIN ? n_alike : EBB_SUFFIX_MIN, n_places = 0, n_tried = 0;
+    uint32_t longest = n_alike > EBB_SUFFIX_MIN ? n_alike : EBB_SUFFIX_MIN, n_tried = 0;
 
-    if (n <= EBB_SUFFIX_MIN)
-        return 0;
+    out->n_alike = out->n_places = 0;
+    if (n < EBB_SUFFIX_MIN || x->n == 0)
+        return false;
     for (uint32_t place = x->heads[hash_before(x, ids + n)]; place > 0 && n_tried < EBB_SUFFIX_TRIED; n_tried++) {
-        uint32_t m = place < n ? match_length(ids, place, n) : 0;
+        uint32_t m = text != ids || place < n ? match_length(text, place, ids, n) : 0;
 
         if (m > longest)
-            n_places = 0;
+            out->n_places = 0;
         if (m >= longest) {
-            longest = m;
-            places[n_places++] = place;
+            out->n_alike = longest = m;
+            out->places[out->n_places++] = place;
         }
         place = x->before[place];
     }
-    return n_places;
+    return out->n_places > 0;
 }
 
 /* Token i behind an occurrence; from n on it is what was drafted already. */
-static ebb_token behind(const ebb_token *ids, uint32_t n, uint32_t place, uint32_t i, const ebb_token *out)
+static ebb_token behind(const ebb_token *text, uint32_t n, uint32_t place, uint32_t i, const ebb_token *out)
 {
-    return place + i < n ? ids[place + i] : out[place + i - n];
+    return place + i < n ? text[place + i] : out[place + i - n];
 }
 
 /* The token i behind most of the places. */
-static ebb_token most_frequent(const ebb_token *ids, uint32_t n, const uint32_t *places, uint32_t n_places,
+static ebb_token most_frequent(const ebb_token *text, uint32_t n, const uint32_t *places, uint32_t n_places,
                                uint32_t i, const ebb_token *out)
 {
-    ebb_token best = behind(ids, n, places[0], i, out);
+    ebb_token best = behind(text, n, places[0], i, out);
     uint32_t most = 0;
 
     for (uint32_t k = 0; k < n_places && most < n_places - k; k++) {
-        ebb_token id = behind(ids, n, places[k], i, out);
+        ebb_token id = behind(text, n, places[k], i, out);
         uint32_t count = 0;
 
         for (uint32_t j = k; j < n_places; j++)
-            count += behind(ids, n, places[j], i, out) == id;
+            count += behind(text, n, places[j], i, out) == id;
         if (count > most) {
             most = count;
             best = id;
@@ -119,16 +120,21 @@ static ebb_token most_frequent(const ebb_token *ids, uint32_t n, const uint32_t 
     return best;
 }
 
-void ebb_suffix_index_continue(const ebb_token *ids, uint32_t n, uint32_t *places, uint32_t n_places,
-                               ebb_token *out, uint32_t n_out)
+uint32_t ebb_suffix_index_continue(const ebb_token *text, uint32_t n, ebb_suffix_match *match, ebb_token *out,
+                                   uint32_t n_out)
 {
+    uint32_t *places = match->places;
+
     for (uint32_t i = 0; i < n_out; i++) {
         uint32_t n_agree = 0;
 
-        out[i] = most_frequent(ids, n, places, n_places, i, out);
-        for (uint32_t k = 0; k < n_places; k++)
-            if (behind(ids, n, places[k], i, out) == out[i])
+        out[i] = most_frequent(text, n, places, match->n_places, i, out);
+        if (out[i] < 0)
+            return i;
+        for (uint32_t k = 0; k < match->n_places; k++)
+            if (behind(text, n, places[k], i, out) == out[i])
                 places[n_agree++] = places[k];
-        n_places = n_agree;
+        match->n_places = n_agree;
     }
+    return n_out;
 }

@@ -13,6 +13,7 @@ bool ebb_speculate_init(ebb_session *s)
     uint32_t n_tokens = e->run.cap_logits < e->run.cap_tokens ? e->run.cap_logits : e->run.cap_tokens;
 
     ebb_prompt_lookup_init(&s->lookup, e->opts.no_speculation ? 0 : n_tokens - 1);
+    ebb_prompt_lookup_init(&s->reference_lookup, s->lookup.n_most);
     return s->lookup.n_most == 0 || ebb_suffix_index_init(&s->index, e->plan.n_ctx);
 }
 
@@ -36,7 +37,8 @@ static void learn_outcome(ebb_session *s, bool is_rejected)
         else if (s->draft_source == EBB_DRAFT_HEAD)
             ebb_draft_head_learn(s->engine, s->n_drafted, n_accepted, is_rejected);
         else
-            ebb_prompt_lookup_learn(&s->lookup, s->n_drafted, n_accepted, s->pass_s);
+            ebb_prompt_lookup_learn(s->draft_source == EBB_DRAFT_LOOKUP ? &s->lookup : &s->reference_lookup,
+                                    s->n_drafted, n_accepted, s->pass_s);
         ebb_log("draft", "%u of %u draft tokens were accepted", n_accepted, s->n_drafted);
     }
     s->n_drafted = 0;
@@ -62,6 +64,7 @@ bool ebb_speculate_accept(ebb_session *s, ebb_token id)
     if (s->n_pending == 0 || s->engine->logits_owner != s || s->ids[ebb_session_length(s)] != id)
         return false;
     s->n_pending--;
+    ebb_stats_accept(s->engine, s->draft_source == EBB_DRAFT_REFERENCE);
     ebb_hidden_follow_accept(s);
     memcpy(s->logits, run->buf.logits + (s->n_drafted - s->n_pending) * n_vocab, n_vocab * sizeof *s->logits);
     ebb_prefix_hash_blocks(s);

@@ -56,7 +56,11 @@ static void add_turn(ebb_buf *out, const ebb_turn_stats *c)
     }
     ebb_buf_adds(out, ".\nThe answer: ");
     add_token_rate(out, c->n_generated, c->decode_s);
-    add_share(out, " (guessed ", c->n_accepted);
+    if (c->n_accepted_reference > 0)
+        ebb_buf_addf(out, " (guessed %u, %u of them from other conversations)", c->n_accepted,
+                     c->n_accepted_reference);
+    else
+        add_share(out, " (guessed ", c->n_accepted);
     ebb_buf_adds(out, ".\n");
 }
 

@@ -49,6 +49,9 @@ typedef struct fake_script {
     size_t n_asked;              /* and how many there were */
     uint64_t seed;               /* of the last request */
     uint8_t fingerprint[16];
+    unsigned n_references;       /* times that a reference text was set, and the last one */
+    int32_t reference[256];
+    size_t n_reference;
     char opened[256];            /* last: "model + draft", with a ? if the draft may stay behind */
     ebb_model_info info;
     /* Of the model's file, up to a NULL key. */
@@ -266,6 +269,17 @@ static void fake_speculative_prefill(ebb_backend *b, const int32_t *ids, size_t 
                                       .total = n, .cache_salt = f->cache_salt });
 }
 
+static void fake_set_reference_text(ebb_backend *b, int32_t *ids, size_t n)
+{
+    fake_script *s = ((fake *)b)->script;
+
+    s->n_references++;
+    s->n_reference = n < 256 ? n : 256;
+    if (s->n_reference)
+        memcpy(s->reference, ids, s->n_reference * sizeof *ids);
+    free(ids);
+}
+
 static void fake_stats(ebb_backend *b, ebb_stats *out)
 {
     (void)b;
@@ -302,6 +316,7 @@ static ebb_status fake_open(void *arg, const ebb_backend_models *models,
         .close = fake_close, .answer = fake_ask, .cancel = fake_cancel, .model = fake_model,
         .n_ctx = fake_n_ctx, .common_prefix = fake_common, .stats = fake_stats,
         .speculative_prefill = fake_speculative_prefill,
+        .set_reference_text = fake_set_reference_text,
         .set_budget = fake_set_budget, .plan = fake_plan,
     };
     fake *f = calloc(1, sizeof *f);

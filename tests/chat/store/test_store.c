@@ -85,7 +85,7 @@ static void test_round_trip(void **state)
     assert_true(ebb_node_set_ids(a, ids, 4, model));
     a->m.finish = EBB_FINISH_LENGTH;
     a->m.pinned = true;
-    a->m.turn_stats = (ebb_turn_stats){ 1, 2, 3, 4, 5, 6.5, 7.5, 8, 9, EBB_ABOUT_GENERATED, 0.5 };
+    a->m.turn_stats = (ebb_turn_stats){ 1, 2, 3, 4, 5, 6.5, 7.5, 8, 9, EBB_ABOUT_GENERATED, 0.5, 0 };
     a->m.engine = strdup("box");
     a->m.model = strdup("tiny");
     save(s, &f, &t);

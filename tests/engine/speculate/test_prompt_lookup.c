@@ -10,10 +10,12 @@ static uint32_t draft(ebb_prompt_lookup *d, const ebb_token *ids, uint32_t n, ui
                       uint32_t max)
 {
     ebb_suffix_index index;
-    uint32_t n_out;
+    ebb_suffix_match m;
+    uint32_t n_out = 0;
 
     assert_true(ebb_suffix_index_init(&index, n));
-    n_out = ebb_prompt_lookup_draft(d, &index, ids, n, n_alike, out, max);
+    if (ebb_prompt_lookup_find(d, &index, ids, ids, n, n_alike, &m))
+        n_out = ebb_prompt_lookup_draft(d, ids, n, &m, out, max);
     ebb_suffix_index_fini(&index);
     return n_out;
 }

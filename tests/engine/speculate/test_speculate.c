@@ -4,6 +4,7 @@
 
 #include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
+#include "open/engine_state.h"
 #include "support/tiny_model.h"
 
 #define N_CTX 160u
@@ -186,12 +187,126 @@ static void two_sessions_in_turn(void **state)
     close_pair(&a);
 }
 
+/* -- A text of elsewhere -------------------------------------------------------------------- */
+
+#define SAID 60u                 /* tokens of the other conversation */
+
+/* No three of them stand together twice. */
+static ebb_token said_at(uint32_t i)
+{
+    return (ebb_token)(10 + i * i % 151);
+}
+
+static void set_reference(const pair *p, uint32_t before)
+{
+    ebb_token text[2 * SAID + 1];
+
+    for (uint32_t i = 0; i < before; i++)
+        text[i] = (ebb_token)(200 + i % 40);
+    text[before] = EBB_TOKEN_NONE;
+    for (uint32_t i = 0; i < SAID; i++)
+        text[before + 1 + i] = said_at(i);
+    assert_int_equal(ebb_engine_set_reference_text(p->guess.engine, text, before + 1 + SAID, NULL), EBB_OK);
+}
+
+/* What another conversation said is drafted when it is said again, and bits are those of plain decoding. */
+static void check_reference(const char *arch)
+{
+    pair p;
+    ebb_token start[2] = { 5, 6 };
+    ebb_stats with, without;
+
+    open_pair(arch, &p);
+    set_reference(&p, 30);
+    sync_both(&p, start, 2);
+    for (uint32_t i = 0; i < SAID; i++)
+        append_both(&p, said_at(i));
+    with = stats_of(&p.guess);
+    without = stats_of(&p.plain);
+    if (with.n_accepted_reference < SAID / 4)
+        fail_msg("%s: %u of %u draft tokens were accepted, %u of elsewhere", arch, (unsigned)with.n_accepted,
+                 (unsigned)with.n_drafted, (unsigned)with.n_accepted_reference);
+    assert_int_equal(with.n_passes + with.n_accepted, without.n_passes);
+    append_both(&p, 7);                          /* behind the end of that text */
+    close_pair(&p);
+}
+
+static void what_was_said_elsewhere_is_drafted(void **state)
+{
+    (void)state;
+    for (size_t i = 0; ebb_tiny_archs[i]; i++)
+        check_reference(ebb_tiny_archs[i]);
+}
+
+/* Where texts only begin alike, drafting from elsewhere stops soon. */
+static void a_text_of_elsewhere_that_is_useless_is_left_alone(void **state)
+{
+    pair p;
+    ebb_token start[2] = { 5, 6 };
+    ebb_stats with;
+
+    (void)state;
+    open_pair("llama", &p);
+    set_reference(&p, 30);
+    sync_both(&p, start, 2);
+    p.guess.s->reference_lookup.alone_s = 1e-9;  /* each draft loses time */
+    for (uint32_t i = 0; i < 140; i++)
+        append_both(&p, i % 7 < 6 ? said_at(7 * (i / 7 % 6) + i % 7) : 9);
+    with = stats_of(&p.guess);
+    assert_in_range(with.n_drafted, 1, 16);      /* four passes, then a pause */
+    close_pair(&p);
+}
+
+/* It can be another one, or none, in the middle of an answer. */
+static void the_text_of_elsewhere_may_change(void **state)
+{
+    pair p;
+    ebb_token start[2] = { 5, 6 };
+
+    (void)state;
+    open_pair("llama", &p);
+    set_reference(&p, 30);
+    sync_both(&p, start, 2);
+    for (uint32_t i = 0; i < 20; i++)
+        append_both(&p, said_at(i));
+    set_reference(&p, 55);
+    for (uint32_t i = 20; i < 40; i++)
+        append_both(&p, said_at(i));
+    assert_int_equal(ebb_engine_set_reference_text(p.guess.engine, NULL, 0, NULL), EBB_OK);
+    for (uint32_t i = 40; i < SAID; i++)
+        append_both(&p, said_at(i));
+    close_pair(&p);
+}
+
+/* Of a text that is too long the end is taken. */
+static void a_long_text_of_elsewhere_is_cut(void **state)
+{
+    size_t n = EBB_REFERENCE_MOST + 100u;
+    ebb_token *text = calloc(n, sizeof *text);
+    ebb_reference_text t = { 0 };
+
+    (void)state;
+    assert_non_null(text);
+    for (size_t i = 0; i < n; i++)
+        text[i] = (ebb_token)i;
+    assert_int_equal(ebb_reference_text_set(&t, text, n, NULL), EBB_OK);
+    assert_int_equal(t.n, EBB_REFERENCE_MOST + 1);
+    assert_int_equal(t.ids[0], 100);
+    assert_int_equal(t.ids[t.n - 1], EBB_TOKEN_NONE);
+    ebb_reference_text_fini(&t);
+    free(text);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bits_for_every_architecture),
         cmocka_unit_test(anything_may_come_between),
         cmocka_unit_test(two_sessions_in_turn),
+        cmocka_unit_test(what_was_said_elsewhere_is_drafted),
+        cmocka_unit_test(a_text_of_elsewhere_that_is_useless_is_left_alone),
+        cmocka_unit_test(the_text_of_elsewhere_may_change),
+        cmocka_unit_test(a_long_text_of_elsewhere_is_cut),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -554,6 +554,7 @@ static void the_panel_says_what_guessing_is_worth(void **state)
 
 static void why_it_was_slow(void **state)
 {
+    ebb_message *last;
     ebb_stats *stats;
     screen s;
 
@@ -583,6 +584,13 @@ static void why_it_was_slow(void **state)
     stats->n_resident = 3;
     screen_keys(&s, "/why\r");
     assert_has(&s, "3 of 8 layers of the file are in memory so far");
+    last = (ebb_message *)ebb_chat_message(s.chat, ebb_chat_n_messages(s.chat) - 1);
+    last->turn_stats.n_accepted = 12;
+    screen_keys(&s, "/why\r");
+    assert_has(&s, "tok/s (guessed 12).\n");
+    last->turn_stats.n_accepted_reference = 5;
+    screen_keys(&s, "\x0c/why\r");
+    assert_has(&s, "tok/s (guessed 12, 5 of them from other conversations).\n");
     screen_close(&s);
 }
 

@@ -1,0 +1,38 @@
+/* Texts of elsewhere (reference_text.h). */
+#include "speculate/reference_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "open/engine_state.h"
+
+void ebb_reference_text_fini(ebb_reference_text *t)
+{
+    free(t->ids);
+    ebb_suffix_index_fini(&t->index);
+    *t = (ebb_reference_text){ 0 };
+}
+
+ebb_status ebb_reference_text_set(ebb_reference_text *t, const ebb_token *ids, size_t n, ebb_error *err)
+{
+    size_t n_kept = n < EBB_REFERENCE_MOST ? n : EBB_REFERENCE_MOST;
+
+    ebb_reference_text_fini(t);
+    if (n == 0)
+        return EBB_OK;
+    t->ids = malloc((n_kept + 1) * sizeof *t->ids);
+    if (!t->ids || !ebb_suffix_index_init(&t->index, (uint32_t)n_kept + 1)) {
+        ebb_reference_text_fini(t);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for %zu tokens of other texts", n_kept);
+    }
+    memcpy(t->ids, ids + (n - n_kept), n_kept * sizeof *t->ids);
+    t->ids[n_kept] = EBB_TOKEN_NONE;
+    t->n = (uint32_t)n_kept + 1;
+    ebb_suffix_index_follow(&t->index, t->ids, t->n);
+    return EBB_OK;
+}
+
+ebb_status ebb_engine_set_reference_text(ebb_engine *e, const ebb_token *ids, size_t n, ebb_error *err)
+{
+    return ebb_reference_text_set(&e->reference, ids, e->opts.no_speculation ? 0 : n, err);
+}
