@@ -3,33 +3,46 @@
 
 #include "model/weight_view.h"
 
-#define SLICE_GROUPS 4u          /* of a slice: as many rows as those of few columns have elsewhere */
+#define SLICE_ROWS 128u          /* of a slice: as many as those of few columns have elsewhere */
+#define RUN_UNIT   64u           /* a run of rows ends at a multiple: it is of one part then */
 
-typedef struct groups_job {
+typedef struct rows_job {
     const ebb_forward    *r;
     const ebb_draft_step *p;
     ebb_weight_view       held;
-} groups_job;
+} rows_job;
 
-static void groups_slice(void *arg, uint32_t slice, uint32_t thread)
+/* How many of the rows, n at most, are neighbours. */
+static uint32_t run_length(const uint32_t *rows, uint32_t n)
 {
-    const groups_job *job = arg;
-    const uint32_t *group = job->p->groups + slice * SLICE_GROUPS, *end = job->p->groups + job->p->n_groups;
-    uint32_t n_vocab = job->r->net->n_vocab;
+    uint32_t i = 1;
 
-    for (uint32_t i = 0; i < SLICE_GROUPS && group < end; i++, group++) {
-        uint32_t row = *group * EBB_ROW_GROUP, n = n_vocab - row < EBB_ROW_GROUP ? n_vocab - row : EBB_ROW_GROUP;
-        const void *next = group + 1 < end ? ebb_weight_view_row(&job->held, group[1] * EBB_ROW_GROUP) : NULL;
+    while (i < n && rows[i] == rows[0] + i && rows[i] % RUN_UNIT != 0)
+        i++;
+    return i;
+}
 
-        ebb_weight_view_multiply(job->r, &job->r->cols, &job->held, row, n, job->p->logits + row, n_vocab, thread,
-                                 next);
+static void rows_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const rows_job *job = arg;
+    const ebb_draft_step *p = job->p;
+    uint32_t n_vocab = job->r->net->n_vocab, i = slice * SLICE_ROWS, n;
+    uint32_t end = p->n_rows - i < SLICE_ROWS ? p->n_rows : i + SLICE_ROWS;
+
+    for (; i < end; i += n) {
+        const void *next;
+
+        n = run_length(p->rows + i, end - i);
+        next = i + n < p->n_rows ? ebb_weight_view_row(&job->held, p->rows[i + n]) : NULL;
+        ebb_weight_view_multiply(job->r, &job->r->cols, &job->held, p->rows[i], n, p->logits + p->rows[i], n_vocab,
+                                 thread, next);
     }
 }
 
 /* Rows in place: all parts of the output are held for as long as it takes. */
-static ebb_status multiply_groups(ebb_forward *r, const ebb_weight *output, const ebb_draft_step *p, ebb_error *err)
+static ebb_status multiply_rows(ebb_forward *r, const ebb_weight *output, const ebb_draft_step *p, ebb_error *err)
 {
-    groups_job job;
+    rows_job job;
     ebb_status st = EBB_OK;
 
     job.r = r;
@@ -40,7 +53,7 @@ static ebb_status multiply_groups(ebb_forward *r, const ebb_weight *output, cons
     while (st == EBB_OK && job.held.end < job.held.m->n_parts)
         st = ebb_weight_view_acquire(r, &job.held, err);
     if (st == EBB_OK)
-        ebb_forward_slices(r, groups_slice, &job, (p->n_groups + SLICE_GROUPS - 1) / SLICE_GROUPS);
+        ebb_forward_slices(r, rows_slice, &job, (p->n_rows + SLICE_ROWS - 1) / SLICE_ROWS);
     ebb_weight_view_release(r, &job.held);
     return st == EBB_OK ? ebb_op_finish_logits(r, p->logits, err) : st;
 }
@@ -58,8 +71,8 @@ static ebb_status run_head(ebb_forward *r, const ebb_draft_step *p, ebb_error *e
     ebb_op_norm(r, &(ebb_norm){ .is_on = false }, 0);    /* the last block's output is still to be added to x */
     ebb_norm_row(r, &net->draft_head.norm, p->hidden, r->buf.x, net->n_embd);
     ebb_op_input(r, p->hidden, net->n_embd, ebb_act_bit(output));
-    if (p->n_groups > 0 && net->logit_softcap == 0)
-        return multiply_groups(r, output, p, err);
+    if (p->n_rows > 0 && net->logit_softcap == 0)
+        return multiply_rows(r, output, p, err);
     return ebb_op_logits(r, output, p->logits, err);
 }
 

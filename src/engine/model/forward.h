@@ -270,11 +270,10 @@ typedef struct ebb_draft_step {
     uint32_t  pos;
     float    *hidden;            /* [E] of position pos - 1; then of pos, as the head has it */
     float    *logits;            /* [V] */
-    const uint32_t *groups;      /* [n_groups] of EBB_ROW_GROUP rows of the output: all other logits
-                                    are -INFINITY; */
-    uint32_t  n_groups;          /* 0: no logit is left out.  Not where logits are capped */
+    const uint32_t *rows;        /* [n_rows] of the output, ascending: all other logits are
+                                    -INFINITY; */
+    uint32_t  n_rows;            /* 0: no logit is left out.  Not where logits are capped */
 } ebb_draft_step;
-#define EBB_ROW_GROUP 32u
 /* Writes the head's row of K and V at pos; the next pass over that position overwrites it, from the
  * net's hidden states.  Errors: as those of a pass. */
 EBB_MUST_CHECK

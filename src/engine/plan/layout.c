@@ -46,7 +46,7 @@ uint64_t ebb_layout_session_bytes(const ebb_net *net, uint32_t n_ctx)
     uint64_t blocks = EBB_KV_GROUPS * sizeof(uint32_t) * ebb_kv_blocks_of(n_ctx);
     uint64_t session = (uint64_t)n_ctx * sizeof(ebb_token) + blocks + (uint64_t)net->n_vocab * sizeof(float);
     uint64_t sampler = (uint64_t)net->n_vocab * 3 * 8;
-    uint64_t rows = (uint64_t)net->n_vocab / EBB_ROW_GROUP * 4 * sizeof(float);
+    uint64_t rows = (uint64_t)net->n_vocab * (sizeof(uint32_t) + sizeof(uint16_t));     /* ebb_draft_rows */
     uint64_t drafter = net->has_draft_head ? sampler + rows + 2 * (uint64_t)net->n_embd * sizeof(float) : 0;
 
     return session + sampler + drafter;

@@ -48,6 +48,18 @@ bool ebb_draft_head_is_open(const ebb_engine *e)
     return e->head_drafter.sampler != NULL;
 }
 
+void ebb_draft_head_recount(ebb_engine *e)
+{
+    ebb_draft_rows *rows = &e->head_drafter.rows;
+
+    if (!ebb_draft_head_is_open(e))
+        return;
+    ebb_draft_rows_forget(rows);
+    ebb_draft_rows_learn(rows, e->reference.ids, e->reference.n);
+    for (const ebb_session *s = e->sessions; s; s = s->next)
+        ebb_draft_rows_learn(rows, s->ids, ebb_session_length(s));
+}
+
 /* -- Hidden states ------------------------------------------------------------------- */
 
 /* Row i of what the last pass kept, of position n_pos - 1. */

@@ -56,6 +56,9 @@ void ebb_hidden_follow_pass(ebb_session *s, uint32_t n, uint32_t n_pending, uint
 void ebb_hidden_follow_accept(ebb_session *s);
 /* s is about to be synced to ids[0..n): a hidden state of other ids is dropped. */
 void ebb_hidden_keep(ebb_session *s, const ebb_token *ids, size_t n);
+/* The reference text is another one: the rows are chosen by that and by the sequences that there
+ * are. */
+void ebb_draft_head_recount(ebb_engine *e);
 /* The hidden state [n_embd] of position pos - 1; NULL: unknown. */
 const float *ebb_hidden_before(const ebb_session *s, uint32_t pos);
 

@@ -9,8 +9,8 @@ ebb_status ebb_draft_head_step(ebb_session *s, ebb_token id, uint32_t pos, float
 {
     const ebb_draft_rows *rows = &s->engine->head_drafter.rows;
     ebb_draft_step step = {
-        .table = &s->table, .id = id, .pos = pos, .hidden = hidden, .logits = logits, .groups = rows->chosen,
-        .n_groups = rows->n_chosen < rows->n_groups ? rows->n_chosen : 0,
+        .table = &s->table, .id = id, .pos = pos, .hidden = hidden, .logits = logits, .rows = rows->chosen,
+        .n_rows = rows->n_chosen < rows->n_rows ? rows->n_chosen : 0,
     };
 
     return ebb_forward_draft(&s->engine->run, &step, err);

@@ -2,55 +2,62 @@
 #include "speculate/draft_rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-#include "model/forward.h"
+#define SHARE_FIRST 4u           /* of the rows, one in so many, before EBB_DRAFT_ROWS_SEEN tokens ... */
+#define SHARE       8u           /* ... and behind them */
+#define REFRESH     256u         /* tokens until it is worth choosing anew */
+#define LEVELS      256u         /* of use; all above the last are as good */
 
-#define SHARE   4u               /* of the groups, one in so many */
-#define UNSEEN  0.9f             /* uses of the first group before anything was seen: any token that was counts for
-                                    more */
-#define REFRESH 256u             /* tokens until it is worth a sort */
-
-/* The most used first, of equals the first. */
-static int compare_ranked(const void *a, const void *b)
+static uint32_t n_wanted(const ebb_draft_rows *d)
 {
-    const ebb_group_rank *x = a, *y = b;
-
-    return x->uses != y->uses ? (x->uses < y->uses) - (x->uses > y->uses)
-                              : (x->group > y->group) - (x->group < y->group);
+    if (d->n_rows <= EBB_DRAFT_ROWS_ALL)
+        return d->n_rows;
+    return d->n_rows / (d->n_seen < EBB_DRAFT_ROWS_SEEN ? SHARE_FIRST : SHARE);
 }
 
-static int compare_groups(const void *a, const void *b)
+static uint32_t level_of(const ebb_draft_rows *d, uint32_t row)
 {
-    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
+    return d->uses[row] < LEVELS ? d->uses[row] : LEVELS - 1;
 }
 
-static void choose_groups(ebb_draft_rows *d)
+/* The level of use of which not all rows are chosen; all above it are, *n_left of its own. */
+static uint32_t last_level(const ebb_draft_rows *d, uint32_t n, uint32_t *n_left)
 {
-    for (uint32_t i = 0; i < d->n_groups; i++)
-        d->ranks[i] = (ebb_group_rank){ d->uses[i], i };
-    qsort(d->ranks, d->n_groups, sizeof *d->ranks, compare_ranked);
-    for (uint32_t i = 0; i < d->n_chosen; i++)
-        d->chosen[i] = d->ranks[i].group;
-    qsort(d->chosen, d->n_chosen, sizeof *d->chosen, compare_groups);       /* in the order of memory */
-    d->n_new = 0;
+    uint32_t count[LEVELS] = { 0 }, level = LEVELS - 1;
+
+    for (uint32_t i = 0; i < d->n_rows; i++)
+        count[level_of(d, i)]++;
+    for (*n_left = n; level > 0 && count[level] <= *n_left; level--)
+        *n_left -= count[level];
+    return level;
+}
+
+/* n of the rows: the most used, of equals the first. */
+static void choose_rows(ebb_draft_rows *d, uint32_t n)
+{
+    uint32_t n_left, least = last_level(d, n, &n_left);
+
+    d->n_chosen = d->n_new = 0;
+    for (uint32_t i = 0; i < d->n_rows && d->n_chosen < n; i++) {
+        uint32_t level = level_of(d, i);
+
+        if (level < least || (level == least && n_left == 0))
+            continue;
+        n_left -= level == least;
+        d->chosen[d->n_chosen++] = i;
+    }
 }
 
 bool ebb_draft_rows_init(ebb_draft_rows *d, uint32_t n_vocab)
 {
-    uint32_t n = (n_vocab + EBB_ROW_GROUP - 1) / EBB_ROW_GROUP;
-
     *d = (ebb_draft_rows){
-        .n_groups = n, .n_chosen = n_vocab > EBB_DRAFT_ROWS_ALL ? n / SHARE : n,
-        .chosen = calloc(n + 1, sizeof *d->chosen),
-        .uses = calloc(n + 1, sizeof *d->uses), .ranks = calloc(n + 1, sizeof *d->ranks),
+        .n_rows = n_vocab, .chosen = calloc(n_vocab + 1u, sizeof *d->chosen),
+        .uses = calloc(n_vocab + 1u, sizeof *d->uses),
     };
-    if (!d->chosen || !d->uses || !d->ranks)
+    if (!d->chosen || !d->uses)
         return false;
-    for (uint32_t i = 0; i < n; i++)
-        d->uses[i] = UNSEEN * (float)(n - i) / (float)n;
-    choose_groups(d);
+    choose_rows(d, n_wanted(d));
     return true;
 }
 
@@ -58,18 +65,29 @@ void ebb_draft_rows_fini(ebb_draft_rows *d)
 {
     free(d->chosen);
     free(d->uses);
-    free(d->ranks);
 }
 
-void ebb_draft_rows_learn(ebb_draft_rows *d, const ebb_token *ids, uint32_t n)
+void ebb_draft_rows_learn(ebb_draft_rows *d, const ebb_token *ids, size_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        d->uses[(uint32_t)ids[i] / EBB_ROW_GROUP] += 1;
-    d->n_new += n;
+    for (size_t i = 0; i < n; i++) {
+        if (ids[i] < 0 || (uint32_t)ids[i] >= d->n_rows)
+            continue;
+        if (d->uses[ids[i]] < UINT16_MAX)
+            d->uses[ids[i]]++;
+        d->n_seen++;
+        d->n_new++;
+    }
+}
+
+void ebb_draft_rows_forget(ebb_draft_rows *d)
+{
+    memset(d->uses, 0, d->n_rows * sizeof *d->uses);
+    d->n_seen = 0;
+    d->n_new = REFRESH;
 }
 
 void ebb_draft_rows_update(ebb_draft_rows *d)
 {
-    if (d->n_chosen < d->n_groups && d->n_new >= REFRESH)
-        choose_groups(d);
+    if (d->n_new >= REFRESH && d->n_rows > EBB_DRAFT_ROWS_ALL)
+        choose_rows(d, n_wanted(d));
 }

@@ -34,5 +34,8 @@ ebb_status ebb_reference_text_set(ebb_reference_text *t, const ebb_token *ids, s
 
 ebb_status ebb_engine_set_reference_text(ebb_engine *e, const ebb_token *ids, size_t n, ebb_error *err)
 {
-    return ebb_reference_text_set(&e->reference, ids, e->opts.no_speculation ? 0 : n, err);
+    ebb_status st = ebb_reference_text_set(&e->reference, ids, e->opts.no_speculation ? 0 : n, err);
+
+    ebb_draft_head_recount(e);
+    return st;
 }

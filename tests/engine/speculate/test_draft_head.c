@@ -118,10 +118,19 @@ static void the_same_text_for_every_seed(void **state)
 
 /* -- Rows of the output -------------------------------------------------------------- */
 
-/* Logits of the groups are those of all rows; the others are none. */
+static bool is_chosen(const ebb_draft_rows *d, uint32_t token)
+{
+    uint32_t i = 0;
+
+    while (i < d->n_chosen && d->chosen[i] != token)
+        i++;
+    return i < d->n_chosen;
+}
+
+/* Logits of the rows are those of all rows; the others are none. */
 static void some_rows_have_the_same_logits(void **state)
 {
-    static const uint32_t groups[] = { 1, 4, 5, 8 };     /* the last has 7 rows */
+    static const uint32_t few[] = { 0, 1, 2, 9, 63, 64, 65, 128, 200, EBB_TINY_VOCAB - 1 };
     static const ebb_token start[] = { 5, 6, 7 };
     ebb_draft_rows *rows;
     char *bytes;
@@ -136,17 +145,15 @@ static void some_rows_have_the_same_logits(void **state)
     memcpy(hidden[1], hidden[0], sizeof hidden[0]);
     assert_int_equal(ebb_session_reserve(w.s, 4, NULL), EBB_OK);
     rows = &w.engine->head_drafter.rows;
-    assert_int_equal(rows->n_groups, 9);
-    assert_int_equal(rows->n_chosen, 9);         /* of so few all */
+    assert_int_equal(rows->n_rows, EBB_TINY_VOCAB);
+    assert_int_equal(rows->n_chosen, EBB_TINY_VOCAB);    /* of so few all */
     assert_int_equal(ebb_draft_head_step(w.s, 9, 3, hidden[0], all, NULL), EBB_OK);
-    rows->n_chosen = 4;
-    memcpy(rows->chosen, groups, sizeof groups);
+    rows->n_chosen = sizeof few / sizeof *few;
+    memcpy(rows->chosen, few, sizeof few);
     assert_int_equal(ebb_draft_head_step(w.s, 9, 3, hidden[1], some, NULL), EBB_OK);
     assert_memory_equal(hidden[0], hidden[1], sizeof hidden[0]);
     for (uint32_t i = 0; i < EBB_TINY_VOCAB; i++) {
-        uint32_t g = i / EBB_ROW_GROUP;
-
-        if (g == 1 || g == 4 || g == 5 || g == 8)
+        if (is_chosen(rows, i))
             assert_memory_equal(&some[i], &all[i], sizeof all[i]);
         else
             assert_true(isinf(some[i]) && some[i] < 0);
@@ -155,15 +162,6 @@ static void some_rows_have_the_same_logits(void **state)
     close_writer(&w);
     ebb_model_close(m);
     free(bytes);
-}
-
-static bool is_chosen(const ebb_draft_rows *d, uint32_t token)
-{
-    uint32_t i = 0;
-
-    while (i < d->n_chosen && d->chosen[i] != token / EBB_ROW_GROUP)
-        i++;
-    return i < d->n_chosen;
 }
 
 static void rows_follow_the_text(void **state)
@@ -175,7 +173,7 @@ static void rows_follow_the_text(void **state)
     for (uint32_t i = 0; i < 300; i++)
         text[i] = (ebb_token)(90000 + i % 3 * 1000);
     assert_true(ebb_draft_rows_init(&d, 100000));
-    assert_int_equal(d.n_chosen, 100000 / EBB_ROW_GROUP / 4);
+    assert_int_equal(d.n_chosen, 25000);
     assert_true(is_chosen(&d, 0) && is_chosen(&d, 20000) && !is_chosen(&d, 90000));
     ebb_draft_rows_learn(&d, text, 300);
     ebb_draft_rows_update(&d);
@@ -186,10 +184,61 @@ static void rows_follow_the_text(void **state)
     ebb_draft_rows_fini(&d);
 }
 
-/* A fifth of the rows: other draft tokens, the same text. */
+/* Where much was seen, fewer rows do; of rows that were used too often for all of them the most used stay. */
+static void fewer_rows_where_much_was_seen(void **state)
+{
+    ebb_draft_rows d;
+    ebb_token once[20000], often[1000];
+
+    (void)state;
+    for (uint32_t i = 0; i < 20000; i++)
+        once[i] = (ebb_token)(60000 + i);
+    for (uint32_t i = 0; i < 1000; i++)
+        often[i] = (ebb_token)(99000 + i);
+    assert_true(ebb_draft_rows_init(&d, 100000));
+    ebb_draft_rows_learn(&d, once, 20000);
+    for (uint32_t i = 0; i < 20; i++)
+        ebb_draft_rows_learn(&d, often, 1000);
+    ebb_draft_rows_learn(&d, (ebb_token[]){ -1, 100000 }, 2);    /* no tokens */
+    ebb_draft_rows_update(&d);
+    assert_int_equal(d.n_chosen, 12500);
+    assert_true(is_chosen(&d, 99000) && is_chosen(&d, 99999) && is_chosen(&d, 60000) && is_chosen(&d, 71499));
+    assert_false(is_chosen(&d, 71500) || is_chosen(&d, 0));
+    ebb_draft_rows_forget(&d);
+    ebb_draft_rows_update(&d);
+    assert_int_equal(d.n_chosen, 25000);
+    assert_true(is_chosen(&d, 0) && !is_chosen(&d, 99000));
+    ebb_draft_rows_fini(&d);
+}
+
+/* What was said elsewhere counts, and no longer when it is taken back; the sequence at hand always does. */
+static void rows_follow_the_reference_text(void **state)
+{
+    static const ebb_token elsewhere[] = { 100, 101, 102, EBB_TOKEN_NONE, 103 }, start[] = { 5, 6, 7 };
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&small, &bytes);
+    const ebb_draft_rows *rows;
+    writer w;
+
+    (void)state;
+    open_writer(m, (ebb_engine_opts){ 0 }, &w);
+    rows = &w.engine->head_drafter.rows;
+    assert_int_equal(ebb_session_sync(w.s, start, 3, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_engine_set_reference_text(w.engine, elsewhere, 5, NULL), EBB_OK);
+    assert_int_equal(rows->uses[103], 1);
+    assert_int_equal(rows->uses[5], 1);
+    assert_int_equal(rows->n_seen, 7);
+    assert_int_equal(ebb_engine_set_reference_text(w.engine, NULL, 0, NULL), EBB_OK);
+    assert_int_equal(rows->uses[103], 0);
+    assert_int_equal(rows->uses[5], 1);
+    close_writer(&w);
+    ebb_model_close(m);
+    free(bytes);
+}
+
+/* A quarter of the rows: other draft tokens, the same text. */
 static void the_same_text_with_some_rows(void **state)
 {
-    static const uint32_t groups[] = { 0, 3 };
     char *bytes;
     ebb_model *m = ebb_tiny_open(&small, &bytes);
     writer plain, guess;
@@ -197,9 +246,9 @@ static void the_same_text_with_some_rows(void **state)
     (void)state;
     open_writer(m, (ebb_engine_opts){ .no_speculation = true }, &plain);
     open_writer(m, (ebb_engine_opts){ .n_draft = 3 }, &guess);
-    guess.engine->head_drafter.rows.n_chosen = 2;
-    memcpy(guess.engine->head_drafter.rows.chosen, groups, sizeof groups);
-    guess.engine->head_drafter.rows.uses[0] = guess.engine->head_drafter.rows.uses[3] = 1e6f;
+    guess.engine->head_drafter.rows.n_chosen = EBB_TINY_VOCAB / 4;
+    for (uint32_t i = 0; i < EBB_TINY_VOCAB / 4; i++)
+        guess.engine->head_drafter.rows.chosen[i] = 4 * i;
     expect_same_texts("some rows", &plain, &guess, 4);
     assert_true(stats_of(&guess).n_drafted > 0);
     close_writer(&plain);
@@ -355,6 +404,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_text_for_every_seed), cmocka_unit_test(the_plan_counts_it),
         cmocka_unit_test(the_same_text_streamed),       cmocka_unit_test(some_rows_have_the_same_logits),
+        cmocka_unit_test(fewer_rows_where_much_was_seen), cmocka_unit_test(rows_follow_the_reference_text),
         cmocka_unit_test(rows_follow_the_text),         cmocka_unit_test(the_same_text_with_some_rows),
         cmocka_unit_test(a_wrong_head_rests),           cmocka_unit_test(a_damaged_head_is_left_out),
     };

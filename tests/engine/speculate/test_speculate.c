@@ -238,22 +238,31 @@ static void what_was_said_elsewhere_is_drafted(void **state)
         check_reference(ebb_tiny_archs[i]);
 }
 
-/* Where texts only begin alike, drafting from elsewhere stops soon. */
-static void a_text_of_elsewhere_that_is_useless_is_left_alone(void **state)
+/* Where texts only begin alike, what that costs is charged to the text of elsewhere alone, which then pauses. */
+static void a_text_of_elsewhere_is_judged_by_itself(void **state)
 {
     pair p;
     ebb_token start[2] = { 5, 6 };
-    ebb_stats with;
+    const ebb_prompt_lookup *own, *elsewhere;
 
     (void)state;
     open_pair("llama", &p);
     set_reference(&p, 30);
     sync_both(&p, start, 2);
-    p.guess.s->reference_lookup.alone_s = 1e-9;  /* each draft loses time */
-    for (uint32_t i = 0; i < 140; i++)
-        append_both(&p, i % 7 < 6 ? said_at(7 * (i / 7 % 6) + i % 7) : 9);
-    with = stats_of(&p.guess);
-    assert_in_range(with.n_drafted, 1, 16);      /* four passes, then a pause */
+    own = &p.guess.s->lookup;
+    elsewhere = &p.guess.s->reference_lookup;
+    for (uint32_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 5; i++)
+            append_both(&p, said_at(20 * round + i));
+        append_both(&p, 9);
+        assert_int_equal(elsewhere->n_measured, round + 1);
+        assert_int_equal(elsewhere->n_now, 1);
+        assert_int_equal(own->n_measured, 0);
+    }
+    p.guess.s->reference_lookup.n_pause = UINT32_MAX;
+    for (uint32_t i = 0; i < SAID; i++)
+        append_both(&p, said_at(i));
+    assert_int_equal(stats_of(&p.guess).n_accepted_reference, 0);
     close_pair(&p);
 }
 
@@ -304,7 +313,7 @@ int main(void)
         cmocka_unit_test(anything_may_come_between),
         cmocka_unit_test(two_sessions_in_turn),
         cmocka_unit_test(what_was_said_elsewhere_is_drafted),
-        cmocka_unit_test(a_text_of_elsewhere_that_is_useless_is_left_alone),
+        cmocka_unit_test(a_text_of_elsewhere_is_judged_by_itself),
         cmocka_unit_test(the_text_of_elsewhere_may_change),
         cmocka_unit_test(a_long_text_of_elsewhere_is_cut),
     };
