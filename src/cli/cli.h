@@ -2,6 +2,7 @@
 #ifndef EBB_CLI_CLI_H
 #define EBB_CLI_CLI_H
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 
 #include "args.h"
@@ -79,9 +80,18 @@ ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned fl
                             ebb_token **ids, size_t *n, ebb_error *err);
 
 /* Where a server of this user (`ebb serve`) has the model that this process would load, let it
- * answer: a->engine_name names it then.  Not with options of the engine, with -e, or with
- * --private.  `tells`: one line about it where progress may be shown. */
+ * answer: a->engine_name names it then.  Where a chat has it, a server takes over for both: the
+ * address is a->shared_address, also for when this chat is the one that is asked later.  Not with
+ * options of the engine, with -e, or with --private.  `tells`: one line about it where progress may
+ * be shown; else a->first_notice has it. */
 void ebb_cli_share(ebb_args *a, bool tells);
+/* Of a server, before it loads the model at `path`: a chat that has the same file hands it over;
+ * waits until it has, while *stop is 0, for ten minutes at most. */
+void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_atomic_t *stop);
+
+/* What the chats and servers of this user say that run now, an array of `ebb stat`'s objects; of
+ * process `pid` alone unless it is NULL.  `dir`: ebb_path_run.  The caller lets go of it. */
+json_t *ebb_cli_running(const char *dir, const char *pid);
 
 /* What --private means for the other options; USAGE where it cannot be. */
 EBB_MUST_CHECK

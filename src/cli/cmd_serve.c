@@ -173,6 +173,8 @@ int ebb_cmd_serve(ebb_args *a)
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     signal(SIGUSR1, SIG_IGN);                    /* it would stop a chat's answer */
+    if (st == EBB_OK)
+        ebb_cli_take_over(a, a->model, &stop_signal);
     if (st == EBB_OK) {
         ebb_cli_confine(a, EBB_CLI_SERVE, NULL);
         st = ebb_serve_open(&opts, &s, &err);

@@ -48,8 +48,7 @@ static json_t *query_process(const char *path)
     return o;
 }
 
-/* The answers of all, or of the one with this number. */
-static json_t *query_all(const char *dir, const char *pid)
+json_t *ebb_cli_running(const char *dir, const char *pid)
 {
     json_t *list = json_array(), *one;
     ebb_buf path = { 0 };
@@ -144,7 +143,7 @@ int ebb_cmd_stop(ebb_args *a)
         ebb_buf_fini(&dir);
     if (err.code)
         return ebb_cli_fail(&err);
-    list = query_all(dir.data, NULL);
+    list = ebb_cli_running(dir.data, NULL);
     ebb_buf_fini(&dir);
     json_array_foreach(list, i, one) {
         pid_t pid = (pid_t)json_number(one, "pid");
@@ -178,7 +177,7 @@ int ebb_cmd_stat(ebb_args *a)
         ebb_buf_fini(&dir);
     if (err.code)
         return ebb_cli_fail(&err);
-    list = query_all(dir.data, a->n_words ? a->words[0] : NULL);
+    list = ebb_cli_running(dir.data, a->n_words ? a->words[0] : NULL);
     ebb_buf_fini(&dir);
     n = json_array_size(list);
     for (size_t i = 0; i < n && !a->json; i++)

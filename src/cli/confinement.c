@@ -80,13 +80,14 @@ static void add_engine_needs(needs *n, engine_needs *e)
     }
     if (!e->entry.address || ebb_address_parse(e->entry.address, &e->at, NULL) != EBB_OK)
         return;
-    connect = e->at.unix_path[0] || e->at.argv[0] ? EBB_CONNECT_UNIX : EBB_CONNECT_INTERNET;
+    connect = e->at.argv[0] ? EBB_CONNECT_GIVEN : e->at.unix_path[0] ? EBB_CONNECT_UNIX : EBB_CONNECT_INTERNET;
     n->connect = connect > n->connect ? connect : n->connect;
     if (e->at.argv[0])
         add_command(n, e->at.argv, strcmp(e->at.argv[0], "ssh") == 0 ? EBB_BROKER_A_MODEL : EBB_BROKER_NOTHING);
 }
 
-/* Those that have names, and that of -e.  Where the file cannot be read, whoever names one is told. */
+/* Those that have names, that of -e, and the server that may take over.  Where the file cannot be read, whoever names
+ * one is told. */
 static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
 {
     ebb_engine_entry *list = NULL;
@@ -96,8 +97,8 @@ static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
 
     if (has_engines && kind != EBB_CLI_PROBE && ebb_engines_read(&list, &n_list, NULL) != EBB_OK)
         n_list = 0;
-    n->engines = calloc(n_list + 1, sizeof *n->engines);
-    n->commands = calloc(2 * (n_list + 1) + 4 + EBB_MAX_FILTERS, sizeof *n->commands);
+    n->engines = calloc(n_list + 2, sizeof *n->engines);
+    n->commands = calloc(2 * (n_list + 2) + 4 + EBB_MAX_FILTERS, sizeof *n->commands);
     for (size_t i = 0; n->engines && i < n_list; i++) {
         n->engines[n->n_engines++].entry = list[i];
         list[i] = (ebb_engine_entry){ 0 };
@@ -107,6 +108,9 @@ static bool find_needs(const ebb_args *a, ebb_cli_needs kind, needs *n)
         return false;
     if (has_engines && a->engine_name &&
         ebb_engines_find(a->engine_name, &n->engines[n->n_engines].entry, NULL) == EBB_OK)
+        n->n_engines++;
+    if (kind == EBB_CLI_CHAT && a->shared_address[0] &&
+        ebb_engines_find(a->shared_address, &n->engines[n->n_engines].entry, NULL) == EBB_OK)
         n->n_engines++;
     for (size_t i = 0; i < n->n_engines; i++)
         add_engine_needs(n, &n->engines[i]);

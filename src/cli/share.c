@@ -1,6 +1,8 @@
-/* A server of this user that has the model already: it answers, and the model is in memory once (cli.h). */
+/* A model in memory once: the server of this user that has it answers, or a chat that has it hands it over to one
+ * (cli.h). */
 #include <jansson.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +14,16 @@
 #include "cmd_serve.h"
 #include "json/json_load.h"
 #include "models/models.h"
+#include "net/dynlib.h"
 #include "net/listen.h"
-#include "serve/serve.h"
+#include "os/paths.h"
+#include "remote/address.h"
 
 enum { REPLY_MS = 2000, REPLY_BYTES = 1 << 20, TRIES = 20, TRY_MS = 100 };
+/* of a chat that is asked to hand over its model: looks, their distance, looks between two requests */
+enum { TAKE_TRIES = 6000, TAKE_MS = 100, TAKE_AGAIN = 20 };
+
+/* -- A server -------------------------------------------------------------------------------------------------- */
 
 /* Without libcurl: most probes find no server, and those that do are repeated through remote/. */
 static json_t *query_server(const char *path)
@@ -67,43 +75,103 @@ static json_t *ask_server(const char *path)
     return NULL;
 }
 
-/* The model that this process would take: the one named, else the one named last, else any. */
-static bool has_wanted_model(const ebb_args *a, const json_t *o)
+/* -- What is wanted -------------------------------------------------------------------------------------------- */
+
+/* The model that this process would take: the one named, else the one named last.  *path is a real one, for free();
+ * NULL: another one, or none yet. */
+static void find_wanted(const ebb_args *a, char **path)
+{
+    ebb_buf remembered = { 0 };
+    char *found = NULL;
+
+    *path = NULL;
+    if (a->model) {
+        if (ebb_models_resolve(a->model, &found, NULL) == EBB_OK)
+            *path = realpath(found, NULL);
+    } else if (ebb_models_remembered(&remembered)) {
+        *path = realpath(ebb_buf_text(&remembered), NULL);
+    }
+    free(found);
+    ebb_buf_fini(&remembered);
+}
+
+static bool has_wanted_model(const ebb_args *a, const char *path, const json_t *o)
 {
     const char *file = text_of(o, "file");
-    bool is_guide = a->model && strcmp(a->model, EBB_MODELS_GUIDE) == 0, is_same = false;
-    ebb_buf remembered = { 0 };
-    char id[40], *path = NULL;
+    char id[EBB_MODELS_FILE_ID];
 
     if (strcmp(text_of(o, "state"), "failed") == 0)
         return false;
-    if (is_guide)
+    if (a->model && strcmp(a->model, EBB_MODELS_GUIDE) == 0)
         return !*file && strcmp(text_of(o, "model"), EBB_MODELS_GUIDE) == 0;
-    if (a->model)
-        is_same = ebb_models_resolve(a->model, &path, NULL) == EBB_OK && ebb_serve_file_id(path, id) &&
-            strcmp(id, file) == 0;
-    else if (ebb_models_remembered(&remembered))
-        is_same = ebb_serve_file_id(ebb_buf_text(&remembered), id) && strcmp(id, file) == 0;
-    else
-        is_same = *file != '\0';
-    free(path);
-    ebb_buf_fini(&remembered);
-    return is_same;
+    if (path)
+        return ebb_models_file_id(path, id) && strcmp(id, file) == 0;
+    return !a->model && *file;
 }
 
 /* Options of the engine need an engine of one's own; a private chat stays out of another process's K and V. */
 static bool may_share(const ebb_args *a)
 {
-    static const ebb_engine_opts usual;
-    const ebb_engine_opts *e = &a->engine;
-
-    return !a->is_engine_given && !a->is_private && !ebb_cli_draft_model_name(a) && e->n_ctx == usual.n_ctx &&
-        e->ram_bytes == usual.ram_bytes &&
-           e->mode == usual.mode && !e->has_resident && !e->has_kv && e->n_threads == usual.n_threads &&
-               e->cpu == usual.cpu && e->io == usual.io &&
-           e->placement == usual.placement && e->n_batch == usual.n_batch && !e->is_forced && !e->no_speculation &&
-               !e->no_kv_cache;
+    return !a->is_engine_given && !a->is_private && !ebb_cli_draft_model_name(a) &&
+           ebb_chat_engine_is_usual(&a->engine);
 }
+
+/* -- A chat that has it ------------------------------------------------------------------------------------- */
+
+/* Its object of `ebb stat`; NULL: no chat hands over the file with this id. */
+static json_t *find_offer(const char *id)
+{
+    ebb_buf dir = { 0 };
+    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL) : NULL, *one, *found = NULL;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+        if (!found && strcmp(text_of(one, "shares"), id) == 0)
+            found = json_incref(one);
+    json_decref(list);
+    ebb_buf_fini(&dir);
+    return found;
+}
+
+static bool is_answering(const json_t *o)
+{
+    return strcmp(text_of(o, "state"), "prefill") == 0 || strcmp(text_of(o, "state"), "decode") == 0;
+}
+
+/* The server for several can be started, and asked. */
+static bool has_libraries(void)
+{
+    const ebb_curl *curl;
+    const ebb_mhd *mhd;
+
+    return ebb_curl_load(&curl, NULL) == EBB_OK && ebb_mhd_load(&mhd, NULL) == EBB_OK;
+}
+
+void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_atomic_t *stop)
+{
+    char id[EBB_MODELS_FILE_ID], *real = NULL;
+    ebb_args of = { .model = path };
+    json_t *o;
+
+    find_wanted(&of, &real);
+    for (int i = 0; real && ebb_models_file_id(real, id) && i < TAKE_TRIES && !*stop && has_libraries() &&
+                    (o = find_offer(id)) != NULL; i++) {
+        const struct timespec wait = { .tv_nsec = TAKE_MS * 1000000L };
+        pid_t pid = (pid_t)json_integer_value(json_object_get(o, "pid"));
+
+        if (i == 0 && !a->quiet)
+            fprintf(stderr, "process %ld has this model and hands it over%s\n", (long)pid,
+                    is_answering(o) ? " as soon as its answer has ended" : "");
+        /* It has just answered on a socket that is ours alone, so the number is still its own. */
+        if (i % TAKE_AGAIN == 0 && pid > 1)
+            kill(pid, SIGUSR2);
+        json_decref(o);
+        nanosleep(&wait, NULL);
+    }
+    free(real);
+}
+
+/* -- Sharing ------------------------------------------------------------------------------------------------------ */
 
 static void tell_sharing(const json_t *o)
 {
@@ -116,20 +184,67 @@ static void tell_sharing(const json_t *o)
     ebb_buf_fini(&line);
 }
 
-void ebb_cli_share(ebb_args *a, bool tells)
+/* The server of this user at its usual place, if it has the model. */
+static bool use_server(ebb_args *a, const char *path, bool tells)
 {
-    ebb_buf path = { 0 };
+    ebb_buf at = { 0 };
     json_t *o = NULL;
+    bool is_there = false;
 
-    if (may_share(a) && ebb_serve_socket_path(a, &path, NULL) == EBB_OK && access(path.data, R_OK | W_OK) == 0)
-        o = ask_server(path.data);
-    if (o && has_wanted_model(a, o) && (size_t)snprintf(a->shared, sizeof a->shared, "unix:%s",
-                                                        path.data) < sizeof a->shared) {
+    if (ebb_serve_socket_path(a, &at, NULL) == EBB_OK && access(at.data, R_OK | W_OK) == 0)
+        o = ask_server(at.data);
+    if (o && has_wanted_model(a, path, o) &&
+        (size_t)snprintf(a->shared, sizeof a->shared, "unix:%s", at.data) < sizeof a->shared) {
+        is_there = true;
         a->engine_name = a->shared;
         a->model = NULL;
         if (tells && ebb_cli_progress(a))
             tell_sharing(o);
     }
     json_decref(o);
-    ebb_buf_fini(&path);
+    ebb_buf_fini(&at);
+    return is_there;
+}
+
+/* The server for several that has taken over already, or does so now. */
+static void join_others(ebb_args *a, const char *path, bool tells)
+{
+    ebb_address at;
+    char id[EBB_MODELS_FILE_ID];
+    json_t *o = NULL;
+    bool is_there;
+
+    if ((size_t)snprintf(a->shared_address, sizeof a->shared_address, "shared:%s", path) >= sizeof a->shared_address ||
+        ebb_address_parse(a->shared_address, &at, NULL) != EBB_OK || !ebb_models_file_id(path, id)) {
+        a->shared_address[0] = '\0';
+        return;
+    }
+    is_there = access(ebb_address_socket(&at), R_OK | W_OK) == 0 && (o = query_server(ebb_address_socket(&at))) != NULL;
+    if (!is_there)
+        o = find_offer(id);
+    if (o && (is_there || has_libraries())) {
+        a->engine_name = a->shared_address;
+        a->model = NULL;
+        snprintf(a->first_notice, sizeof a->first_notice, "%s (process %lld) has this model; it is loaded once for "
+                 "both%s.  -e here loads it for this one alone", is_there ? "ebb serve" : "another ebb",
+                 (long long)json_integer_value(json_object_get(o, "pid")),
+                 !is_there && is_answering(o) ? " as soon as an answer there has ended" : "");
+        if (tells && ebb_cli_progress(a))
+            fprintf(stderr, "%s\n", a->first_notice);
+        if (tells)
+            a->first_notice[0] = '\0';
+    }
+    json_decref(o);
+}
+
+void ebb_cli_share(ebb_args *a, bool tells)
+{
+    char *path = NULL;
+
+    if (!may_share(a))
+        return;
+    find_wanted(a, &path);
+    if (!use_server(a, path, tells) && path && ebb_chat_is_worth_sharing(path))
+        join_others(a, path, tells);
+    free(path);
 }

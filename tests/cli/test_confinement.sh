@@ -70,7 +70,8 @@ static void attack(void)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
     tell("socket", fd < 0);
-    tell("connect", connect(fd, (struct sockaddr *)&at, sizeof at) != 0 && errno != ECONNREFUSED);
+    tell("connect", connect(fd, (struct sockaddr *)&at, sizeof at) != 0 ? errno != ECONNREFUSED :
+         getpeername(fd, (struct sockaddr *)&at, &(socklen_t){ sizeof at }) != 0);      /* it may only say that it did */
     try_file("key", ".ssh/id", O_RDONLY);
     try_file("change", "docs/plan.txt", O_WRONLY);
     try_file("make", "evil.sh", O_WRONLY | O_CREAT);

@@ -329,6 +329,15 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
     return EBB_OK;
 }
 
+bool ebb_chat_offers_model(const ebb_chat *c, char file[40])
+{
+    (void)c;
+    file[0] = '\0';
+    return false;
+}
+
+void ebb_chat_share_model(ebb_chat *c) { fake_done(c, EBB_FINISH_CANCELED); }
+
 void ebb_chat_stop(ebb_chat *c)
 {
     if (c->job) {

@@ -40,7 +40,7 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->saving.path = copy_or_null(o->store_path, &ok);
     c->system = copy_or_null(o->system, &ok);
     c->template_name = copy_or_null(o->template_name, &ok);
-    if (!ok)
+    if (!ok || !ebb_chat_sharing_init(c, o))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
     return ebb_chat_events_init(c, err);
 }
@@ -71,6 +71,8 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops
         ebb_chat_open_session(c, opts);
     if (st == EBB_OK)
         st = open_first_model(c, opts->model_path, err);
+    if (st == EBB_OK && opts->first_notice)
+        ebb_chat_notice(c, "%s", opts->first_notice);
     if (st != EBB_OK) {
         ebb_chat_close(c);
         return st;
@@ -113,8 +115,10 @@ void ebb_chat_close(ebb_chat *c)
     free(c->remote.name);
     free(c->remote.model);
     free(c->remote.here_model);
+    ebb_chat_sharing_fini(c);
     free(c->saving.path);
     free(c->opening.wanted);
+    free(c->opening.asked);
     free(c->system);
     free(c->template_name);
     free(c->turn.grammar);

@@ -25,6 +25,10 @@ typedef struct ebb_chat_opts {
                                       * guide */
     const char     *engine_name;     /* an engine elsewhere: its name or address; model_path is then
                                       * one of its models.  NULL: this process */
+    const char     *shared_address;  /* of a server that answers for this process as soon as another
+                                      * one wants the same model: "shared:FILE" (address.h).  NULL:
+                                      * the model stays here */
+    const char     *first_notice;    /* a line for the user when the chat begins; NULL: none */
     const char     *draft_path;      /* a smaller model that guesses for it; NULL: none */
     const char     *quality_path;    /* a better file of the same network (ebb_chat_answer_better);
                                       * NULL: one that is found */
@@ -128,6 +132,17 @@ bool ebb_chat_is_saved(const ebb_chat *c);
  * OK. */
 EBB_MUST_CHECK ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err);
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
+/* Whether the model of this process can be handed over to a server for several (chat_share.c), and
+ * which file it is (ebb_models_file_id).  Not a small one, not one opened in an own way. */
+bool ebb_chat_offers_model(const ebb_chat *c, char file[40]);
+/* Whether an engine is opened with nothing that another one might not have: only then it is
+ * shared. */
+bool ebb_chat_engine_is_usual(const ebb_engine_opts *e);
+/* Whether the file is so large that it should be in memory once. */
+bool ebb_chat_is_worth_sharing(const char *path);
+/* Another process wants it: hand it over, as soon as no answer is under way.  The conversation goes
+ * on with that server; if it cannot be had, the model is opened here again. */
+void ebb_chat_share_model(ebb_chat *c);
 /* The remote engine that answers, as the user named it; NULL: that of this process. */
 const char *ebb_chat_engine(const ebb_chat *c);
 struct ebb_remote_figures;                       /* backend.h */

@@ -5,6 +5,7 @@
 #include "conversation/chat_priv.h"
 #include "models/models.h"
 #include "os/file.h"
+#include "remote/engines_file.h"
 #include "store/title.h"
 #include "tree/thought.h"
 
@@ -325,7 +326,7 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
     if (c->turn.answer || c->follow.session)
         return ebb_chat_check_idle(c, err);
     if (c->remote.name && path)
-        return ebb_chat_set_engine(c, c->remote.name, path, err);
+        return ebb_chat_set_engine(c, ebb_chat_is_shared(c) ? EBB_ENGINE_HERE : c->remote.name, path, err);
     if (path && strcmp(path, EBB_MODELS_GUIDE) != 0 && strcmp(path, "auto") != 0) {
         /* A typing error must not close the open model. */
         ebb_status st = ebb_models_resolve(path, &found, err);

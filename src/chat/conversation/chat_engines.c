@@ -54,12 +54,38 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
         free(engine);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an engine");
     }
+    c->sharing.is_refused |= is_here;            /* who takes it here wants it for this one alone */
     ebb_quality_forget(c);
     free(c->remote.name);
     free(c->remote.model);
     c->remote.name = engine;
     c->remote.model = engine_model;
     return ebb_chat_open_model(c, is_here ? model ? model : c->remote.here_model : NULL, err);
+}
+
+/* -- One for several (chat_share.c) ----------------------------------------------------------------- */
+
+void ebb_chat_share_if_idle(ebb_chat *c)
+{
+    ebb_error err = { 0 };
+    char file[40];
+
+    if (!c->sharing.is_wanted || c->turn.answer || c->follow.session)
+        return;
+    c->sharing.is_wanted = false;
+    if (!ebb_chat_offers_model(c, file))
+        return;
+    ebb_chat_notice(c, "another ebb wants this model, too: it is loaded anew, once for both");
+    if (!c->remote.here_model && c->opening.asked)
+        c->remote.here_model = strdup(c->opening.asked);     /* it is not open yet, so set_engine has no path */
+    if (ebb_chat_set_engine(c, c->sharing.address, NULL, &err) != EBB_OK)
+        ebb_chat_emit_event(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
+}
+
+void ebb_chat_share_model(ebb_chat *c)
+{
+    c->sharing.is_wanted = true;
+    ebb_chat_share_if_idle(c);
 }
 
 /* -- A look at one --------------------------------------------------------------------------------- */

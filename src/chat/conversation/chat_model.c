@@ -1,4 +1,5 @@
 /* The backend that answers: opened, closed (chat_model.h). */
+#include <stdlib.h>
 #include <string.h>
 
 #include "conversation/chat_priv.h"
@@ -21,9 +22,12 @@ void ebb_chat_close_backend(ebb_chat *c)
 
 ebb_status ebb_chat_open_backend(ebb_chat *c, const char *path, ebb_error *err)
 {
+    char *asked = c->remote.name || !path ? NULL : strdup(path);
     const ebb_backend_models models = { .path = c->remote.name ? c->remote.model : path, .draft = c->opening.draft_path,
                                         .draft_is_optional = c->opening.draft_is_optional, .engine = c->remote.name };
 
+    free(c->opening.asked);
+    c->opening.asked = asked;                    /* without memory: as if it were the default */
     ebb_chat_close_backend(c);
     c->opening.is_chosen = !c->remote.name && path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
     return c->ops.open(c->ops.arg, &models, &c->opening.opts, ebb_chat_sink, c, &c->backend, err);

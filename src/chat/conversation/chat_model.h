@@ -15,7 +15,16 @@ typedef struct ebb_model_opening {
     bool            is_deferred;         /* until the process that writes in this session has ended
                                           * ... */
     char           *wanted;              /* ... this one; NULL: the default */
+    char           *asked;               /* the file that was asked for last; NULL: the default */
 } ebb_model_opening;
+
+/* The model of this process for several (chat_share.c). */
+typedef struct ebb_chat_sharing {
+    char *address;               /* ebb_chat_opts.shared_address; NULL: never */
+    char  file[40];              /* the id of the model that it is for */
+    bool  is_wanted;             /* by another process; soon */
+    bool  is_refused;            /* the user wants it here, or the server could not be had */
+} ebb_chat_sharing;
 
 /* An engine elsewhere. */
 typedef struct ebb_remote_choice {
@@ -48,7 +57,19 @@ ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err);
 
+/* -- chat_share.c ------------------------------------------------------------------ */
+EBB_MUST_CHECK
+bool ebb_chat_sharing_init(ebb_chat *c, const ebb_chat_opts *o);  /* false: no memory */
+void ebb_chat_sharing_fini(ebb_chat *c);
+/* Is the engine elsewhere the server for several? */
+bool ebb_chat_is_shared(const ebb_chat *c);
+/* The server for several cannot be had: open its model here.  false: it is another engine, or that
+ * failed, too. */
+bool ebb_chat_share_failed(ebb_chat *c, const char *why);
+
 /* -- chat_engines.c ---------------------------------------------------------------- */
 void ebb_chat_end_test(ebb_chat *c);             /* and wait for it */
+/* Hand the model over to the server for several if that is wanted and nothing is under way. */
+void ebb_chat_share_if_idle(ebb_chat *c);
 
 #endif

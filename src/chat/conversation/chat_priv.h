@@ -4,7 +4,7 @@
  * them.  Each part has a header of its own; the files call each other downwards:
  *
  *   what the user can do             chat.c chat_actions.c chat_engines.c chat_sessions.c
- *                                    chat_import.c chat_form.c
+ *                                    chat_import.c chat_form.c chat_share.c
  *   what backend and timer bring     turn/chat_dispatch.c chat_follow.c chat_linger.c
  *   a turn's states and events       turn/chat_turn.c
  *   an answer; a full context        turn/chat_answer.c turn/overflow*.c turn/quality.c
@@ -50,6 +50,7 @@ struct ebb_chat {
     ebb_model_advice     advice;         /* of the store that the model lies in */
     ebb_model_opening    opening;
     ebb_remote_choice    remote;
+    ebb_chat_sharing     sharing;
     bool                 awaits_budget, awaits_plan; /* of the backend, which has not told yet */
     ebb_chat_reference   reference;
 

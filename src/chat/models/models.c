@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/grow.h"
+#include "base/hash.h"
 #include "models/finding.h"
 #include "os/paths.h"
 
@@ -28,6 +29,24 @@ static bool ends_in(const char *name, const char *ending)
     size_t n = strlen(name), k = strlen(ending);
 
     return n > k && strcmp(name + n - k, ending) == 0;
+}
+
+bool ebb_models_file_id(const char *path, char out[EBB_MODELS_FILE_ID])
+{
+    struct stat st;
+    uint64_t what[4];
+    uint8_t hash[16];
+
+    if (!path || stat(path, &st) != 0)
+        return false;
+    what[0] = st.st_dev;
+    what[1] = st.st_ino;
+    what[2] = (uint64_t)st.st_size;
+    what[3] = (uint64_t)st.st_mtim.tv_sec;
+    ebb_hash128(what, sizeof what, NULL, hash);
+    for (int i = 0; i < 16; i++)
+        snprintf(out + 2 * (size_t)i, 3, "%02x", hash[i]);
+    return true;
 }
 
 bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of)

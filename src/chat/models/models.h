@@ -48,6 +48,10 @@ ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err);
 /* "x-00002-of-00003.gguf": which part; false: the file is whole. */
 bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of);
 
+/* An id of the file at `path` in its present state that does not reveal the path.  false: there is
+ * no such file. */
+enum { EBB_MODELS_FILE_ID = 40 };
+bool ebb_models_file_id(const char *path, char out[EBB_MODELS_FILE_ID]);
 /* Is a file of that path there, or (FILE@NAME.gguf) one that may hold it? */
 bool ebb_models_is_file(const char *path);
 

@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const schemes[] = { "https://", "http://", "unix:", "exec:", "ssh://", NULL };
+#include "base/buf.h"
+#include "models/models.h"
+#include "os/paths.h"
+
+static const char *const schemes[] = { "https://", "http://", "unix:", "exec:", "ssh://", "shared:", NULL };
 
 static const char *rest_of(const char *text, const char *scheme)
 {
@@ -113,36 +117,76 @@ static ebb_status parse_unix(const char *text, const char *rest, ebb_address *a,
     return EBB_OK;
 }
 
+/* One word more of the command; false: there is no room. */
+static bool add_word(ebb_address *a, const char *word, size_t n)
+{
+    size_t i = 0;
+    char *p = a->parts;
+
+    for (; a->argv[i]; i++)
+        p = a->argv[i] + strlen(a->argv[i]) + 1;
+    if (n >= (size_t)(a->parts + sizeof a->parts - p) || i + 1 >= sizeof a->argv / sizeof *a->argv)
+        return false;
+    a->argv[i] = p;
+    memcpy(p, word, n);
+    p[n] = '\0';
+    return true;
+}
+
+static bool add_words(ebb_address *a, const char *const *words)
+{
+    for (; *words; words++)
+        if (!add_word(a, *words, strlen(*words)))
+            return false;
+    return true;
+}
+
 /* [USER@]HOST[:PORT]; nothing of it can be taken for an option. */
 static ebb_status parse_ssh(const char *text, const char *rest, ebb_address *a, ebb_error *err)
 {
+    static const char *const ssh[] = { "ssh", "-T", "-o", "BatchMode=yes", NULL };
+    static const char *const serve[] = { "ebb", "serve", "--attach", NULL };
     const char *at = strchr(rest, '@'), *host = at ? at + 1 : rest;
     size_t n_user = at ? (size_t)(at - rest) : 0, used;
-    char port_text[8], *p = a->parts;
-    int port, n = 0;
+    char port_text[8], whom[512];
+    int port;
+    bool fits;
 
     if ((at && !is_name(rest, n_user)) || !take_authority(host, a->host, &port, &used) || host[used])
         return bad_address(text, "of ssh there are ssh://HOST, ssh://USER@HOST and a :PORT", err);
     snprintf(port_text, sizeof port_text, "%d", port);
-    {
-        const char *const words[] = { "ssh", "-T", "-o", "BatchMode=yes", port ? "-p" : NULL, port ? port_text : NULL };
-        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-            if (words[i]) {
-                a->argv[n++] = p;
-                p += sprintf(p, "%s", words[i]) + 1;
-            }
-    }
-    a->argv[n++] = p;
-    p += sprintf(p, "%.*s%.*s", (int)(at ? n_user + 1 : 0), rest, (int)strcspn(host, host[0] == '[' ? "]" : ":"),
-                 host + (host[0] == '[')) + 1;
-    {
-        static const char *const serve[] = { "ebb", "serve", "--attach" };
-        for (size_t i = 0; i < 3; i++) {
-            a->argv[n++] = p;
-            p += sprintf(p, "%s", serve[i]) + 1;
-        }
-    }
-    return EBB_OK;
+    fits = (size_t)snprintf(whom, sizeof whom, "%.*s%.*s", (int)(at ? n_user + 1 : 0), rest,
+                            (int)strcspn(host, host[0] == '[' ? "]" : ":"), host + (host[0] == '[')) < sizeof whom &&
+           add_words(a, ssh) && (!port || add_words(a, (const char *const[]){ "-p", port_text, NULL })) &&
+           add_word(a, whom, strlen(whom)) && add_words(a, serve);
+    return fits ? EBB_OK : bad_address(text, "is too long", err);
+}
+
+/* The socket is named after the file in its present state.  The program is this one, also where its file was replaced
+ * meanwhile. */
+static ebb_status parse_shared(const char *text, const char *model, ebb_address *a, ebb_error *err)
+{
+    char id[EBB_MODELS_FILE_ID];
+    ebb_buf socket = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (model[0] != '/' || !ebb_models_file_id(model, id))
+        return bad_address(text, "names no file of a model", err);
+    if (ebb_path_run(&socket, NULL) != EBB_OK || !ebb_buf_addf(&socket, "/shared-%.12s.sock", id) ||
+        !add_words(a, (const char *const[]){ "/proc/self/exe", "serve", "--attach", "--idle", "60", "--socket",
+                                             socket.data, "-m", model, NULL }))
+        st = bad_address(text, "is too long", err);
+    a->is_shared = true;
+    snprintf(a->host, sizeof a->host, "ebb serve");
+    ebb_buf_fini(&socket);
+    return st;
+}
+
+const char *ebb_address_socket(const ebb_address *a)
+{
+    enum { BEHIND_OPTION = 6 };                  /* --socket, in parse_shared */
+
+    return a->is_shared ? a->argv[BEHIND_OPTION] : "";
 }
 
 static ebb_status parse_exec(const char *text, const char *rest, ebb_address *a, ebb_error *err)
@@ -162,23 +206,14 @@ static ebb_status parse_exec(const char *text, const char *rest, ebb_address *a,
 
 ebb_status ebb_address_set_model(ebb_address *a, const char *model, ebb_error *err)
 {
-    size_t n = strlen(model);
-    int i = 0;
-    char *p;
-
     if (!a->argv[0] || strcmp(a->argv[0], "ssh") != 0)
         return EBB_OK;
-    while (a->argv[i])
-        i++;
-    p = a->argv[i - 1] + strlen(a->argv[i - 1]) + 1;
     for (const char *c = model; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-/+:@", *c))
             return EBB_FAIL(err, EBB_USAGE, "-m %.80s: a model behind ssh is named with letters, digits and ._-/+:@",
                             model);
-    if (n == 0 || model[0] == '-' || p + 3 + n + 1 > a->parts + sizeof a->parts)
+    if (!*model || model[0] == '-' || !add_words(a, (const char *const[]){ "-m", model, NULL }))
         return EBB_FAIL(err, EBB_USAGE, "-m %.80s: is no name of a model", model);
-    a->argv[i] = memcpy(p, "-m", 3);
-    a->argv[i + 1] = memcpy(p + 3, model, n + 1);
     return EBB_OK;
 }
 
@@ -202,5 +237,7 @@ ebb_status ebb_address_parse(const char *text, ebb_address *a, ebb_error *err)
         return parse_ssh(text, rest, a, err);
     if ((rest = rest_of(text, "exec:")))
         return parse_exec(text, rest, a, err);
+    if ((rest = rest_of(text, "shared:")))
+        return parse_shared(text, rest, a, err);
     return bad_address(text, "is no address", err);
 }

@@ -8,10 +8,11 @@
 #include "base/hash.h"
 #include "remote/remote_priv.h"
 
-/* Tries of a server that cannot be reached; of one that still loads its model, BUSY_S apart; limits
- * for closing and for deleting an answer. */
-enum { TRIES = 4, BUSY_TRIES = 450, BUSY_S = 2, CLOSE_MS = 300, FORGET_MS = 1500 };
-static const double first_wait_s = 0.5;
+/* Tries of a server that cannot be reached; how long one may load its model; limits for closing and
+ * for deleting an answer. */
+enum { TRIES = 4, BUSY_S = 900, CLOSE_MS = 300, FORGET_MS = 1500 };
+/* Between two tries: at first; of a server that loads, anywhere and at this process's own door. */
+static const double first_wait_s = 0.5, busy_wait_s = 2, own_busy_wait_s = 0.1;
 
 /* -- To the owner ------------------------------------------------------------------------------ */
 
@@ -107,6 +108,11 @@ static void make_facts(ebb_remote *r)
     f->is_private = r->link.address.is_private;
     if (r->server.n_ctx)
         snprintf(ctx, sizeof ctx, "context %u tokens", r->server.n_ctx);
+    if (r->link.address.is_shared) {
+        snprintf(f->notice, sizeof f->notice, "%.80s is in memory once, for all terminals that talk with it (ebb "
+                 "serve), %s; /engine here loads it for this one alone", r->name, ctx);
+        return;
+    }
     snprintf(f->notice, sizeof f->notice, "%.32s answers: %.16s%s%.24s at %.40s, %.40s, %s%s", r->entry.name, d->name,
              r->server.version[0] ? " " : "", r->server.version, r->link.address.host, r->name, ctx,
              f->is_private ? "" : "; what is said can be read on the way (http)");
@@ -129,16 +135,17 @@ static ebb_status find_server(ebb_remote *r, ebb_error *err)
 {
     bool may_retry = true, was_reported = false;
     ebb_status st = open_link(r, err);
-    double wait_s = first_wait_s;
+    bool is_shared = r->link.address.is_shared;  /* that its model is loaded was said */
+    double wait_s = first_wait_s, begun_s = ebb_clock_s();
 
-    for (int i = 0, busy = 0; st == EBB_OK;) {
+    for (int i = 0; st == EBB_OK;) {
         st = ebb_server_probe(&r->link, &r->server, &may_retry, err);
-        if (st == EBB_OK || !may_retry || (st == EBB_BUSY ? ++busy > BUSY_TRIES : ++i >= TRIES))
+        if (st == EBB_OK || !may_retry || (st == EBB_BUSY ? ebb_clock_s() - begun_s > BUSY_S : ++i >= TRIES))
             return st;
-        if (!was_reported)
+        if (!was_reported && !(st == EBB_BUSY && is_shared))
             ebb_remote_emit_text(r, EBB_BACKEND_NOTICE, err->msg);
         was_reported = true;
-        if (!ebb_remote_wait(r, st == EBB_BUSY ? BUSY_S : wait_s))
+        if (!ebb_remote_wait(r, st != EBB_BUSY ? wait_s : is_shared ? own_busy_wait_s : busy_wait_s))
             return EBB_FAIL(err, EBB_CANCELED, "stopped");
         wait_s *= 2;
         st = EBB_OK;

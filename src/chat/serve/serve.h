@@ -55,10 +55,6 @@ bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err);
 /* Ends every answer and connection.  NULL is fine. */
 void ebb_serve_close(ebb_serve *s);
 
-/* An id of the file at `path` in its present state that does not reveal the path.  false: the file
- * cannot be read. */
-bool ebb_serve_file_id(const char *path, char out[40]);
-
 /* The figures of `ebb stat` and /ebb/v1/stats, to be released by the caller; NULL: no memory.  From
  * any thread. */
 json_t *ebb_serve_stats_json(ebb_serve *s);

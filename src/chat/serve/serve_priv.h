@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "ebb/grammar.h"
+#include "models/models.h"
 #include "net/http_server.h"
 #include "prompt/prompt.h"
 #include "serve/serve.h"
@@ -106,7 +107,8 @@ struct ebb_serve {
     ebb_engine      *engine;
     ebb_prompter    *prompter;
     char             name[160];  /* of the model: its file's, without a folder */
-    char             file[40];   /* which file it is, for those who have it too; "": from memory */
+    char             file[EBB_MODELS_FILE_ID];   /* which file it is, for those who have it too;
+                                  * "": from memory */
     ebb_sampler_params sampling; /* where a request says nothing */
     uint32_t         n_ctx;
 

@@ -2,11 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "conversation/chat.h"
 #include "models/models.h"
@@ -29,27 +27,9 @@ static void name_model(ebb_serve *s)
     n = strlen(path);
     n -= n > 5 && strcmp(path + n - 5, ".gguf") == 0 ? 5 : 0;
     snprintf(s->name, sizeof s->name, "%.*s", (int)(n < sizeof s->name ? n : sizeof s->name - 1), path);
-    if (!ebb_serve_file_id(s->path, s->file))
+    if (!ebb_models_file_id(s->path, s->file))
         s->file[0] = '\0';
     pthread_mutex_unlock(&s->lock);
-}
-
-bool ebb_serve_file_id(const char *path, char out[40])
-{
-    struct stat st;
-    uint64_t what[4];
-    uint8_t hash[16];
-
-    if (!path || stat(path, &st) != 0)
-        return false;
-    what[0] = st.st_dev;
-    what[1] = st.st_ino;
-    what[2] = (uint64_t)st.st_size;
-    what[3] = (uint64_t)st.st_mtim.tv_sec;
-    ebb_hash128(what, sizeof what, NULL, hash);
-    for (int i = 0; i < 16; i++)
-        snprintf(out + 2 * (size_t)i, 3, "%02x", hash[i]);
-    return true;
 }
 
 static void wake_on_evict(void *arg)
@@ -338,9 +318,15 @@ static ebb_served *first_unended(const ebb_serve *s)
     return a;
 }
 
-static bool may_leave(const ebb_serve *s)
+/* At the user's own socket whoever is connected is going to ask. */
+static bool may_leave(ebb_serve *s)
 {
-    return s->opts.leave_s && ebb_clock_s() - s->used_s >= s->opts.leave_s && !first_unended(s);
+    if (!s->opts.leave_s || ebb_clock_s() - s->used_s < s->opts.leave_s || first_unended(s))
+        return false;
+    if (!s->opts.is_unix || ebb_http_server_n_connections(s->http) == 0)
+        return true;
+    s->used_s = ebb_clock_s();
+    return false;
 }
 
 static void work(ebb_serve *s)

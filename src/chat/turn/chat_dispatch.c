@@ -182,9 +182,11 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
     clear_fd(c->queues.wake);                           /* first, so that what comes now rings again */
     on_timer(c);
     ebb_chat_job_poll(c);
-    while (c->queues.first_ui_event == c->queues.n_ui_events) {
-        if (handle_next(c))
-            continue;
+    while (c->queues.first_ui_event == c->queues.n_ui_events && handle_next(c))
+        ;
+    if (c->queues.first_ui_event == c->queues.n_ui_events)
+        ebb_chat_share_if_idle(c);
+    if (c->queues.first_ui_event == c->queues.n_ui_events) {
         if (ebb_chat_gather_reference(c))
             ebb_chat_wake(c);
         return false;

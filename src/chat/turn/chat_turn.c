@@ -167,7 +167,7 @@ static ebb_status resize_memory(ebb_chat *c, turn_input *in, ebb_error *err)
 static ebb_status report_failed(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     (void)err;
-    if (ebb_overflow_undo_growth(c, in->ev))
+    if (ebb_overflow_undo_growth(c, in->ev) || ebb_chat_share_failed(c, in->ev->text))
         return EBB_OK;
     ebb_chat_emit_event(c, EBB_EVENT_ERROR, in->ev->text, in->ev->n_text, 0, 0);
     in->raises = UNOPENED;

@@ -33,8 +33,8 @@ struct ebb_client {
     bool            has_no_proxy;
     unsigned        connect_s, silence_s;
     ebb_child       child;
-    int             door;                /* to a command: libcurl connects to this, and the command gets the other end;
-                                            -1: none at the moment */
+    int             door;                /* to a command: libcurl connects to this, and the command gets the other
+                                            end; -1: none at the moment, or open_pair does without */
     char           *door_path;           /* exists while libcurl connects */
     ebb_buf         words;               /* the child's, on standard error */
     ebb_error       child_err;           /* why it could not be started */
@@ -124,9 +124,9 @@ static int tell_connected(void *arg, curl_socket_t fd, curlsocktype purpose)
 
 /* -- A command ---------------------------------------------------------------------------------- */
 
-/* libcurl wants to connect, and not all of its versions believe that they are connected already.  So it connects to a
- * socket of this process, and whoever is at the other end becomes the command's.  The socket has a path, though only
- * for that moment: a connection to an abstract name is used for one request only (7.88), and a command would be
+/* libcurl wants to connect, and not all of its versions (7.88) believe that they are connected already.  So it connects
+ * to a socket of this process, and whoever is at the other end becomes the command's.  The socket has a path, though
+ * only for that moment: a connection to an abstract name is used for one request only (7.88), and a command would be
  * begun for each. */
 static ebb_status name_door(ebb_client *c, ebb_error *err)
 {
@@ -154,6 +154,29 @@ static void close_door(ebb_client *c)
     unlink(c->door_path);
 }
 
+static void begin_command(ebb_client *c, int its_fd)
+{
+    ebb_child_end(&c->child);
+    ebb_buf_clear(&c->words);
+    if (ebb_child_start(c->command, its_fd, &c->child, &c->child_err) != EBB_OK)
+        ebb_log("net", "%s: %s", c->name, c->child_err.msg);
+}
+
+/* Where this process connects to nobody any more (EBB_CONNECT_GIVEN), libcurl's connect does nothing, and so a pair
+ * that is connected is taken as it is.  The far end gets the name, for a connection to nameless ones is not reused. */
+static curl_socket_t open_pair(ebb_client *c, const struct sockaddr_un *at)
+{
+    int pair[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return CURL_SOCKET_BAD;
+    if (bind(pair[1], (const struct sockaddr *)at, sizeof *at) == 0)
+        unlink(at->sun_path);
+    begin_command(c, pair[1]);
+    close(pair[1]);
+    return pair[0];
+}
+
 /* libcurl begins a connection. */
 static curl_socket_t open_door(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
@@ -163,6 +186,8 @@ static curl_socket_t open_door(void *arg, curlsocktype purpose, struct curl_sock
     (void)purpose;
     close_door(c);
     snprintf(at.sun_path, sizeof at.sun_path, "%s", c->door_path);
+    if (!ebb_confine_may_connect(EBB_CONNECT_UNIX))
+        return open_pair(c, &at);
     c->door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->door < 0 || bind(c->door, (struct sockaddr *)&at, sizeof at) != 0 || listen(c->door, 4) != 0)
         return CURL_SOCKET_BAD;
@@ -184,10 +209,7 @@ static void answer_door(ebb_client *c)
 
     while (c->door >= 0 && (fd = accept4(c->door, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         if (is_own(fd)) {
-            ebb_child_end(&c->child);
-            ebb_buf_clear(&c->words);
-            if (ebb_child_start(c->command, fd, &c->child, &c->child_err) != EBB_OK)
-                ebb_log("net", "%s: %s", c->name, c->child_err.msg);
+            begin_command(c, fd);
             close_door(c);
         }
         close(fd);
@@ -224,7 +246,8 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
     if (!c)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
     c->child.fd = c->child.err_fd = c->door = -1;
-    if (!ebb_confine_may_connect(opts->unix_path || opts->command ? EBB_CONNECT_UNIX : EBB_CONNECT_INTERNET)) {
+    if (!ebb_confine_may_connect(opts->unix_path ? EBB_CONNECT_UNIX
+                                 : opts->command ? EBB_CONNECT_GIVEN : EBB_CONNECT_INTERNET)) {
         free(c);
         return EBB_FAIL(err, EBB_UNSUPPORTED,
                         "%.100s: this ebb began without such an engine and gave up connections; begin it anew, with "

@@ -24,6 +24,8 @@
 
 typedef enum ebb_connect {
     EBB_CONNECT_NOTHING,         /* listening at a UNIX socket is all there is */
+    EBB_CONNECT_GIVEN,           /* the same, and what is connected already: connect(2) says yes
+                                  * and does nothing, for a library that takes no socket as it is */
     EBB_CONNECT_UNIX,            /* to UNIX sockets */
     EBB_CONNECT_INTERNET,        /* to anybody */
 } ebb_connect;

@@ -186,8 +186,8 @@ static bool build(program *p, ebb_connect connect, bool may_run)
         refuse_call(p, SYS_execve, EACCES);
         refuse_call(p, SYS_execveat, EACCES);
     }
-    if (connect == EBB_CONNECT_NOTHING)
-        refuse_call(p, SYS_connect, EACCES);
+    if (connect <= EBB_CONNECT_GIVEN)
+        refuse_call(p, SYS_connect, connect == EBB_CONNECT_GIVEN ? 0 : EACCES);
     judge_socket(p, connect);
     judge_ioctl(p);
     judge_clone(p);

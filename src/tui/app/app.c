@@ -461,7 +461,8 @@ int ebb_app_timeout_ms(const ebb_app *a, double now_s)
 /* Is the input for the program that has the terminal now? */
 static bool is_for_outside(const ebb_app *a, ebb_input_kind kind)
 {
-    return ebb_app_is_lent(a) && kind != EBB_INPUT_STOP && kind != EBB_INPUT_SIGNAL && kind != EBB_INPUT_HANGUP;
+    return ebb_app_is_lent(a) && kind != EBB_INPUT_STOP && kind != EBB_INPUT_SHARE && kind != EBB_INPUT_SIGNAL &&
+           kind != EBB_INPUT_HANGUP;
 }
 
 void ebb_app_input(ebb_app *a, const ebb_input *in)
@@ -490,6 +491,9 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
         break;
     case EBB_INPUT_STOP:
         ebb_chat_stop(a->frontend.chat);
+        break;
+    case EBB_INPUT_SHARE:
+        ebb_chat_share_model(a->frontend.chat);
         break;
     case EBB_INPUT_SIGNAL: case EBB_INPUT_HANGUP:
         a->signal = in->kind == EBB_INPUT_HANGUP ? SIGHUP : in->number;

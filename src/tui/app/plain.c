@@ -381,6 +381,8 @@ static void handle_signal(plain *p)
     while ((number = ebb_signals_next()) != 0) {
         if (number == SIGUSR1 || (number == SIGINT && ebb_chat_is_busy(p->frontend.chat))) {
             ebb_chat_stop(p->frontend.chat);
+        } else if (number == SIGUSR2) {
+            ebb_chat_share_model(p->frontend.chat);
         } else if (number == SIGINT && ebb_documents_is_running(&p->documents)) {
             p->at_line_start = false;            /* the terminal has shown ^C */
             ebb_documents_stop(&p->documents);

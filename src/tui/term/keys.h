@@ -48,6 +48,7 @@ typedef enum ebb_input_kind {
     EBB_INPUT_SUSPEND,           /* asked to stop */
     EBB_INPUT_CHILD,             /* a program that we run has stopped or ended */
     EBB_INPUT_STOP,              /* another process wants the answer stopped */
+    EBB_INPUT_SHARE,             /* another process wants the model, too */
     EBB_INPUT_SIGNAL,            /* number: leave */
     EBB_INPUT_HANGUP,            /* the terminal is gone */
     EBB_INPUT_REPLY,             /* the terminal has said something of itself (ebb_term.answers) */

@@ -10,7 +10,7 @@
 
 enum { STOP_LOOKS = 20, STOP_LOOK_NS = 5 * 1000 * 1000 };
 
-static const int caught[] = { SIGTERM, SIGUSR1, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
+static const int caught[] = { SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
 static int wake_pipe[2] = { -1, -1 };
 static bool is_alone;            /* the terminal is gone */
 static volatile sig_atomic_t was_continued;

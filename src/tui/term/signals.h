@@ -1,7 +1,8 @@
 /* tui/term/signals.h - signals as bytes of a pipe, for a poll loop.
  *
- * SIGTERM, SIGUSR1 (stop the answer), SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP and
- * SIGCHLD are caught from open to close; SIGPIPE is ignored.  One user per process. */
+ * SIGTERM, SIGUSR1 (stop the answer), SIGUSR2 (another ebb wants the model, too), SIGHUP, SIGINT,
+ * SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP and SIGCHLD are caught from open to close; SIGPIPE is
+ * ignored.  One user per process. */
 #ifndef EBB_TUI_SIGNALS_H
 #define EBB_TUI_SIGNALS_H
 #include <stdbool.h>

@@ -358,6 +358,7 @@ static bool next_signal(ebb_input *out)
     case SIGCONT: out->kind = EBB_INPUT_RESUME; break;
     case SIGTSTP: out->kind = EBB_INPUT_SUSPEND; break;
     case SIGUSR1: out->kind = EBB_INPUT_STOP; break;
+    case SIGUSR2: out->kind = EBB_INPUT_SHARE; break;
     case SIGCHLD: out->kind = EBB_INPUT_CHILD; break;
     default: out->kind = EBB_INPUT_SIGNAL;
     }

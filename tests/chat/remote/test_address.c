@@ -65,6 +65,34 @@ static void test_addresses(void **state)
     }
 }
 
+static void test_shared(void **state)
+{
+    char model[300], text[320], first[200];
+    ebb_address a;
+
+    (void)state;
+    snprintf(model, sizeof model, "%s/it's a model.gguf", folder);
+    assert_int_equal(ebb_file_replace(model, "x", 1, NULL), EBB_OK);
+    snprintf(text, sizeof text, "shared:%s", model);
+    assert_true(ebb_address_is(text));
+    assert_int_equal(ebb_address_parse(text, &a, NULL), EBB_OK);
+    assert_true(a.is_shared && a.is_here && a.is_private);
+    assert_string_equal(a.host, "ebb serve");
+    assert_string_equal(a.argv[1], "serve");
+    assert_string_equal(a.argv[7], "-m");
+    assert_string_equal(a.argv[8], model);
+    assert_null(a.argv[9]);
+    snprintf(first, sizeof first, "%s", ebb_address_socket(&a));
+    assert_non_null(strstr(first, "/shared-"));
+    assert_int_equal(ebb_file_replace(model, "xy", 2, NULL), EBB_OK);    /* another file has another server */
+    assert_int_equal(ebb_address_parse(text, &a, NULL), EBB_OK);
+    assert_string_not_equal(ebb_address_socket(&a), first);
+    assert_int_equal(ebb_address_parse("shared:x.gguf", &a, NULL), EBB_USAGE);
+    assert_int_equal(ebb_address_parse("shared:/nowhere/x.gguf", &a, NULL), EBB_USAGE);
+    assert_int_equal(ebb_address_parse("unix:/x", &a, NULL), EBB_OK);
+    assert_string_equal(ebb_address_socket(&a), "");
+}
+
 static void write_engines(const char *text, mode_t mode)
 {
     char path[300];
@@ -187,8 +215,8 @@ static void test_remove(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses), cmocka_unit_test(test_file),
-                                        cmocka_unit_test(test_remove) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses), cmocka_unit_test(test_shared),
+                                        cmocka_unit_test(test_file), cmocka_unit_test(test_remove) };
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }

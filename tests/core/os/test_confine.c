@@ -255,6 +255,27 @@ static void connect_to_nobody(void)
     connect_unix(EBB_CONNECT_NOTHING, false);
 }
 
+/* Saying yes is all: nobody is connected. */
+static void connect_in_appearance(void)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    int listening = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0), fd, pair[2];
+    char c;
+
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/own/sock", home);
+    unlink(at.sun_path);
+    MUST(bind(listening, (struct sockaddr *)&at, sizeof at) == 0 && listen(listening, 1) == 0);
+    enter(EBB_CONNECT_GIVEN);
+    fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    MUST(fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0);
+    MUST(send(fd, "x", 1, MSG_NOSIGNAL) < 0 && errno == ENOTCONN);
+    MUST(accept(listening, NULL, NULL) < 0 && errno == EAGAIN);
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0 && connect(pair[0], (struct sockaddr *)&at, sizeof at) == 0);
+    MUST(write(pair[0], "y", 1) == 1 && read(pair[1], &c, 1) == 1 && c == 'y');
+    MUST(ebb_confine_may_connect(EBB_CONNECT_GIVEN) && !ebb_confine_may_connect(EBB_CONNECT_UNIX));
+    MUST(socket(AF_INET, SOCK_STREAM, 0) < 0 && errno == EACCES);
+}
+
 static void connect_to_sockets(void)
 {
     connect_unix(EBB_CONNECT_UNIX, true);
@@ -278,6 +299,7 @@ static void test_calls(void **state)
     }
     in_child(try_calls);
     in_child(connect_to_nobody);
+    in_child(connect_in_appearance);
     in_child(connect_to_sockets);
     in_child(connect_to_all);
 }

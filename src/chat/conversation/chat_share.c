@@ -1,0 +1,73 @@
+/* The model of this process, handed over to a server for several when another process wants it, too (chat.h). */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "conversation/chat_priv.h"
+
+/* What is smaller each process loads for itself: sharing costs counts of tokens and speculative prefill. */
+#define LEAST_BYTES (256 << 20)
+
+static const char prefix[] = "shared:";
+
+bool ebb_chat_sharing_init(ebb_chat *c, const ebb_chat_opts *o)
+{
+    const char *path = o->shared_address ? o->shared_address + sizeof prefix - 1 : NULL;
+
+    if (!path || !ebb_models_file_id(path, c->sharing.file))
+        return true;
+    c->sharing.address = strdup(o->shared_address);
+    if (!o->engine_name || strcmp(o->engine_name, o->shared_address) != 0)
+        return c->sharing.address != NULL;
+    c->remote.here_model = strdup(path);         /* if that server cannot be had, and for /engine here */
+    return c->sharing.address && c->remote.here_model;
+}
+
+void ebb_chat_sharing_fini(ebb_chat *c)
+{
+    free(c->sharing.address);
+}
+
+bool ebb_chat_is_shared(const ebb_chat *c)
+{
+    return c->remote.name && strncmp(c->remote.name, prefix, sizeof prefix - 1) == 0;
+}
+
+bool ebb_chat_engine_is_usual(const ebb_engine_opts *e)
+{
+    static const ebb_engine_opts usual;
+
+    return e->n_ctx == usual.n_ctx && e->ram_bytes == usual.ram_bytes && e->mode == usual.mode && !e->has_resident &&
+           !e->has_kv && e->n_threads == usual.n_threads && e->cpu == usual.cpu && e->io == usual.io &&
+           e->placement == usual.placement && e->n_batch == usual.n_batch && !e->is_forced && !e->no_speculation &&
+           !e->no_kv_cache;
+}
+
+bool ebb_chat_is_worth_sharing(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && st.st_size >= LEAST_BYTES;
+}
+
+bool ebb_chat_offers_model(const ebb_chat *c, char file[40])
+{
+    const char *path = c->info ? c->info->path : c->opening.asked;
+
+    return c->sharing.address && !c->sharing.is_refused && c->backend && !c->remote.name && !c->is_away &&
+           !c->quality.is_open && !c->opening.draft_path && ebb_chat_engine_is_usual(&c->opening.opts) && path &&
+           ebb_chat_is_worth_sharing(path) && ebb_models_file_id(path, file) && strcmp(file, c->sharing.file) == 0;
+}
+
+bool ebb_chat_share_failed(ebb_chat *c, const char *why)
+{
+    ebb_error err = { 0 };
+
+    if (!ebb_chat_is_shared(c) || !c->remote.here_model)
+        return false;
+    ebb_chat_notice(c, "%s; the model is opened here", why);
+    c->sharing.is_refused = true;
+    free(c->remote.name);
+    c->remote.name = NULL;
+    return ebb_chat_open_backend(c, c->remote.here_model, &err) == EBB_OK;
+}

@@ -1,0 +1,81 @@
+#!/bin/sh
+# Two terminals, one model: the chat that has it hands it over to a server for both, which outlives either of them.
+. tests/support/tmux.sh
+command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
+ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
+export XDG_RUNTIME_DIR="$dir/run" SHELL=/bin/sh
+mkdir "$dir/run"
+servers() { $EBB stat --json | python3 -c 'import json, sys; print(*[p["pid"] for p in json.load(sys.stdin)["running"] if p["session"] == "ebb serve"])'; }
+trap 'tm kill-server 2>/dev/null; for p in $(servers); do kill $p; done; rm -rf "$dir"' EXIT
+# The guide, as large as a model that is worth it: what is behind its weights is a hole.
+cp models/guide.gguf "$dir/big.gguf" && truncate -s 300M "$dir/big.gguf" || exit 1
+cp models/guide.gguf "$dir/small.gguf"
+answers() { $EBB stat --json | python3 -c 'import json, sys; print(sum(p.get("answers", 0) for p in json.load(sys.stdin)["running"]))'; }
+engines() { $EBB stat --json | python3 -c 'import json, sys; print(sum(p["layers"] > 0 for p in json.load(sys.stdin)["running"]))'; }
+offers() { $EBB stat --json | python3 -c 'import json, sys; print(sum("shares" in p for p in json.load(sys.stdin)["running"]))'; }
+run() { $EBB run -v --greedy -n 30 "$@" </dev/null >"$dir/out" 2>"$dir/err" || fail "run $*: $(cat "$dir/err")"; }
+chat() { name=$1; shift; tm new-session -d -s "$name" -x 100 -y 30 "$EBB --greedy -n 30 $* 2>$dir/$name.err"; }
+look() { eval "screen() { tm capture-pane -p -t $1 2>/dev/null; }"; }
+
+run -m "$dir/big.gguf" "What is a token?"
+want=$(cat "$dir/out")
+grep -q "has this model" "$dir/err" && fail "shared with nobody: $(cat "$dir/err")"
+
+# What is not handed over: a small model, one that stays here, one of an own kind, a private chat.
+i=0
+for o in "-m $dir/small.gguf" "-m $dir/big.gguf -e here" "-m $dir/big.gguf --ctx 512" "-m $dir/big.gguf --private"; do
+    i=$((i + 1)); chat "n$i" "$o"; look "n$i"
+    wait_until '[ "$(engines)" = 1 ]'
+    [ "$(offers)" = 0 ] || fail "a chat offers its model: $o"
+    tm kill-session -t "n$i"; wait_until '[ "$(engines)" = 0 ]'
+done
+
+# One that is: another ebb has the answer of a server, and the chat goes on with that server.
+chat a "-m $dir/big.gguf"; look a
+wait_until '[ "$(offers)" = 1 ]'
+tm send-keys -t a "What is ebb?" Enter
+wait_for "tok ·"
+run -m "$dir/big.gguf" "What is a token?"
+grep -q "another ebb (process [0-9]*) has this model" "$dir/err" || fail "nothing is told: $(cat "$dir/err")"
+[ "$(cat "$dir/out")" = "$want" ] || fail "another answer: $(cat "$dir/out")"
+wait_for "another ebb wants this model, too"
+wait_for "is in memory once"
+[ "$(servers | wc -w)" = 1 ] && [ "$(engines)" = 1 ] && [ "$(answers)" = 1 ] || fail "$(servers) $(engines) $(answers)"
+one=$(servers)
+tm send-keys -t a "What is a layer?" Enter
+wait_until '[ "$(answers)" = 2 ]'
+wait_for_re "^  *Esc|tok ·"
+
+# A second chat finds it, and it outlives the first.
+chat b "-m $dir/big.gguf"; look b
+wait_for "ebb serve (process $one) has this model"
+wait_for "is in memory once"
+tm kill-session -t a
+tm send-keys -t b "What is a token?" Enter
+wait_until '[ "$(answers)" = 3 ]'
+[ "$(servers)" = "$one" ] && [ "$(engines)" = 1 ] || fail "not the same server: $one, $(servers)"
+
+# It is killed: the next question starts another.
+kill -9 "$one"
+wait_until '[ -z "$(servers)" ]'
+tm send-keys -t b "What is ebb?" Enter
+wait_until '[ "$(answers)" = 1 ]'
+[ "$(servers)" != "$one" ] && [ "$(engines)" = 1 ] || fail "$one, $(servers)"
+
+# /engine here takes it back for this one alone, and it is not asked for again.
+tm send-keys -t b "/engine here" Enter
+wait_until '[ "$(engines)" = 2 ]'
+[ "$(offers)" = 0 ] || fail "what was taken back is offered"
+tm kill-session -t b
+for p in $(servers); do kill "$p"; done
+wait_until '[ "$(engines)" = 0 ]'
+
+# The server cannot be had: the model is opened here.
+chat c "-m $dir/big.gguf"; look c
+wait_until '[ "$(offers)" = 1 ]'
+at=$(ls "$dir"/run/ebb/shared-*.sock.lock); at=${at%.lock}
+rm -f "$at"; mkdir "$at"
+run -m "$dir/big.gguf" "What is a token?"
+[ "$(cat "$dir/out")" = "$want" ] || fail "no answer without a server: $(cat "$dir/out")"
+grep -q "opened here" "$dir/err" || fail "it is not said: $(cat "$dir/err")"
+[ "$(offers)" = 1 ] || fail "the chat has lost its model"
