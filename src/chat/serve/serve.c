@@ -14,6 +14,7 @@ enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 1
 static void serve_free(ebb_serve *s)
 {
     ebb_serve_free_answers(s);
+    ebb_buf_fini(&s->figures);
     for (size_t i = 0; i < SERVE_SESSIONS; i++)
         ebb_session_free(s->sessions[i]);
     ebb_engine_close(s->engine);

@@ -98,6 +98,8 @@ struct ebb_serve {
     uint64_t         last_number;
     uint64_t         n_requests, n_refused, n_answers, n_cancelled, n_failed;
     uint64_t         n_shared_passes;
+    ebb_buf          figures;    /* the event with the engine's, for all streams that want it ... */
+    double           figures_s;  /* ... and when they were taken, on ebb_clock_s; 0: not yet */
     uint64_t         n_prompt_tokens, n_reused_tokens, n_generated_tokens;
     double           prefill_s, decode_s, used_s;
 

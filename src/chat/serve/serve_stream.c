@@ -113,16 +113,16 @@ typedef struct stream {
     size_t            out_at;
 } stream;
 
-static void add_event(stream *t, json_t *o)
+static void add_event(ebb_buf *out, json_t *o)
 {
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
     json_decref(o);
     if (!text)
         return;
-    ebb_buf_adds(&t->out, "data: ");
-    ebb_buf_adds(&t->out, text);
-    ebb_buf_adds(&t->out, "\n\n");
+    ebb_buf_adds(out, "data: ");
+    ebb_buf_adds(out, text);
+    ebb_buf_adds(out, "\n\n");
     free(text);
 }
 
@@ -139,8 +139,22 @@ static void add_pieces(stream *t)
         if (a->q.survives)
             json_object_set_new(o, "ebb", json_pack("{s:I, s:I}", "answer", (json_int_t)a->number, "next",
                                                     (json_int_t)t->next + 1));
-        add_event(t, o);
+        add_event(&t->out, o);
     }
+}
+
+/* The event that all streams get, made when what there is is too old for this one. */
+static void make_figures(ebb_serve *s, const ebb_served *a, double now_s)
+{
+    bool is_new = s->figures_s > 0 && now_s - s->figures_s < SERVE_FIGURES_MS / 1e3 &&
+                  (a->state != SERVED_ENDED || s->figures_s > a->ended_s);
+    json_t *o = is_new ? NULL : json_pack("{s:[], s:{s:o}}", "choices", "ebb", "figures", ebb_serve_stats_locked(s));
+
+    if (is_new)
+        return;
+    ebb_buf_clear(&s->figures);
+    add_event(&s->figures, o);
+    s->figures_s = now_s;
 }
 
 /* Those of the engine: at first, every SERVE_FIGURES_MS, and with the end. */
@@ -152,7 +166,8 @@ static void add_figures(stream *t)
         (t->a->state != SERVED_ENDED && t->figures_s > 0 && now_s - t->figures_s < SERVE_FIGURES_MS / 1e3))
         return;
     t->figures_s = now_s;
-    add_event(t, json_pack("{s:[], s:{s:o}}", "choices", "ebb", "figures", ebb_serve_stats_locked(t->s)));
+    make_figures(t->s, t->a, now_s);
+    ebb_buf_add(&t->out, ebb_buf_text(&t->s->figures), t->s->figures.len);
 }
 
 static void add_end(stream *t)
@@ -161,12 +176,12 @@ static void add_end(stream *t)
 
     t->has_ended = true;
     if (t->a->finish == EBB_FINISH_ERROR) {
-        add_event(t, json_error(t->s, &t->a->error, &status));
+        add_event(&t->out, json_error(t->s, &t->a->error, &status));
         return;
     }
-    add_event(t, t->form->last(t->s, t->a, t->flags));
+    add_event(&t->out, t->form->last(t->s, t->a, t->flags));
     if ((t->flags & SERVE_USAGE) && t->form->usage)
-        add_event(t, t->form->usage(t->s, t->a, t->flags));
+        add_event(&t->out, t->form->usage(t->s, t->a, t->flags));
     if (t->form->has_done)
         ebb_buf_adds(&t->out, "data: [DONE]\n\n");
 }
@@ -182,14 +197,14 @@ static void add_news(stream *t)
             json_object_set_new(o, "ebb", json_pack("{s:I, s:I}", "answer", (json_int_t)a->number, "next",
                                                     (json_int_t)t->next));
         if (o)
-            add_event(t, o);
+            add_event(&t->out, o);
     }
     t->has_begun = true;
     if ((t->flags & SERVE_PROGRESS) && t->form->progress && a->state != SERVED_WAITING &&
         (!t->has_progress || t->progress_done != a->progress_done)) {
         t->has_progress = true;
         t->progress_done = a->progress_done;
-        add_event(t, t->form->progress(t->s, a, t->flags));
+        add_event(&t->out, t->form->progress(t->s, a, t->flags));
     }
     add_pieces(t);
     if (!t->has_ended)
