@@ -1,6 +1,7 @@
 /* What is known of a model's experts (expert_profile.h). */
 #include "plan/expert_profile.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,6 +169,8 @@ double ebb_expert_profile_miss_rate(const ebb_expert_profile *u, double cache_sh
         then = u->cache_share > 0 ? share_of_rest(sorted, u->n, u->cache_share) : 0;
         if (then > 0)
             miss_rate *= u->miss_rate / then;
+        /* Where nearly all experts had room, `then` is next to nothing, and its quotient noise: chance is the worst. */
+        miss_rate = fmin(miss_rate, fmax(1 - cache_share, u->miss_rate));
     }
     free(sorted);
     return cache_share >= 1 || miss_rate < 0 ? 0 : miss_rate;

@@ -91,6 +91,10 @@ static void test_missed(void **state)
     for (int i = 0; i < 16; i++)
         assert_true(ebb_expert_profile_miss_rate(&u, i / 16.0) > ebb_expert_profile_miss_rate(&u, (i + 1) / 16.0));
     assert_true(ebb_expert_profile_miss_rate(&u, 1) == 0);
+    u.cache_share = 0.98;                        /* all but one had room: that says little of half as many */
+    u.miss_rate = 0.05;
+    assert_true(fabs(ebb_expert_profile_miss_rate(&u, 0.98) - 0.05) < 1e-6);
+    assert_true(fabs(ebb_expert_profile_miss_rate(&u, 0.5) - 0.5) < 1e-6);
     ebb_expert_profile_fini(&u);
     ebb_expert_profile_fini(&none);
 }
