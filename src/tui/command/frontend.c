@@ -54,6 +54,20 @@ void ebb_frontend_ready(ebb_frontend *f)
     ebb_buf_adds(&f->model, m->path);
 }
 
+/* Said for the first time: not yet. */
+static bool job_holds(ebb_frontend *f)
+{
+    double share;
+    const char *what = ebb_chat_job_under_way(f->chat, &share);
+
+    if (!what || f->has_warned_of_job)
+        return false;
+    f->has_warned_of_job = true;
+    ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s is at %.0f %%: the same again leaves, and nothing of it is kept", what,
+                      100 * share);
+    return true;
+}
+
 void ebb_frontend_quit(ebb_frontend *f)
 {
     ebb_error err = { 0 };
@@ -61,7 +75,7 @@ void ebb_frontend_quit(ebb_frontend *f)
     if (!ebb_chat_is_busy(f->chat) && ebb_chat_check_saved(f->chat, &err) != EBB_OK)
         ebb_frontend_sayf(f, EBB_SAY_ERROR, "%s (/save ./NAME.json writes a file; the same again leaves without it)",
                           err.msg);
-    else if (!ebb_pull_follow_holds(f))
+    else if (!ebb_pull_follow_holds(f) && !job_holds(f))
         f->quit = true;
 }
 

@@ -24,6 +24,7 @@ struct ebb_frontend {
                                                   * begins */
     ebb_pull_process    pull;                    /* /pull: a model on its way (pull_follow.h) */
     bool                has_warned_of_pull;      /* that leaving would end it */
+    bool                has_warned_of_job;       /* the same of an import */
     /* One or more lines for the user; passes the display filter later. */
     void (*say)(ebb_frontend *f, ebb_say say, const char *text, size_t n);
     /* Offer text to be edited and sent again.  NULL: there is no editor. */

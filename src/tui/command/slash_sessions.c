@@ -246,6 +246,7 @@ ebb_status ebb_slash_import(ebb_frontend *f, const char *arg, ebb_error *err)
     st = ebb_path_expand(arg, &path, err);
     if (st == EBB_OK)
         st = ebb_chat_import(f->chat, path.data, err);
+    f->has_warned_of_job &= st != EBB_OK;
     ebb_buf_fini(&path);
     return st;
 }

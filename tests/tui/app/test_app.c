@@ -463,12 +463,14 @@ static void a_job(void **state)
     assert_has(&s, "importing");
     assert_has(&s, "40%");
     assert_has(&s, "Esc stops");
-    screen_keys(&s, "\r");                       /* waits for its end, like behind an answer */
+    screen_keys(&s, "\r\x04");                   /* waits for its end, like behind an answer; leaving is asked about */
+    assert_has(&s, "importing is at 40 %: the same again leaves, and nothing of it is kept");
+    assert_false(s.app.frontend.quit);
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
     screen_keys(&s, "\x03");
     assert_has(&s, "stopped: nothing of old.json is kept");
     screen_step(&s, 1);
-    assert_lacks(&s, "importing");
+    assert_lacks(&s, "40%");                     /* the status line's */
     screen_close(&s);
 }
 
