@@ -31,7 +31,7 @@ bool ebb_schema_fail_memory(ebb_compiler *c)
 
 bool ebb_schema_spend(ebb_compiler *c, uint64_t n)
 {
-    enum { MOST = 20000000 };
+    enum { MOST = 4000000 };
 
     c->spent = n < MOST - c->spent ? c->spent + n : MOST;
     return c->spent < MOST || ebb_schema_fail(c, EBB_LIMIT, "what allOf, oneOf and $ref combine here is too much");
