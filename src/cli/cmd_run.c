@@ -249,7 +249,7 @@ static void linger_for_answer(const ebb_args *a, ebb_chat *c)
         dup2(fd, i);
     if (fd > 2)
         close(fd);
-    ebb_chat_linger(c, &(ebb_linger){ .limit_s = a->linger_s, .grace_s = GRACE_S, .stop_fd = -1, .asked_fd = -1 });
+    ebb_chat_linger(c, &(ebb_linger){ .limit_s = a->linger_s, .grace_s = GRACE_S, .stop_fd = -1, .request_fd = -1 });
 }
 
 /* Another process still writes in this conversation, unseen: the question comes behind its answer. */

@@ -302,8 +302,8 @@ EBB_MUST_CHECK ebb_status ebb_chat_import(ebb_chat *c, const char *path, ebb_err
 typedef struct ebb_linger {
     uint32_t limit_s, grace_s;
     int      stop_fd;            /* -1: none */
-    int      asked_fd;           /* when it is readable, `asked` is called meanwhile; -1: none */
-    void   (*asked)(void *arg);
+    int      request_fd;         /* when it is readable, on_request is called meanwhile; -1: none */
+    void   (*on_request)(void *arg);
     void    *arg;
 } ebb_linger;
 

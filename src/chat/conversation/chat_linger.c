@@ -34,7 +34,7 @@ bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
         ebb_chat_lock_writer(c);
     for (;;) {
         struct pollfd fds[3] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = how->stop_fd, .events = POLLIN },
-                                 { .fd = how->asked_fd, .events = POLLIN } };
+                                 { .fd = how->request_fd, .events = POLLIN } };
         double left = end - ebb_clock_s();
 
         while (ebb_chat_event_next(c, &ev))
@@ -44,6 +44,6 @@ bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
         if (left <= 0 || (poll(fds, 3, (int)(left * 1000) + 1) < 0 && errno != EINTR) || fds[1].revents)
             return false;
         if (fds[2].revents)
-            how->asked(how->arg);
+            how->on_request(how->arg);
     }
 }

@@ -39,7 +39,7 @@ typedef struct get {
     uint64_t             pos, total;             /* bytes in the part, and of the whole file */
     char                 sha256[65];             /* as the server has it; "" */
     uint64_t             next_look, next_room;
-    bool                 is_told, is_bad;        /* told: by on_header; bad: the part is no model */
+    bool                 has_header, is_bad;     /* seen by on_header; the part is not a model */
     double               frame_at, rate_at, bytes_s;
     uint64_t             rate_pos;
     unsigned             n_restarts;
@@ -228,10 +228,10 @@ static ebb_status check_header(get *g, ebb_error *err)
     ebb_error why = { 0 };
     ebb_status st;
 
-    if (!g->w->on_header || g->is_told || g->pos == 0)
+    if (!g->w->on_header || g->has_header || g->pos == 0)
         return EBB_OK;
     st = g->w->on_header(g->w->arg, g->part.data, g->total, &why);
-    g->is_told = st == EBB_OK;
+    g->has_header = st == EBB_OK;
     g->next_look = g->pos * 2 > FIRST_LOOK ? g->pos * 2 : FIRST_LOOK;
     if (st == EBB_BUSY && g->pos < g->total)
         return EBB_OK;
@@ -378,7 +378,7 @@ static ebb_status handle_body(get *g, const char *data, size_t n, ebb_error *err
     report_progress(g, g->pos, false, g->pos == g->total);
     if (g->pos >= g->next_look)
         st = check_header(g, err);
-    if (st == EBB_OK && g->is_told && g->w->header_only)
+    if (st == EBB_OK && g->has_header && g->w->header_only)
         st = EBB_FAIL(err, EBB_CANCELED, "enough");
     return st;
 }
@@ -545,7 +545,7 @@ static ebb_status verify_download(get *g, ebb_error *err)
                       g->w->name, g->got->sha256, g->sha256);
     g->is_bad = st != EBB_OK;
     g->got->is_verified = st == EBB_OK && g->sha256[0];
-    g->is_told = false;                          /* on_header sees it again, with the exact size */
+    g->has_header = false;                          /* on_header sees it again, with the exact size */
     return st == EBB_OK ? check_header(g, err) : st;
 }
 
@@ -568,9 +568,9 @@ static ebb_status run_download(get *g, ebb_error *err)
     if (st != EBB_OK || g->got->was_there)
         return st;
     st = check_header(g, err);
-    if (st == EBB_OK && !(g->is_told && g->w->header_only))
+    if (st == EBB_OK && !(g->has_header && g->w->header_only))
         st = fetch_rest(g, err);
-    g->got->has_header_only = g->w->header_only && g->is_told && (st == EBB_CANCELED || st == EBB_OK);
+    g->got->has_header_only = g->w->header_only && g->has_header && (st == EBB_CANCELED || st == EBB_OK);
     if (g->got->has_header_only)
         return EBB_OK;
     if (st == EBB_OK)

@@ -307,7 +307,7 @@ static ebb_status list_models(ebb_engine_link *l, ebb_server *s, bool *may_retry
     size_t i;
     ebb_status st = get_json(l, "/v1/models", NULL, &o, &r, err);
 
-    *may_retry = st == EBB_BUSY || (r.status == 0 && !r.was_begun && st == EBB_IO);
+    *may_retry = st == EBB_BUSY || (r.status == 0 && !r.was_sent && st == EBB_IO);
     if (st != EBB_OK)
         return st;
     data = json_object_get(o, "data");

@@ -238,7 +238,7 @@ static bool may_try_again(const turn *t, const ebb_client_reply *reply, ebb_stat
         return false;
     if (st == EBB_BUSY)
         return reply->retry_after_s <= MAX_RETRY_S;
-    return st == EBB_IO && reply->status == 0 && !reply->was_begun;
+    return st == EBB_IO && reply->status == 0 && !reply->was_sent;
 }
 
 static ebb_status send_until_begun(turn *t, ebb_error *err)

@@ -152,7 +152,7 @@ ebb_overflow_next ebb_overflow_choose_next(const ebb_chat *c, const ebb_node *le
 
 /* -- Beforehand --------------------------------------------------------------------------------------------- */
 
-static const char *const what_comes[] = {
+static const char *const policy_outlook[] = {
     [EBB_OVERFLOW_ASK] = "you are asked what to do when it is full",
     [EBB_OVERFLOW_FORGET] = "when it is full, the oldest turns are forgotten",
     [EBB_OVERFLOW_COMPACT] = "when it is full, a summary takes the place of the oldest turns",
@@ -170,7 +170,7 @@ void ebb_overflow_warn(ebb_chat *c)
         ebb_chat_notice(c, "The context is %u %% full (%u of %u tokens): %s. /forget, /compact or /grow act now; "
                            "/pin keeps a "
                         "message; /set overflow decides.", (unsigned)(100ull * n / n_ctx), n, n_ctx,
-                        what_comes[policy_of(c)]);
+                        policy_outlook[policy_of(c)]);
     c->overflow.is_warned = is_nearly_full;
 }
 

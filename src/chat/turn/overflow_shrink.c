@@ -42,7 +42,7 @@ static void say_price(ebb_chat *c, const ebb_plan *plan, const ebb_truncation *l
     ebb_buf_fini(&line);
 }
 
-ebb_status ebb_overflow_price_ctx(ebb_chat *c, uint32_t n_ctx, bool *is_said, ebb_error *err)
+ebb_status ebb_overflow_price_ctx(ebb_chat *c, uint32_t n_ctx, bool *was_reported, ebb_error *err)
 {
     ebb_engine_opts opts = c->opening.opts;
     const ebb_node *leaf = ebb_tree_leaf(&c->tree);
@@ -50,7 +50,7 @@ ebb_status ebb_overflow_price_ctx(ebb_chat *c, uint32_t n_ctx, bool *is_said, eb
     ebb_plan plan = { 0 };
     ebb_status st;
 
-    *is_said = false;
+    *was_reported = false;
     opts.n_ctx = n_ctx;
     st = c->ops.plan(c->ops.arg, c->backend, &opts, &plan, err);
     if (st != EBB_OK || !plan.fits || !is_too_long_for(c, plan.n_ctx))
@@ -66,7 +66,7 @@ ebb_status ebb_overflow_price_ctx(ebb_chat *c, uint32_t n_ctx, bool *is_said, eb
     free(l.kept);
     c->overflow.shrink_to = plan.n_ctx;
     c->overflow.shrink_at = leaf;
-    *is_said = true;
+    *was_reported = true;
     return EBB_OK;
 }
 

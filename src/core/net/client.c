@@ -460,7 +460,7 @@ static const char *last_words(ebb_client *c)
     return nl ? nl + 1 : text;
 }
 
-static bool was_begun(CURLcode code)
+static bool may_have_been_sent(CURLcode code)
 {
     switch (code) {
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -484,7 +484,7 @@ static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
     if (c->has_too_much)
         return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %d KiB of headers, which is too much to be right", c->name,
                         MAX_HEADERS >> 10);
-    c->r->was_begun = was_begun(code) && !(code == CURLE_OPERATION_TIMEDOUT && c->n_headers == 0);
+    c->r->was_sent = may_have_been_sent(code) && !(code == CURLE_OPERATION_TIMEDOUT && c->n_headers == 0);
     ebb_log("net", "%s: %s", c->name, why);
     if (c->child_err.msg[0])
         return EBB_FAIL(err, c->child_err.code, "%s: %s", c->name, c->child_err.msg);
@@ -514,7 +514,7 @@ static ebb_status send_to(ebb_client *c, const char *url, struct curl_slist *hea
     if (st == EBB_OK)
         st = judge(c, code, err);
     else
-        c->r->was_begun = true;
+        c->r->was_sent = true;
     c->curl->curl_multi_remove_handle(c->multi, c->easy);        /* one that did not end closes its connection */
     return st;
 }

@@ -35,7 +35,7 @@ typedef struct ebb_client_reply {
     char     server[64];         /* Server */
     char     location[256];      /* of a redirect */
     unsigned retry_after_s;      /* at most an hour */
-    bool     was_begun;          /* the server may have seen the request, or some of it */
+    bool     was_sent;           /* the server may have seen the request, or some of it */
     bool     is_stopped;         /* by on_body */
 } ebb_client_reply;
 

@@ -44,6 +44,6 @@ void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
     point_nowhere();
     stat->is_unseen = true;
     ebb_chat_linger(chat, &(ebb_linger){ .limit_s = opts->linger_s, .grace_s = GRACE_S, .stop_fd = ebb_signals_fd(),
-                                         .asked_fd = stat->fd, .asked = serve_stats, .arg = &a });
+                                         .request_fd = stat->fd, .on_request = serve_stats, .arg = &a });
     ebb_signals_close();
 }

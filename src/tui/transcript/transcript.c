@@ -210,7 +210,7 @@ void ebb_transcript_show_thoughts(ebb_transcript *t, bool shows)
 {
     t->shows_thoughts = shows;
     for (size_t i = 0; i < t->n_items; i++)
-        t->items[i].n_looked = 0;
+        t->items[i].n_scanned = 0;
     t->top.row = 0;
     t->top_at = 0;
 }

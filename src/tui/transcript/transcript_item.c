@@ -27,7 +27,7 @@ void ebb_item_drop_rows(ebb_item *it)
     ebb_wrap_fini(&it->turn_stats);
     ebb_wrap_fini(&it->label);
     ebb_wrap_fini(&it->thought);
-    it->n_looked = it->body = 0;
+    it->n_scanned = it->body = 0;
 }
 
 /* -- Rows -------------------------------------------------------------------------- */
@@ -101,9 +101,9 @@ static void split_attachments(ebb_transcript *t, ebb_item *it, const ebb_message
     ebb_attachment file;
     size_t end;
 
-    if (it->n_looked == m->n_text + 1 + (m->n_ids > 0))
+    if (it->n_scanned == m->n_text + 1 + (m->n_ids > 0))
         return;
-    it->n_looked = m->n_text + 1 + (m->n_ids > 0);       /* counted in tokens once it has been read */
+    it->n_scanned = m->n_text + 1 + (m->n_ids > 0);       /* counted in tokens once it has been read */
     it->body = 0;
     while ((end = ebb_attach_next(s, m->n_text, it->body, &file)) > 0) {
         if (it->body > 0)
@@ -137,13 +137,13 @@ static void split_thought(ebb_transcript *t, ebb_item *it, const ebb_message *m)
     size_t n = m->n_text;
     ebb_thought thought;
 
-    if (it->role != EBB_ROLE_ASSISTANT || it->n_looked == n + 1)
+    if (it->role != EBB_ROLE_ASSISTANT || it->n_scanned == n + 1)
         return;
     thought = ebb_thought_find(s, n);
     if (it->body != thought.body)
         ebb_wrap_fini(&it->wrap);
     it->body = thought.body;
-    it->n_looked = n + 1;
+    it->n_scanned = n + 1;
     if (thought.start == thought.end && !thought.is_open)
         return;
     set_label(t, it, m, &thought);

@@ -27,7 +27,7 @@ static int leave(unsigned n_seen, uint32_t limit_s, uint32_t grace_s, bool hangs
             if (!fake_wait(c, EBB_EVENT_TEXT, NULL, 0))
                 _exit(8);
         bool has_ended = ebb_chat_linger(c, &(ebb_linger){ .limit_s = limit_s, .grace_s = grace_s, .stop_fd = -1,
-                                                           .asked_fd = -1 });
+                                                           .request_fd = -1 });
         while (hangs)
             pause();
         ebb_chat_close(c);
@@ -145,7 +145,7 @@ static gone leave_behind(void)
             _exit(9);
         close(ready[1]);
         ebb_chat_linger(c, &(ebb_linger){ .limit_s = 300, .grace_s = 10, .stop_fd = signalfd(-1, &term, SFD_CLOEXEC),
-                                          .asked_fd = go_on[0], .asked = release });
+                                          .request_fd = go_on[0], .on_request = release });
         ebb_chat_close(c);
         _exit(0);
     }
@@ -270,7 +270,7 @@ static void test_attached_leaves(void **state)
 
     (void)state;
     wait_for(c, EBB_EVENT_CHANGED, NULL, 0);
-    assert_true(ebb_chat_linger(c, &(ebb_linger){ .limit_s = 300, .grace_s = 300, .stop_fd = -1, .asked_fd = -1 }));
+    assert_true(ebb_chat_linger(c, &(ebb_linger){ .limit_s = 300, .grace_s = 300, .stop_fd = -1, .request_fd = -1 }));
     alarm(0);
     ebb_chat_close(c);
     assert_true(is_marked(only_session()));
