@@ -37,6 +37,7 @@ static const char *const overflow_names[] = { "ask", "forget", "compact", "grow"
 static const char *const editing_names[] = { "emacs", "vi", NULL };
 static const char *const bell_names[] = { "long", "always", "never", NULL };
 static const char *const notify_names[] = { "desktop", "bell", NULL };
+static const char *const links_names[] = { "auto", "always", "never", NULL };
 static const char *const color_names[] = { "auto", "always", "never", NULL };
 
 /* Names that values have in other programs. */
@@ -283,15 +284,15 @@ static const option options[] = {
       EBB_FOR_ENGINE | EBB_FOR_DOCTOR | EBB_FOR_OLLAMA, TEXT, AT(model), 0, 0 },
     { 0, "-m", "--model", "MODEL", "the model that it is asked for", EBB_FOR_ENGINES, TEXT, AT(model), 0, 0 },
     { 0, "-e", "--engine", "NAME",
-      "an engine elsewhere: one that `ebb engines` has, or its address; here: this process", TALK, CALL, 0, 0,
+      "a remote engine: its name (`ebb engines`) or address; here: this process", TALK, CALL, 0, 0,
       set_engine },
-    { 0, 0, "--key-file", "FILE", "where its key is; nobody else may read the file", EBB_FOR_ENGINES, TEXT,
+    { 0, 0, "--key-file", "FILE", "the file with its key; nobody but you may read it", EBB_FOR_ENGINES, TEXT,
       AT(key_file), 0, 0 },
     { 0, 0, "--key-variable", "NAME", "or the variable that holds it", EBB_FOR_ENGINES, TEXT, AT(key_variable), 0, 0 },
     { 0, 0, "--key-command", "COMMAND", "or the command that prints it", EBB_FOR_ENGINES, TEXT, AT(key_command), 0, 0 },
-    { 0, 0, "--ca-file", "FILE", "a certificate that is trusted beside those of the system", EBB_FOR_ENGINES, TEXT,
+    { 0, 0, "--ca-file", "FILE", "a certificate to trust besides the system's", EBB_FOR_ENGINES, TEXT,
       AT(ca_file), 0, 0 },
-    { 0, 0, "--kind", "KIND", "openai, llama-server, vllm, sglang, ollama, lm-studio or ebb; by itself it is found out",
+    { 0, 0, "--kind", "KIND", "openai, llama-server, vllm, sglang, ollama, lm-studio or ebb; default: ebb finds out",
       EBB_FOR_ENGINES, TEXT, AT(engine_kind), 0, 0 },
     { 0, 0, "--insecure", 0, "its key may go over http, where others can read it", EBB_FOR_ENGINES, FLAG,
       AT(is_insecure), 0, 0 },
@@ -300,18 +301,18 @@ static const option options[] = {
       EBB_FOR_SERVE, TEXT, AT(socket_path), 0, 0 },
     { 0, 0, "--port", "N", "listen at a TCP port instead; 0: one that is free", EBB_FOR_SERVE, CALL, 0, 0, set_port },
     { 0, 0, "--host", "ADDRESS",
-      "of that port: which address of this machine (127.0.0.1); another than its own wants a key", EBB_FOR_SERVE, TEXT,
+      "the address to listen on (127.0.0.1); any other than loopback needs a key", EBB_FOR_SERVE, TEXT,
       AT(host), 0, 0 },
-    { 0, 0, "--key-file", "FILE", "the key that clients must bring is in it; nobody else may read it", EBB_FOR_SERVE,
+    { 0, 0, "--key-file", "FILE", "the key that clients must send; nobody but you may read the file", EBB_FOR_SERVE,
       TEXT, AT(key_file), 0, 0 },
     { 0, 0, "--attach", 0,
-      "standard input and output to the server there is, or to one that is started; what ssh runs", EBB_FOR_SERVE, FLAG,
+      "connect standard input and output to the running server, or start one; used by ssh", EBB_FOR_SERVE, FLAG,
       AT(attaches), 0, 0 },
     { 0, 0, "--idle", "SECONDS", "end when nobody has asked for so long; 0: never", EBB_FOR_SERVE, COUNT,
       AT(idle_s), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
     { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, CALL, 0, 0, set_session },
-    { 0, 0, "--private", 0, "write nothing of what is said: no session, no K and V, no history", TALK, FLAG,
+    { 0, 0, "--private", 0, "keep nothing of the conversation: no session, no K and V, no history", TALK, FLAG,
       AT(is_private), 0, 0 },
     { 0, 0, "--unlock", "FILE", "the key file, or the passphrase's, of encrypted sessions",
       TALK | EBB_FOR_SESSIONS | EBB_FOR_SERVE, TEXT, AT(unlock_path), 0, 0 },
@@ -342,7 +343,7 @@ static const option options[] = {
       AT(engine.n_ctx), 0, 0 },
     { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M",
       EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR | EBB_FOR_PULL, SIZE, AT(engine.ram_bytes), 0, 0 },
-    { 0, 0, "--measure", 0, "measure again what is remembered of this machine", EBB_FOR_DOCTOR, FLAG,
+    { 0, 0, "--measure", 0, "measure this machine's speeds again", EBB_FOR_DOCTOR, FLAG,
       AT(measures_again), 0, 0 },
     { 0, 0, "--disk", "SPEED", "plan for a disk that reads so fast: 3G/s", EBB_FOR_PLAN, CALL, 0, 0, set_disk },
     { 0, 0, "--memory", "SPEED",
@@ -392,17 +393,17 @@ static const option options[] = {
     { 0, 0, "--num-gpu", "N", "layers asked for, its num_gpu; -1: as many as fit", ESTIMATE, TEXT,
       AT(ollama_num_gpu), 0, 0 },
     { 0, 0, "--spread", 0, "use all cards, not the fewest", ESTIMATE, FLAG, AT(ollama_spread), 0, 0 },
-    { 0, 0, "--overhead", "SIZE", "left free on each card beside its own reserves", ESTIMATE, TEXT,
+    { 0, 0, "--overhead", "SIZE", "memory to leave free on each card, besides its own reserves", ESTIMATE, TEXT,
       AT(ollama_overhead), 0, 0 },
     { 0, 0, "--projector", "FILE|SIZE", "the file of the vision projector, or its bytes", ESTIMATE, TEXT,
       AT(ollama_projector), 0, 0 },
-    { 0, 0, "--vision", 0, "the model sees pictures (a projector says so, too)", ESTIMATE, FLAG,
+    { 0, 0, "--vision", 0, "the model has vision (a projector implies it)", ESTIMATE, FLAG,
       AT(ollama_vision), 0, 0 },
     { 0, 0, "--require-full", 0, "fail unless all layers fit, as where another model could make room", ESTIMATE, FLAG,
       AT(ollama_require_full), 0, 0 },
     { 0, 0, "--ram", "SIZE", "fail if the CPU's part is larger", EBB_FOR_OLLAMA, SIZE, AT(engine.ram_bytes), 0, 0 },
     { 0, 0, "--exact", 0,
-      "take context, batch, sequences, KV type and flash attention as given, not as it would correct them", ESTIMATE,
+      "take context, batch, sequences, KV type and flash attention as given, uncorrected", ESTIMATE,
       FLAG, AT(ollama_exact), 0, 0 },
 
     { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK | EBB_FOR_SERVE, REAL,
@@ -413,7 +414,7 @@ static const option options[] = {
       AT(sampling.top_p), 0, 0 },
     { 0, 0, "--min-p", "X", "at least X times the likeliest; 0: off (0.05)", TALK | EBB_FOR_SERVE, REAL,
       AT(sampling.min_p), 0, 0 },
-    { 0, 0, "--repeat-penalty", "X", "divide what was said before by X; 1: off (1)", TALK | EBB_FOR_SERVE, REAL,
+    { 0, 0, "--repeat-penalty", "X", "penalty for tokens that occurred before; 1: off (1)", TALK | EBB_FOR_SERVE, REAL,
       AT(sampling.repeat_penalty), 0, 0 },
     { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: from the clock", TALK | EBB_FOR_SERVE, CALL, 0,
       0, set_seed },
@@ -447,11 +448,13 @@ static const option options[] = {
       AT(bell), bell_names, 0 },
     { 0, 0, "--notify", "HOW", "at that end: desktop (the bell and a notification) or bell", EBB_FOR_CHAT, NAME,
       AT(notify), notify_names, 0 },
-    { 0, 0, "--shell", 0, "let !COMMAND in the chat run what is typed, and attach its output", EBB_FOR_CHAT, FLAG,
+    { 0, 0, "--shell", 0, "let !COMMAND in the chat run a shell command and attach its output", EBB_FOR_CHAT, FLAG,
       AT(runs_shell), 0, 0 },
     { 0, 0, "--no-title", 0, "leave the window's title alone", EBB_FOR_CHAT, FLAG, AT(no_title), 0, 0 },
+    { 0, 0, "--links", "WHEN", "links that the terminal follows (OSC 8): auto, always or never", EBB_FOR_CHAT, NAME,
+      AT(links), links_names, 0 },
     { 0, 0, "--color", "WHEN", "auto, always or never", EBB_FOR_CHAT, NAME, AT(color), color_names, 0 },
-    { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono or a file of yours", EBB_FOR_CHAT,
+    { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono, or a theme file of your own", EBB_FOR_CHAT,
       TEXT, AT(theme), 0, 0 },
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, slide, compact, grow or stop", TALK, CALL, 0,
       overflow_names, set_overflow },
@@ -463,10 +466,10 @@ static const option options[] = {
     { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
     { 0, 0, "--suggest", 0, "what to get: models for the memory that is free, with what they do on this machine",
       EBB_FOR_PULL, FLAG, AT(suggests), 0, 0 },
-    { 0, 0, "--json-lines", 0, "what happens, as it does, in lines of JSON; without a type it takes what suits",
+    { 0, 0, "--json-lines", 0, "report progress as lines of JSON; without a type, take the one that suits",
       EBB_FOR_PULL, FLAG, AT(json_lines), 0, 0 },
     { 0, "-y", "--yes", 0, "ask nothing: take what suits, and what does not fit", EBB_FOR_PULL, FLAG, AT(yes), 0, 0 },
-    { 0, "-v", "--verbose", 0, "progress even where standard error is no terminal", EBB_FOR_ALL, FLAG,
+    { 0, "-v", "--verbose", 0, "progress even where standard error is not a terminal", EBB_FOR_ALL, FLAG,
       AT(verbose), 0, 0 },
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -543,7 +546,7 @@ ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsign
     if (!o && (size_t)n < sizeof word && elsewhere)
         return EBB_OK;
     if (!o)
-        return EBB_FAIL(err, EBB_USAGE, "there is no option '%.60s'", name);
+        return EBB_FAIL(err, EBB_USAGE, "unknown option '%.60s'", name);
     if (o->arg)
         return apply_option(o, a, value, err);
     state = name_index(switches, value);
@@ -577,8 +580,8 @@ static ebb_status add_operand(ebb_args *a, const char *word, ebb_error *err)
 static const char *const foreign_options[][2] = {
     { "--api-key", "keys do not stand on a command line, where others see them: `ebb engines add NAME ADDRESS "
                    "--key-file FILE`" },
-    { "--base-url", "-e ADDRESS is an engine elsewhere" },
-    { "--server", "-e ADDRESS is an engine elsewhere" },
+    { "--base-url", "-e ADDRESS names a remote engine" },
+    { "--server", "-e ADDRESS names a remote engine" },
     { "--ctx-size", "--ctx N is the context here" },
     { "--num-ctx", "--ctx N is the context here" },
     { "--n-predict", "-n N is the most tokens here" },
@@ -599,10 +602,10 @@ static const char *const foreign_options[][2] = {
     { "--kv-type", "--kv TYPE is the type of the KV cache here" },
     { "--strategy", "--placement interleaved, first or last decides which layers stay" },
     { "--num-parallel", "one conversation is answered at a time; `ebb ollama --parallel N` is for Ollama's estimate" },
-    { "--n-gpu-layers", "no GPU is used; --resident N keeps layers in memory, by itself as many as fit" },
-    { "-ngl", "no GPU is used; --resident N keeps layers in memory, by itself as many as fit" },
+    { "--n-gpu-layers", "ebb uses no GPU; --resident N keeps layers in memory, by default as many as fit" },
+    { "-ngl", "ebb uses no GPU; --resident N keeps layers in memory, by default as many as fit" },
     { "--mlock", "layers that fit are kept in memory by themselves, see `ebb plan`" },
-    { "--no-mmap", "--io pread reads without mapping; by itself what is fastest is taken" },
+    { "--no-mmap", "--io pread reads without mapping; by default ebb takes the fastest reader" },
     { "--interactive", "`ebb` alone talks" },
     { "-i", "`ebb` alone talks" },
     { "-cnv", "`ebb` alone talks" },

@@ -66,6 +66,7 @@ typedef struct ebb_args {
     unsigned        bell;            /* --bell: EBB_BELL_* of tui.h */
     enum { EBB_NOTIFY_DESKTOP, EBB_NOTIFY_BELL } notify;
     bool            no_title;
+    unsigned        links;           /* --links: EBB_HYPERLINKS_* of tui.h */
     ebb_filter_choice filters[EBB_MAX_FILTERS / 2];      /* --filter, and of the configuration */
     size_t          n_filters;
     bool            runs_shell;      /* --shell: !command may be run */

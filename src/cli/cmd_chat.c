@@ -45,7 +45,7 @@ ebb_status ebb_cli_check_private(ebb_args *a, ebb_error *err)
         return EBB_OK;
     if (a->session || a->continue_last)
         return EBB_FAIL(err, EBB_USAGE,
-                        "--private: what is said is not kept, so there is no session to be named or gone on with");
+                        "--private keeps nothing, so it cannot name or continue a session");
     a->engine.no_kv_cache = true;
     a->linger_s = 0;                             /* without a session nobody could read it later */
     return EBB_OK;
@@ -86,7 +86,7 @@ int ebb_cmd_chat(ebb_args *a)
     ebb_tui_opts tui = {
         .theme = a->theme, .background_theme = ebb_theme_for_background(getenv("COLORFGBG")), .bell = a->bell,
         .notifies = a->notify == EBB_NOTIFY_DESKTOP && term, .term_name = term, .is_vte = is_set("VTE_VERSION"),
-        .no_title = a->no_title,
+        .no_title = a->no_title, .links = a->links,
         .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
         .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(),
         .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),

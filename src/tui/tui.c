@@ -60,11 +60,15 @@ static void say_good_bye(ebb_chat *chat, bool has_unsent, bool ascii)
         fprintf(stderr, "ebb: %s\n", err.msg);
     if (!ebb_chat_is_saved(chat)) {
         if (has_unsent)
-            puts("What was not sent is kept: it is there when ebb is started again.");
+            puts("Your unsent text is kept for the next start.");
         return;
     }
     ebb_utf8_add_visible(&line, name, strlen(name), ascii);
-    printf("ebb -c goes on with: %s%s\n", ebb_buf_text(&line), has_unsent ? " (and with what was not sent)" : "");
+    if (ebb_chat_is_newest_session(chat))
+        printf("ebb -c continues: ");
+    else                                         /* it was opened to look something up */
+        printf("ebb -s %lld continues: ", (long long)ebb_chat_session_id(chat));
+    printf("%s%s\n", ebb_buf_text(&line), has_unsent ? " (and has your unsent text)" : "");
     ebb_buf_fini(&line);
 }
 
@@ -74,7 +78,7 @@ static const double answers_s = 0.03;
 
 int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 {
-    ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii,
+    ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii, .links = (ebb_links)opts->links,
                                 .reflows = opts->reflows || opts->in_tmux };
     ebb_term *term;
     ebb_chat *chat;

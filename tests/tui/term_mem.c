@@ -64,7 +64,7 @@ static void mem_fullscreen(ebb_term *t, bool is_fullscreen)
 
 static void mem_cell(ebb_term *t, int row, int col, const char *text, int width, ebb_face face)
 {
-    ebb_grid_put(&((term_mem *)t)->next, row, col, text, width, face);
+    ebb_grid_put(&((term_mem *)t)->next, row, col, text, width, face, t->link);
 }
 
 static void add_row(ebb_buf *out, const ebb_grid *g, int row)

@@ -23,7 +23,7 @@ typedef struct ebb_chat ebb_chat;
 typedef struct ebb_chat_opts {
     const char     *model_path;      /* NULL: $EBB_MODELS and the data folder, else the embedded
                                       * guide */
-    const char     *engine_name;     /* an engine elsewhere: its name or address; model_path is then
+    const char     *engine_name;     /* a remote engine: its name or address; model_path is then
                                       * one of its models.  NULL: this process */
     const char     *shared_address;  /* of a server that answers for this process as soon as another
                                       * one wants the same model: "shared:FILE" (address.h).  NULL:
@@ -123,6 +123,8 @@ bool ebb_chat_awaits_report(const ebb_chat *c);
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
 int64_t ebb_chat_session_id(const ebb_chat *c);  /* its number; 0: it is not kept yet */
+/* Is it the one that -c would open: the last one written to? */
+bool ebb_chat_is_newest_session(const ebb_chat *c);
 /* Grows whenever another session is begun or opened. */
 uint32_t ebb_chat_generation(const ebb_chat *c);
 /* There are messages, and all of them are in the store. */
@@ -161,7 +163,7 @@ typedef struct ebb_chat_cost {
     uint32_t n_before, n_tokens; /* of what the model has now, and would have */
     uint32_t n_new;              /* of these, not of messages that stand */
     uint32_t n_compute;          /* neither in memory nor on disk */
-    bool     is_about;           /* nobody here has counted: an engine elsewhere will */
+    bool     is_about;           /* nobody here has counted: a remote engine will */
 } ebb_chat_cost;
 /* What an action would cost; text[n] is 0.  False: nobody can say, or it cannot be done. */
 bool ebb_chat_preview(ebb_chat *c, ebb_chat_action act, size_t i, const char *text, size_t n,
@@ -180,7 +182,7 @@ EBB_MUST_CHECK ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n,
 /* The same for so many answers (1..EBB_CHAT_MAX_ANSWERS), written side by side for little more than
  * the reads of one; each has a seed of its own, one larger than that of the one before, and is what
  * it would be alone.  The first is on the path and told by events; the others are its siblings
- * (ebb_chat_branches), and whole when it is DONE.  Errors: UNSUPPORTED (an engine elsewhere),
+ * (ebb_chat_branches), and whole when it is DONE.  Errors: UNSUPPORTED (a remote engine),
  * USAGE, and those of ebb_chat_send. */
 EBB_MUST_CHECK ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *text,
                                                 size_t n, ebb_error *err);
@@ -195,7 +197,7 @@ EBB_MUST_CHECK ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err);
 /* So many other answers, as ebb_chat_send_several has it. */
 EBB_MUST_CHECK ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers,
                                                  ebb_error *err);
-/* Back before the last question. */
+/* Take back the last question and its answer. */
 EBB_MUST_CHECK ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n,
@@ -222,14 +224,14 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_
 const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none was */
 /* The chat template of the session, from the next question on: a family ("chatml"), a file, "none",
  * or "auto", the file's own or what suits; a notice says which it is.  Errors: NOTFOUND (names the
- * families), FORMAT, BUSY, UNSUPPORTED (an engine elsewhere). */
+ * families), FORMAT, BUSY, UNSUPPORTED (a remote engine). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err);
 /* What was chosen; "auto": nothing. */
 const char *ebb_chat_template(const ebb_chat *c);
 /* The form that this session's answers have from the next on: a JSON schema (a file, or its text)
  * or a grammar in GBNF (a file); "off": none.  Kept with the session.  It is compiled meanwhile; a
  * notice says that it holds, or REFUSED why not: those of schema/answer_form.h, LIMIT (too large to
- * be kept).  Errors: BUSY, UNSUPPORTED (the engine elsewhere takes none). */
+ * be kept).  Errors: BUSY, UNSUPPORTED (the remote engine takes none). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_form(ebb_chat *c, bool is_schema, const char *word,
                                             ebb_error *err);
 void ebb_chat_tell_form(ebb_chat *c);            /* what it is now, as a notice */
@@ -254,7 +256,7 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_e
 EBB_MUST_CHECK ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err);
 /* Have `text` (n == 0: the last question again) answered by a better file of the same network, and
  * go back to the one at hand.  A notice says the price first.  Errors: NOTFOUND (there is none),
- * BUDGET, BUSY, USAGE, REFUSED (an engine elsewhere). */
+ * BUDGET, BUSY, USAGE, REFUSED (a remote engine). */
 EBB_MUST_CHECK ebb_status ebb_chat_answer_better(ebb_chat *c, const char *text, size_t n,
                                                  ebb_error *err);
 /* The price alone, as a notice. */
@@ -263,7 +265,7 @@ EBB_MUST_CHECK ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err);
  * memory); what was said is read back, from the KV cache where it is there.  Where the conversation
  * is longer, the first call says what would be left out and computed again, and changes nothing; a
  * second one at the same place does it.  Errors: CONTEXT (what cannot be left out is longer),
- * BUDGET, BUSY, UNSUPPORTED (an engine elsewhere). */
+ * BUDGET, BUSY, UNSUPPORTED (a remote engine). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
 /* The plan of the model at hand comes as a REPORT, now or after the answer under way. */
 EBB_MUST_CHECK ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err);

@@ -65,6 +65,13 @@ const char *ebb_chat_session_name(const ebb_chat *c)
     return *label ? label : "new session";
 }
 
+bool ebb_chat_is_newest_session(const ebb_chat *c)
+{
+    int64_t last = 0;
+
+    return c->store && ebb_store_last(c->store, &last, NULL) == EBB_OK && last == ebb_chat_session_id(c);
+}
+
 int64_t ebb_chat_session_id(const ebb_chat *c)
 {
     return c->facts.id;

@@ -411,6 +411,7 @@ void ebb_app_draw(ebb_app *a, double now_s)
     }
     a->term->frame_s = 0;
     tell_title(a);
+    a->term->is_settling = ebb_chat_is_busy(a->frontend.chat);
     ebb_app_frame(a);
     a->frame.is_dirty = a->frame.is_urgent = false;
     a->frame.drawn_s = now_s;

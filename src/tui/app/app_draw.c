@@ -5,13 +5,13 @@
 #include "base/utf8.h"
 #include "term/width.h"
 
-enum { TWO_ROWS_FROM = 16, TWO_COLS_FROM = 60, RULE_FROM = 12, SECOND_RULE_FROM = 20 };
+enum { TWO_ROWS_FROM = 16, TWO_COLS_FROM = 60, RULE_FROM = 12, SECOND_RULE_FROM = 20, GAP_FROM = 24, STATUS_COL = 2 };
 
 typedef struct layout {
     int rows, cols;              /* the terminal */
     int main_cols;               /* left of the panel */
     int status_rows, queue_rows, editor_rows, view_rows;
-    int rules;                   /* above the input, and below it */
+    int rules, gap;              /* above the input, and below it; a blank row above them */
 } layout;
 
 /* Is the panel shown?  The wide layout, if chosen, shows it on narrower screens, too. */
@@ -44,7 +44,8 @@ static layout plan_layout(ebb_app *a)
     if (l.editor_rows > most)
         l.editor_rows = most;
     l.rules = (l.rows >= RULE_FROM) + (l.rows >= SECOND_RULE_FROM);
-    l.view_rows = l.rows - l.status_rows - l.queue_rows - l.editor_rows - l.rules;
+    l.gap = l.rows >= GAP_FROM;
+    l.view_rows = l.rows - l.status_rows - l.queue_rows - l.editor_rows - l.rules - l.gap;
     return l;
 }
 
@@ -105,7 +106,7 @@ static void draw_full_status(ebb_app *a, const layout *l, int row)
     int col;
 
     ebb_app_status_message(a, &line);
-    col = ebb_term_put_cut(a->term, row, 1, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_NOTICE);
+    col = ebb_term_put_cut(a->term, row, STATUS_COL, l->main_cols, ebb_buf_text(&line), line.len, EBB_FACE_NOTICE);
     has_message = line.len > 0;
     ebb_buf_clear(&line);
     add_live(a, &line, is_wide, l->main_cols - col - (has_message ? 4 : 1));
@@ -130,7 +131,7 @@ static void draw_second_status(ebb_app *a, const layout *l, int row)
 {
     const ebb_stats *s = ebb_panel_machine(&a->figures);
     ebb_buf line = { 0 };
-    int col = 1;
+    int col = STATUS_COL;
 
     if (s && s->n_layers > 0) {
         ebb_buf_addf(&line, "layers %u/%u ", s->n_resident, s->n_layers);
@@ -163,10 +164,18 @@ static int draw_greeting_above(ebb_app *a, const layout *l)
     return a->view.n_items > 0 ? rows + 1 : 0;
 }
 
+/* Right above the input, a blank row between it and what it covers. */
+static void draw_menu(ebb_app *a, const layout *l, int row, int rows)
+{
+    if (row > 0)
+        ebb_term_fill(a->term, row - 1, 0, l->main_cols, ' ', EBB_FACE_TEXT);
+    ebb_menu_draw(&a->menu, a->term, row, rows, l->main_cols);
+}
+
 static void fullscreen_frame(ebb_app *a)
 {
     layout l = plan_layout(a);
-    int row = l.view_rows, greeting = 0, caret_row, caret_col, text_cols;
+    int row = l.view_rows + l.gap, greeting = 0, caret_row, caret_col, text_cols;
 
     a->term->ops->clear(a->term);
     if (ebb_app_greets(a) && l.view_rows >= 3)
@@ -175,8 +184,8 @@ static void fullscreen_frame(ebb_app *a)
     ebb_transcript_draw(&a->view, a->term, greeting, l.view_rows - greeting, text_cols < EBB_TEXT_COLUMNS
                         ? text_cols : EBB_TEXT_COLUMNS);
     if (a->menu.is_open) {
-        int n = ebb_menu_rows(&a->menu) < l.view_rows ? ebb_menu_rows(&a->menu) : l.view_rows;
-        ebb_menu_draw(&a->menu, a->term, l.view_rows - n, n, l.main_cols);
+        int n = ebb_menu_rows(&a->menu) < row ? ebb_menu_rows(&a->menu) : row;
+        draw_menu(a, &l, row - n, n);
     }
     if (l.rules > 0)
         draw_rule(a, &l, row++);

@@ -124,7 +124,7 @@ void ebb_app_external_tick(ebb_app *a)
     status = a->external.job.status;
     take_screen_back(a);
     if (status != 0 && !WIFSIGNALED(status))
-        ebb_app_hint(a, "the editor failed; the draft is as it was ($VISUAL or $EDITOR names another)");
+        ebb_app_hint(a, "the editor failed; the draft is unchanged ($VISUAL or $EDITOR names another editor)");
     else if (!adopt_message_file(a, &err))
         ebb_app_hint(a, "%s", err.msg);
     else if (WIFSIGNALED(status))

@@ -20,7 +20,7 @@ void ebb_app_find_leave(ebb_app *a)
 static void go_to_match(ebb_app *a, int direction, bool anew)
 {
     if (a->find.text.len > 0 && !ebb_transcript_find_next(&a->view, direction, anew))
-        ebb_app_hint(a, anew ? "not found" : direction < 0 ? "no older place has it" : "no newer place has it");
+        ebb_app_hint(a, anew ? "not found" : direction < 0 ? "no older match" : "no newer match");
 }
 
 /* The pattern has changed: look for it from the end of the window. */

@@ -66,7 +66,7 @@ static region plan_region(ebb_app *a, const ebb_flow *f, int rows, int cols, boo
 static void draw_inline_status(ebb_app *a, int row, int cols)
 {
     ebb_buf line = { 0 };
-    int col = 1;
+    int col = 2;                                 /* below what is typed */
 
     ebb_app_status_message(a, &line);
     if (line.len > 0)

@@ -27,7 +27,7 @@ static void show_found(ebb_app *a, size_t before)
     if (text)
         show_typed_before(a, text);
     else
-        ebb_app_hint(a, "no older line has it");
+        ebb_app_hint(a, "no older match");
 }
 
 static void begin_search(ebb_app *a)
@@ -81,7 +81,7 @@ static void stop_answer(ebb_app *a)
 {
     ebb_chat_stop(a->frontend.chat);
     a->is_stopping = true;
-    ebb_app_hint(a, "stopping: what is being read or computed ends first");
+    ebb_app_hint(a, "stopping, after the step that is being read or computed");
 }
 
 static void app_interrupt(ebb_app *a)
@@ -94,7 +94,7 @@ static void app_interrupt(ebb_app *a)
         ebb_editor_set(&a->editor, "", 0);
         ebb_frontend_leave_edit(&a->frontend);
     } else if (!ebb_pull_follow_stop(&a->frontend)) {
-        ebb_app_hint(a, "Ctrl-D leaves; /help says what else there is");
+        ebb_app_hint(a, "Ctrl-D leaves; /help lists the rest");
     }
 }
 
@@ -227,7 +227,7 @@ static void show_newer(ebb_app *a)
             show_found(a, i + 1);
             return;
         }
-    ebb_app_hint(a, "no newer line has it");
+    ebb_app_hint(a, "no newer match");
 }
 
 /* True: it was vi's. */

@@ -143,10 +143,10 @@ static void hint_attached(ebb_app *a, const ebb_attached *files)
         return;
     ebb_humanize_bytes(&size, files->n_bytes);
     if (files->n_left_out > 0)
-        ebb_app_hint(a, "%zu files, %s, go along; %zu do not: no text, or too large", files->n_files,
+        ebb_app_hint(a, "%zu files attached, %s; %zu left out (not text, or too large)", files->n_files,
                      ebb_buf_text(&size), files->n_left_out);
     else
-        ebb_app_hint(a, "%zu files, %s, go along", files->n_files, ebb_buf_text(&size));
+        ebb_app_hint(a, "%zu files attached, %s", files->n_files, ebb_buf_text(&size));
     ebb_buf_fini(&size);
 }
 
@@ -162,7 +162,7 @@ static void submit_command(ebb_app *a, const char *line)
     }
     if (a->marks.asked_edits != a->editor.n_edits) {
         a->marks.asked_edits = a->editor.n_edits;
-        ebb_app_hint(a, "Enter again runs the command; its output goes along (a blank before ! sends it as text)");
+        ebb_app_hint(a, "Enter again runs the command and attaches its output (a blank before ! sends it as text)");
         return;
     }
     if (ebb_command_output_start(&a->output, command, ebb_clock_s(), &err) != EBB_OK) {
@@ -186,7 +186,7 @@ void ebb_app_output_tick(ebb_app *a, double now_s)
     ebb_editor_paste(&a->editor, ebb_buf_text(&block), block.len);
     a->editor.caret = a->editor.text.len;
     ebb_buf_fini(&block);
-    ebb_app_hint(a, "the output is in the line; type what is to be done with it");
+    ebb_app_hint(a, "the output is attached; type your question about it");
     a->frame.is_dirty = a->frame.is_urgent = true;
 }
 

@@ -73,9 +73,20 @@ bool ebb_app_greets(const ebb_app *a)
            (!a->greeting.is_touched && !a->figures.has_failed && ebb_chat_n_messages(a->frontend.chat) == 0);
 }
 
+enum { GREETING_INDENT = 2, AIRY_FROM = 16 };
+
+/* Without the blank lines between its paragraphs. */
+static void close_up(ebb_buf *text)
+{
+    for (size_t i = 1; i < text->len; i++)
+        if (text->data[i] == '\n' && text->data[i - 1] == '\n')
+            ebb_buf_remove(text, i--, 1);
+}
+
 static bool wrap_greeting(ebb_app *a, int cols, ebb_wrap *w)
 {
     ebb_buf text = { 0 };
+    int rows, all_cols;
 
     a->greeting.has_machine = a->greeting.has_machine ||
                               ebb_machine_probe(NULL, false, &a->greeting.machine, NULL) == EBB_OK;
@@ -87,9 +98,12 @@ static bool wrap_greeting(ebb_app *a, int cols, ebb_wrap *w)
     ebb_greeting_text(&text, &room, a->figures.model, a->greeting.is_first_run);
     if (a->greeting.is_first_run && !a->term->ops->begin)
         ebb_buf_adds(&text, "\nebb --inline leaves the conversation in the terminal's own scrollback.");
+    a->term->ops->size(a->term, &rows, &all_cols);
+    if (rows < AIRY_FROM)
+        close_up(&text);
     *w = (ebb_wrap){ .ascii = !a->term->utf8, .md.base = EBB_FACE_DIM };
     ebb_wrap_text(w, ebb_buf_text(&text), text.len, true);
-    ebb_wrap_rows(w, cols - 2);
+    ebb_wrap_rows(w, cols - 2 * GREETING_INDENT);
     ebb_buf_fini(&text);
     return true;
 }
@@ -104,6 +118,14 @@ int ebb_app_greeting_rows(ebb_app *a, int cols)
     n = (int)w.n_rows;
     ebb_wrap_fini(&w);
     return n;
+}
+
+/* Its first line is its title; what is set in is typed. */
+static ebb_face greeting_face(const ebb_wrap *w, size_t row)
+{
+    uint32_t line = w->rows[row].line;
+
+    return line == 0 ? EBB_FACE_BOLD : w->visible.data[line] == ' ' ? EBB_FACE_CODE : EBB_FACE_DIM;
 }
 
 /* As many of its rows as make whole lines (what is indented belongs to the line above); where not even one fits, what
@@ -127,8 +149,8 @@ int ebb_app_draw_greeting(ebb_app *a, int row, int rows, int cols)
         return 0;
     n = whole_lines(&w, rows > 0 ? (size_t)rows : 0);
     for (i = 0; i < n; i++)
-        ebb_term_put(a->term, row + (int)i, 1, cols - 1, w.visible.data + w.rows[i].start,
-                     w.rows[i].end - w.rows[i].start, EBB_FACE_DIM);
+        ebb_term_put(a->term, row + (int)i, GREETING_INDENT + w.rows[i].indent, cols - 1,
+                     w.visible.data + w.rows[i].start, w.rows[i].end - w.rows[i].start, greeting_face(&w, i));
     ebb_wrap_fini(&w);
     return (int)i;
 }

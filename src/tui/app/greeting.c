@@ -36,8 +36,8 @@ static void add_way(ebb_buf *out, const ebb_machine *machine)
     ebb_plan plan;
 
     (void)ebb_suggestion_best(machine, &s, &plan);       /* else the smallest */
-    ebb_buf_addf(out, "\nTo get %s (%.1f GB), /quit and type:\n  ebb pull %s\n"
-                 "Then start ebb again. Others: ebb pull --suggest. Any other .gguf file: ebb -m FILE, or /model FILE.",
+    ebb_buf_addf(out, "\n\nTo get %s (%.1f GB), type:\n  /pull %s\n\n"
+                 "Other models: ebb pull --suggest. A .gguf file of yours: /model FILE.",
                  s.name, s.file_bytes / 1e9, s.source);
 }
 
@@ -57,23 +57,24 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
     bool is_guide = ebb_greeting_is_guide(model);
 
     if (is_guide)
-        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. Its built-in guide answers: small, and "
-                          "it knows ebb.");
+        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nIts built-in guide answers for now: it is "
+                          "small, and knows ebb alone.");
     else if (is_elsewhere(model))
-        ebb_buf_addf(out, "This is ebb. %s answers, in an engine elsewhere (%s).", model->name, model->arch);
+        ebb_buf_addf(out, "This is ebb, a chat with models.\n%s answers, from a remote engine (%s).", model->name, model->arch);
     else if (model)
-        ebb_buf_addf(out, "This is ebb, a chat with models on your own machine. %s answers.", model->name);
+        ebb_buf_addf(out, "This is ebb, a chat with models on your own machine.\n%s answers.", model->name);
     else
-        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine. The model is being loaded; a question "
-                          "may be typed already.");
+        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nThe model is being loaded; you can type "
+                          "your question already.");
     if (is_first && !is_elsewhere(model)) {
-        ebb_buf_addc(out, '\n');
+        ebb_buf_adds(out, "\n\n");
         ebb_greeting_machine(out, machine);
+        ebb_buf_addc(out, '.');
     }
     if (is_guide)
         add_way(out, machine);
     else if (is_first)
-        ebb_buf_adds(out, "\nType a question and press Enter. F1 shows all keys and commands.");
+        ebb_buf_adds(out, "\n\nType a question and press Enter. F1 shows all keys and commands.");
 }
 
 /* -- Measuring ------------------------------------------------------------------------------ */

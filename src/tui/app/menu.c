@@ -109,12 +109,11 @@ static void draw_menu_row(const ebb_menu *m, ebb_term *term, size_t i, int row, 
     ebb_buf text = { 0 };
 
     ebb_term_fill(term, row, 0, cols, ' ', EBB_FACE_TEXT);
-    ebb_term_puts(term, row, 0, cols, !is_selected ? "  " : term->ascii ? "> " : "\u203A ", EBB_FACE_PROMPT);
-    if (is_selected)
-        ebb_term_fill(term, row, 2, names < cols - 2 ? names : cols - 2, ' ', EBB_FACE_SELECTION);
+    if (is_selected)                             /* nothing else marks it: an arrow moves two cells over the line */
+        ebb_term_puts(term, row, 0, cols, term->ascii ? ">" : "\u258C", EBB_FACE_PROMPT);
     ebb_utf8_add_visible(&text, it->text, strlen(it->text), !term->utf8);
     ebb_term_put_cut(term, row, 2, 2 + names < cols ? 2 + names : cols, ebb_buf_text(&text), text.len,
-                     is_selected ? EBB_FACE_SELECTION : EBB_FACE_TEXT);
+                     EBB_FACE_TEXT);
     ebb_buf_clear(&text);
     ebb_utf8_add_visible(&text, it->note, strlen(it->note), !term->utf8);
     if (note < cols)

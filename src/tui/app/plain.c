@@ -271,7 +271,7 @@ static void send_message(plain *p, const char *s, size_t n)
         return;
     }
     if (files.missing[0])
-        ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "no file %s: the word goes as it is", files.missing);
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "no file %s; sent as text", files.missing);
     if (st == EBB_OK)
         st = ebb_frontend_send(&p->frontend, ebb_buf_text(&whole), whole.len, &err);
     if (st != EBB_OK)

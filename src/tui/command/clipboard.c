@@ -93,10 +93,10 @@ static ebb_status copy_file(ebb_frontend *f, const char *s, size_t n, ebb_buf *p
 
     if (f->state_dir.len == 0)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "no clipboard can be reached from here, and there is no directory for a file");
+                        "no clipboard can be reached from here, and there is no folder to write a file to");
     if (ebb_seal_here())
         return EBB_FAIL(err, EBB_UNSUPPORTED, "no clipboard can be reached from here, and sessions are encrypted, so "
-                                              "nothing is written in the clear by itself; /save FILE.md writes a file");
+                                              "sessions are encrypted, so nothing is written in the clear; /save FILE.md writes a file");
     st = ebb_file_mkdirs(f->state_dir.data, err);
     if (st == EBB_OK && !ebb_buf_addf(path, "%s/copy.txt", f->state_dir.data))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a file name");
@@ -110,7 +110,7 @@ static ebb_status copy_to_clipboard(ebb_frontend *f, const char *s, size_t n, eb
 
     ebb_humanize_count(how, n);
     if (f->opts->in_tmux && copy_tmux(s, n)) {
-        ebb_buf_adds(how, " bytes copied into tmux (it said ok); prefix ] pastes them");
+        ebb_buf_adds(how, " bytes copied to tmux; prefix ] pastes them");
     } else if (!f->opts->in_tmux && copy_osc52(f, s, n)) {
         ebb_buf_adds(how, " bytes sent to the terminal's clipboard (OSC 52; it gives no receipt)");
     } else {

@@ -74,7 +74,7 @@ static void say_done(ebb_frontend *f, const ebb_pull_event *e)
     else
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s has come: %s in %s%s; /model %s talks to it", e->file,
                           ebb_buf_text(&size), ebb_buf_text(&took),
-                          e->is_verified ? ", SHA-256 as the server has it" : "", e->file);
+                          e->is_verified ? ", SHA-256 matches the server's" : "", e->file);
     ebb_buf_fini(&size);
     ebb_buf_fini(&took);
 }

@@ -201,10 +201,10 @@ static void say_unknown_slash_command(ebb_frontend *f, const char *name, size_t 
         ebb_closest_try(&near, c->name);
     n = n < 40 ? n : 40;
     if (near.best)
-        ebb_frontend_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; is it /%s?  /help lists them", (int)n,
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "no command /%.*s; did you mean /%s? /help lists them all", (int)n,
                           name, near.best);
     else
-        ebb_frontend_sayf(f, EBB_SAY_ERROR, "there is no command /%.*s; /help lists them, // sends a slash",
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "no command /%.*s; /help lists them all, // sends a slash",
                           (int)n, name);
 }
 
@@ -224,7 +224,7 @@ static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
     arg += *arg == '/';
     one = *arg ? ebb_slash_command_find(arg, strlen(arg)) : NULL;
     if (*arg && !one)
-        return EBB_FAIL(err, EBB_NOTFOUND, "there is no command /%s; /help lists them", arg);
+        return EBB_FAIL(err, EBB_NOTFOUND, "no command /%s; /help lists them all", arg);
     if (one) {
         add_usage(&out, one);
     } else {
@@ -297,29 +297,34 @@ bool ebb_slash_command_is(const char *line)
     return line[0] == '/' && line[1] != '/';
 }
 
+/* false: no memory. */
+static bool run_with(ebb_frontend *f, ebb_slash_fn *run, const char *arg)
+{
+    char *trimmed = strdup(arg + strspn(arg, " \t\n"));
+    ebb_error err = { 0 };
+
+    if (!trimmed)
+        return false;
+    for (size_t len = strlen(trimmed); len > 0 && strchr(" \t\n", trimmed[len - 1]); len--)
+        trimmed[len - 1] = '\0';
+    if (run(f, trimmed, &err) != EBB_OK)
+        f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    free(trimmed);
+    return true;
+}
+
 bool ebb_slash_command_run(ebb_frontend *f, const char *line)
 {
     size_t n = strcspn(line + 1, " \t\n");
     const ebb_slash_command *c = ebb_slash_command_find(line + 1, n);
-    const char *arg = line + 1 + n;
-    ebb_error err = { 0 };
-    char *trimmed;
-    size_t len;
 
+    if (!c && ebb_slash_is_setting(f, line + 1, n))      /* /temp 0.5, as people write it */
+        return run_with(f, ebb_slash_set, line + 1);
     if (!c) {
         say_unknown_slash_command(f, line + 1, n);
         return false;
     }
-    arg += strspn(arg, " \t\n");
-    trimmed = strdup(arg);
-    if (!trimmed)
-        return false;
-    for (len = strlen(trimmed); len > 0 && strchr(" \t\n", trimmed[len - 1]); len--)
-        trimmed[len - 1] = '\0';
-    if (c->run(f, trimmed, &err) != EBB_OK)
-        f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));
-    free(trimmed);
-    return true;
+    return run_with(f, c->run, line + 1 + n);
 }
 
 void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, ebb_candidate_fn *fn, void *arg)
@@ -340,21 +345,21 @@ void ebb_slash_command_complete(ebb_frontend *f, const char *text, size_t *at, e
 }
 
 const ebb_slash_command ebb_slash_commands[] = {
-    { "help",     "[COMMAND]",     "What can be typed, or about one command.",               slash_help,
+    { "help",     "[COMMAND]",     "List commands and keys, or explain one command.",               slash_help,
         complete_help, false },
     { "retry",    "[N]",           "Another answer to the last question, or N at once.", slash_retry,
        NULL, false },
-    { "best",     "[TEXT | ?]",    "Ask a better file of the same network, this once; ? says the price.",
+    { "best",     "[TEXT | ?]",    "Ask a better file of the same model once; ? shows the price.",
       ebb_slash_best, NULL, false },
-    { "continue", "",              "Go on with an answer that was stopped or cut.",          slash_continue,
+    { "continue", "",              "Continue an answer that was stopped or cut off.",          slash_continue,
       NULL, false },
     { "cut",      "[WHAT]",        "Shorten the last answer: 3 words, 1 line, a text.",
       ebb_slash_cut, ebb_complete_cut, false },
-    { "undo",     "",              "Back before the last question.",                         slash_undo,
+    { "undo",     "",              "Take back the last question and its answer.",                         slash_undo,
         NULL, false },
-    { "redo",     "",              "Take the last undo back.",                               slash_redo,
+    { "redo",     "",              "Undo the last undo.",                               slash_redo,
         NULL, false },
-    { "edit",     "[N [TEXT]]",           "Write message N, or the last question, anew.",
+    { "edit",     "[N [TEXT]]",           "Rewrite message N, or the last question.",
       ebb_slash_edit, NULL, false },
     { "branch",   "[N]",           "Branch off at message N, or before the last question.",
       ebb_slash_branch, NULL, false },
@@ -364,21 +369,21 @@ const ebb_slash_command ebb_slash_commands[] = {
       ebb_complete_node, true },
     { "pin",      "[N | list]",    "Keep message N, or the last one, in the model's sight; list shows them.",
       ebb_slash_pin, NULL, false },
-    { "unpin",    "[N]",           "Take the mark back.",                                    ebb_slash_unpin,
+    { "unpin",    "[N]",           "Unpin message N, or the last one.",                                    ebb_slash_unpin,
       NULL, false },
     { "forget",   "[N]",           "Leave the oldest turns, or N of them, out of what the model sees.",
       ebb_slash_forget, NULL, false },
-    { "compact",  "",              "Have the model sum up the oldest turns; the summary stands for them.",
+    { "compact",  "",              "Have the model sum up the oldest turns; the summary takes their place.",
       ebb_slash_compact, NULL, false },
     { "grow",     "",              "Open the model with a context twice as large, if memory allows.", ebb_slash_grow,
       NULL, false },
     { "copy",     "[N]",           "Copy the last answer, or its Nth code block.",           slash_copy,
         NULL, false },
-    { "find",     "TEXT",          "Find text in this conversation; n and N go on.",         ebb_slash_find,
+    { "find",     "TEXT",          "Find text in this conversation; n and N go to the next.",         ebb_slash_find,
       NULL, false },
     { "raw",      "",              "Show the Markdown source of answers, or format them again.",     ebb_slash_raw,
       NULL, false },
-    { "bare",     "",              "Plain text of what is in view, to select from.",         ebb_slash_bare,
+    { "bare",     "",              "Show what is in view as plain text, to select from.",         ebb_slash_bare,
       NULL, false },
     { "system",   "[TEXT]",        "Show or set the system prompt; - removes it.",           slash_system,
       NULL, false },
@@ -390,7 +395,7 @@ const ebb_slash_command ebb_slash_commands[] = {
       ebb_complete_form, false },
     { "grammar",  "[FILE|off]",    "Have answers be texts of a grammar (GBNF), or free again.", ebb_slash_grammar,
       ebb_complete_form, false },
-    { "model",    "[FILE]",        "Show the model and what else there is, or load another.", ebb_slash_model,
+    { "model",    "[FILE]",        "Show the model and the others here, or load one.", ebb_slash_model,
        ebb_complete_model, true },
     { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.",
       ebb_slash_engine, ebb_complete_engine, true },
@@ -400,13 +405,13 @@ const ebb_slash_command ebb_slash_commands[] = {
       ebb_slash_draft, ebb_complete_draft, false },
     { "mem",      "[SIZE [anew]]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem,
       ebb_complete_mem, false },
-    { "plan",     "",              "The model's plan: where the memory goes, what speed.",   ebb_slash_plan,
+    { "plan",     "",              "Show the model's plan: where memory goes, and the speed.",   ebb_slash_plan,
       NULL, false },
-    { "why",      "",              "What the last answer's time went into, and what would make it faster.",
+    { "why",      "",              "Show where the last answer's time went, and what would make it faster.",
       ebb_slash_why, NULL, false },
     { "theme",    "[NAME]",        "Show or change the colours.",                            ebb_slash_theme,
        ebb_complete_theme, true },
-    { "editing",  "[vi|emacs]",    "Which keys edit what is typed.",                         ebb_slash_editing,
+    { "editing",  "[vi|emacs]",    "Choose the editing keys: vi or emacs.",                         ebb_slash_editing,
       ebb_complete_editing, false },
     { "new",      "",              "Begin a new session.",                                   ebb_slash_new,
       NULL, false },
@@ -416,13 +421,13 @@ const ebb_slash_command ebb_slash_commands[] = {
       NULL, false },
     { "load",     "NAME",          "Open another session, by name, title or number.",        ebb_slash_load,
       ebb_complete_session, true },
-    { "list",     "",              "All sessions, the newest first.",                        ebb_slash_list,
+    { "list",     "",              "List all sessions, newest first.",                        ebb_slash_list,
       NULL, false },
-    { "search",   "WORDS",         "Messages of all sessions that have these words.",        ebb_slash_search,
+    { "search",   "WORDS",         "Find messages of all sessions that have these words.",        ebb_slash_search,
       NULL, false },
     { "delete",   "[NAME]",        "Delete a session, or this one.",                         ebb_slash_delete,
       ebb_complete_session, false },
-    { "undelete", "",              "Bring the session back that was deleted last.",          ebb_slash_undelete,
+    { "undelete", "",              "Bring back the session that was deleted last.",          ebb_slash_undelete,
       NULL, false },
     { "export",   "[FILE]",        "Write this session to a .md, .json or .txt file.",       ebb_slash_export,
       NULL, false },
@@ -439,19 +444,19 @@ const char *const ebb_key_help[][2] = {
     { "Ctrl-C", "Stop the answer and keep it; else clear the input." },
     { "Esc", "Stop the answer; what is queued goes next." },
     { "Ctrl-X", "Take the queued message back." },
-    { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends. ? says more then." },
-    { "Alt-Up, Alt-Down", "Select the message before or after: its number, then e, r, b, p, c." },
+    { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends. ? then lists the keys." },
+    { "Alt-Up, Alt-Down", "Select a message; then e edits, r retries, b branches, p pins, c copies." },
     { "Ctrl-S", "Find in the conversation as you type; Enter, then n and N." },
     { "Ctrl-O", "Show or fold what the model thought, and attached files." },
-    { "Ctrl-G", "Write in $VISUAL or $EDITOR; Ctrl-X Ctrl-E does so, too." },
+    { "Ctrl-G", "Edit in $VISUAL or $EDITOR; so does Ctrl-X Ctrl-E." },
     { "F1", "This help." },
     { "F2", "Change the status display: panel, two lines, one line, hidden." },
-    { "Up, Down", "Move; at the edge, what was typed before." },
-    { "Ctrl-R", "Search what was typed before." },
+    { "Up, Down", "Move; at the edge, through the input history." },
+    { "Ctrl-R", "Search the input history." },
     { "Tab", "Take what the menu offers: a command, a file behind @. Arrows choose." },
-    { "Ctrl-L", "Draw the screen anew." },
+    { "Ctrl-L", "Redraw the screen." },
     { "Ctrl-Z", "Stop ebb; fg brings it back." },
     { "Ctrl-D", "On an empty line: leave." },
-    { "F10", "Leave; what is typed is there when you come back." },
+    { "F10", "Leave; unsent text is there when you come back." },
     { NULL, NULL },
 };

@@ -27,7 +27,7 @@ static void say_draft(ebb_frontend *f)
             add_rate(&out, &s, " draft tokens were accepted");
         }
     } else if (s.draft_bytes == 0) {
-        ebb_buf_addf(&out, "%s is not in memory: it cannot draft for this model, or would not pay; /plan says more",
+        ebb_buf_addf(&out, "%s is not loaded: it cannot draft for this model, or would not pay; /plan says more",
                      name);
     } else {
         ebb_buf_addf(&out, "%s drafts, in ", name);

@@ -54,6 +54,8 @@ ebb_slash_fn ebb_slash_why;
 
 /* -- slash_settings.c -- */
 ebb_slash_fn ebb_slash_set, ebb_slash_theme, ebb_slash_model;
+/* Is s[0..n) the name of a setting, or what another program calls it? */
+bool ebb_slash_is_setting(ebb_frontend *f, const char *s, size_t n);
 void ebb_complete_set(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 void ebb_complete_theme(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 void ebb_complete_model(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);

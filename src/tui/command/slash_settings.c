@@ -44,7 +44,7 @@ static void add_context(const ebb_frontend *f, ebb_buf *out, bool is_list)
     ebb_buf_addf(out, "%sctx = %u (tokens, or max)", is_list ? "\n" : "", s.n_ctx);
     if (!is_list)
         ebb_buf_adds(out, ": how much of the conversation the model sees; max is the longest context that stays in "
-                          "memory. The model is opened anew");
+                          "memory. The model is opened again");
 }
 
 static ebb_status set_context(ebb_frontend *f, const char *value, ebb_error *err)
@@ -71,6 +71,14 @@ static void add_template(const ebb_frontend *f, ebb_buf *out, bool is_list)
     if (!is_list)
         ebb_buf_adds(out, ": how messages become a prompt. auto is the model's own, else what suits; none sets texts "
                           "one after the other");
+}
+
+bool ebb_slash_is_setting(ebb_frontend *f, const char *s, size_t n)
+{
+    char name[64], text[300];
+
+    snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), s);
+    return is_context(name) || ebb_chat_set(f->chat, name, NULL, text, sizeof text, NULL) == EBB_OK;
 }
 
 ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)

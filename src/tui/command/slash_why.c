@@ -124,7 +124,7 @@ ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
     }
     if (ebb_chat_engine(f->chat))
         return EBB_FAIL(err, EBB_USAGE,
-                        "this answer is of an engine that is not at hand now; its receipt says what it cost");
+                        "this answer came from an engine that is not connected now; its receipt shows what it cost");
     if (!m || ebb_chat_is_busy(f->chat) || !ebb_chat_is_ready(f->chat))
         return EBB_FAIL(err, EBB_BUSY, "/why speaks of the last answer, when it has ended");
     ebb_chat_stats(f->chat, &s);

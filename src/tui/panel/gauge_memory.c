@@ -83,10 +83,8 @@ static void add_memory_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
         ebb_utf8_add_visible(out, f->remote.name, strlen(f->remote.name), ascii);
         ebb_buf_adds(out, ": ");
     }
-    ebb_buf_adds(out, "anon ");
-    ebb_humanize_bytes(out, s->rss_anon_bytes);
-    ebb_buf_adds(out, " mapped ");
-    ebb_humanize_bytes(out, s->rss_file_bytes);
+    ebb_buf_adds(out, "memory ");
+    ebb_humanize_bytes(out, s->rss_bytes ? s->rss_bytes : s->rss_anon_bytes + s->rss_file_bytes);
 }
 
 const ebb_gauge ebb_gauge_memory = { "memory", draw_memory_gauge, add_memory_brief };

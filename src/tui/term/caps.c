@@ -64,3 +64,36 @@ void ebb_cap_add_n(ebb_buf *out, const char *name, int n)
     if (s)
         add_without_delays(out, s);
 }
+
+/* -- Faces ------------------------------------------------------------------------------ */
+
+static void add_color(ebb_buf *out, const char *cap, int32_t color, int n_colors)
+{
+    int fit = color == EBB_COLOR_DEFAULT ? -1 : ebb_color_fit(color, n_colors);
+
+    if (fit >= 0)
+        ebb_cap_add_n(out, cap, fit);
+}
+
+void ebb_caps_face(const ebb_style *s, int n_colors, ebb_buf *out)
+{
+    static const struct { uint8_t attr; const char *cap; } attrs[] = {
+        { EBB_ATTR_BOLD, "bold" }, { EBB_ATTR_DIM, "dim" }, { EBB_ATTR_ITALIC, "sitm" },
+        { EBB_ATTR_UNDERLINE, "smul" }, { EBB_ATTR_REVERSE, "rev" },
+    };
+    int32_t fg = s->fg;
+
+    ebb_buf_clear(out);
+    ebb_cap_add(out, "sgr0");
+    for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
+        if (s->attrs & attrs[i].attr)
+            ebb_cap_add(out, attrs[i].cap);
+    if (n_colors < 8)
+        return;
+    if (n_colors == 8 && fg >= 8 && fg < 16) {        /* bold: bright; dim: grey, else black */
+        ebb_cap_add(out, fg == 8 ? "dim" : "bold");
+        fg = fg == 8 ? EBB_COLOR_DEFAULT : fg;
+    }
+    add_color(out, "setaf", fg, n_colors);
+    add_color(out, "setab", s->bg, n_colors);
+}

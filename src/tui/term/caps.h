@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/buf.h"
+#include "term/theme.h"
 
 /* Read the entry of $TERM; newterm() does so, too.  False: there is none. */
 bool ebb_caps_open(void);
@@ -19,5 +20,8 @@ int  ebb_cap_number(const char *name);           /* -1: none */
  * terminals of another age wanted. */
 void ebb_cap_add(ebb_buf *out, const char *name);
 void ebb_cap_add_n(ebb_buf *out, const char *name, int n);
+
+/* *out: what switches from any look to this one; n_colors 0: without colours. */
+void ebb_caps_face(const ebb_style *s, int n_colors, ebb_buf *out);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const ebb_cell blank = { " ", 1, EBB_FACE_TEXT };
+static const ebb_cell blank = { " ", 1, EBB_FACE_TEXT, 0 };
 
 void ebb_grid_fini(ebb_grid *g)
 {
@@ -55,7 +55,7 @@ static void set_text(ebb_cell *c, const char *text)
     c->text[n] = '\0';
 }
 
-void ebb_grid_put(ebb_grid *g, int row, int col, const char *text, int width, ebb_face face)
+void ebb_grid_put(ebb_grid *g, int row, int col, const char *text, int width, ebb_face face, uint32_t link)
 {
     ebb_cell *c;
 
@@ -65,13 +65,14 @@ void ebb_grid_put(ebb_grid *g, int row, int col, const char *text, int width, eb
     set_text(c, text);
     c->width = (uint8_t)width;
     c->face = (uint8_t)face;
+    c->link = link;
     if (width == 2)
-        c[1] = (ebb_cell){ "", 0, (uint8_t)face };
+        c[1] = (ebb_cell){ "", 0, (uint8_t)face, link };
 }
 
 bool ebb_cell_equal(const ebb_cell *a, const ebb_cell *b)
 {
-    return a->width == b->width && a->face == b->face && strcmp(a->text, b->text) == 0;
+    return a->width == b->width && a->face == b->face && a->link == b->link && strcmp(a->text, b->text) == 0;
 }
 
 bool ebb_cell_is_blank(const ebb_cell *c)

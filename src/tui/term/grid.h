@@ -13,6 +13,7 @@ typedef struct ebb_cell {
     char    text[EBB_CELL_BYTES];
     uint8_t width;               /* 0: the right half of a wide one */
     uint8_t face;
+    uint32_t link;               /* the address behind it (hyperlink.h); 0: none */
 } ebb_cell;
 
 typedef struct ebb_grid {
@@ -28,7 +29,8 @@ bool ebb_grid_resize(ebb_grid *g, int rows, int cols);
 void ebb_grid_blank(ebb_grid *g);
 ebb_cell *ebb_grid_at(const ebb_grid *g, int row, int col);
 /* Outside the grid: nothing. */
-void ebb_grid_put(ebb_grid *g, int row, int col, const char *text, int width, ebb_face face);
+void ebb_grid_put(ebb_grid *g, int row, int col, const char *text, int width, ebb_face face,
+                  uint32_t link);
 bool ebb_cell_equal(const ebb_cell *a, const ebb_cell *b);
 /* Nothing but the terminal's own background. */
 bool ebb_cell_is_blank(const ebb_cell *c);

@@ -21,7 +21,7 @@ void ebb_questions_add(ebb_buf *out, const char *program)
     ebb_buf_adds(out, "\033]11;?\033\\");
     if (!program || strcmp(program, "Apple_Terminal") != 0)
         ebb_buf_adds(out, "\033[?2026$p");
-    ebb_buf_adds(out, "\033[?u\033[c");
+    ebb_buf_adds(out, "\033[?u\033[>q\033[c");
 }
 
 /* A colour's part of one to four hexadecimal digits, as a share of the most that so many can say;
@@ -64,12 +64,42 @@ static bool begins(const char *s, size_t n, const char *with)
     return n >= strlen(with) && memcmp(s, with, strlen(with)) == 0;
 }
 
+/* One of a list of beginnings. */
+static bool begins_with_one(const char *s, size_t n, const char *const *list)
+{
+    for (; *list; list++)
+        if (begins(s, n, *list))
+            return true;
+    return false;
+}
+
+bool ebb_questions_has_links(const char *name)
+{
+    static const char *const kinds[] = { "foot", "xterm-kitty", "alacritty", "wezterm", "xterm-ghostty", "ghostty",
+                                         "contour", "mintty", NULL };
+
+    return begins_with_one(name, strlen(name), kinds);
+}
+
+/* XTVERSION's answer: a name and a version.  tmux passes links on since 3.4, to terminals that follow them. */
+static bool version_has_links(const char *s, size_t n)
+{
+    static const char *const names[] = { "kitty", "foot", "WezTerm", "iTerm2", "VTE", "Konsole", "contour", "ghostty",
+                                         "mintty", "tmux 3.4", "tmux 3.5", "tmux 3.6", "tmux 3.7", "tmux 3.8",
+                                         "tmux 3.9", "tmux 4", "tmux next-3", NULL };
+
+    return begins_with_one(s, n, names);
+}
+
 bool ebb_questions_take(ebb_term_answers *a, const char *s, size_t n)
 {
-    static const char color[] = "\033]11;", sync[] = "\033[?2026;";
+    static const char color[] = "\033]11;", sync[] = "\033[?2026;",
+                      version[] = "\033P>|";
     ebb_term_answers was = *a;
 
-    if (begins(s, n, color)) {
+    if (begins(s, n, version)) {
+        a->has_links |= version_has_links(s + sizeof version - 1, n - (sizeof version - 1));
+    } else if (begins(s, n, color)) {
         ebb_background found = read_background(s + sizeof color - 1, s + n);
         a->background = found ? found : a->background;
     } else if (begins(s, n, sync)) {
@@ -79,6 +109,6 @@ bool ebb_questions_take(ebb_term_answers *a, const char *s, size_t n)
         a->has_key_protocol |= n > 4 && s[n - 1] == 'u';
         a->is_complete |= s[n - 1] == 'c';
     }
-    return a->background != was.background || a->has_sync != was.has_sync ||
+    return a->background != was.background || a->has_links != was.has_links || a->has_sync != was.has_sync ||
            a->has_key_protocol != was.has_key_protocol || a->is_complete != was.is_complete;
 }

@@ -7,6 +7,7 @@
  *     OSC 11 ; ? ST        the background's colour           xterm, "Operating System Commands"
  *     CSI ? 2026 $ p       is output synchronized? DECRQM    the specification of mode 2026
  *     CSI ? u              the keyboard protocol's flags     kitty, "Keyboard protocol"
+ *     CSI > q              who are you? XTVERSION            xterm, "Functions using CSI"
  *     CSI c                what are you? DA1                 DEC STD 070 */
 #ifndef EBB_TUI_QUESTIONS_H
 #define EBB_TUI_QUESTIONS_H
@@ -22,6 +23,7 @@ typedef struct ebb_term_answers {
     ebb_background background;
     bool has_sync;               /* a frame may be announced, and is shown as a whole */
     bool has_key_protocol;       /* keys may come as CSI u, without ambiguity */
+    bool has_links;              /* it is one that follows OSC 8 */
     bool is_complete;            /* the last question is answered */
 } ebb_term_answers;
 
@@ -30,6 +32,8 @@ bool ebb_questions_suit(const char *term_name);
 /* Append the questions.  `program` ($TERM_PROGRAM, may be NULL): Apple's Terminal would draw the
  * end of DECRQM and is not asked it. */
 void ebb_questions_add(ebb_buf *out, const char *program);
+/* Terminals that follow addresses behind cells (OSC 8), by the name of their kind. */
+bool ebb_questions_has_links(const char *term_name);
 /* s[0..n) is one control sequence that the terminal sent; what is no answer changes nothing.  true:
  * something is known now that was not. */
 bool ebb_questions_take(ebb_term_answers *a, const char *s, size_t n);

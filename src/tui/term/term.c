@@ -5,6 +5,11 @@
 
 #include "term/width.h"
 
+void ebb_term_link(ebb_term *t, const char *address, size_t n)
+{
+    t->link = t->has_links && address ? ebb_hyperlink_add(&t->links, address, n) : 0;
+}
+
 /* A letter with its marks, where there is no UTF-8: the letter. */
 static bool is_marked(const char *text)
 {

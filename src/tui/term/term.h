@@ -21,9 +21,11 @@
 #include <stddef.h>
 
 #include "ebb/status.h"
+#include "term/hyperlink.h"
 #include "term/keys.h"
 #include "term/questions.h"
 #include "term/theme.h"
+#include "term/tty.h"
 
 struct pollfd;
 typedef struct ebb_term ebb_term;
@@ -65,12 +67,17 @@ struct ebb_term {
     bool ascii;                  /* draw glyphs of our own in ASCII */
     bool utf8;                   /* else other people's text is cut down to ASCII too */
     ebb_term_answers answers;    /* what is known by now; an input REPLY says that it is more */
+    bool has_links;              /* it follows addresses behind cells ... */
+    bool is_settling;            /* ... of what stays: the text still moves, links come when it rests */
+    ebb_hyperlinks links;        /* of this frame */
+    uint32_t link;               /* behind the cells that are put now; 0: none */
     double frame_s;              /* what flushes take on a slow line, added up by them until a
                                   * caller clears it */
 };
 
 typedef struct ebb_term_opts {
     bool no_color;
+    ebb_links links;             /* AUTO: as the terminal's kind, or its answer, says */
     bool ascii;
     bool reflows;                /* this terminal breaks long lines anew when it is resized */
 } ebb_term_opts;
@@ -84,6 +91,10 @@ ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error 
 /* The same terminal, inline: from where the cursor is. */
 EBB_MUST_CHECK
 ebb_status ebb_term_inline(const ebb_term_opts *opts, ebb_term **out, ebb_error *err);
+
+/* Cells that are put from now on have the address behind them; NULL: none.  What is not safe, and
+ * where the terminal follows no links, is passed over. */
+void ebb_term_link(ebb_term *t, const char *address, size_t n);
 
 /* Draw s[0..n) from (row, col), clipped at column `limit` (not drawn) and at
  * the screen's edges.  Tabs go to the next stop counted from col.  Returns the column after. */

@@ -16,6 +16,7 @@
 #include "base/utf8.h"
 #include "term/announce.h"
 #include "term/caps.h"
+#include "term/overlay.h"
 #include "term/signals.h"
 #include "term/tty.h"
 #include "term/width.h"
@@ -32,6 +33,9 @@ typedef struct term_curses {
     double   byte_s;             /* on a slow line, or to announce frames, cells are compared with the last frame's, */
     uint32_t *cells;             /* by hash: this frame's, then the last one's */
     int      n_rows, n_cols;
+    ebb_links links;             /* as it was asked for */
+    ebb_curses_links overlay;
+    ebb_buf  sgr[EBB_FACE_COUNT];        /* for the overlay */
     attr_t   attr[EBB_FACE_COUNT];
     int      pair[EBB_FACE_COUNT];
 } term_curses;
@@ -97,6 +101,10 @@ static void curses_close(ebb_term *base)
     delscreen(t->screen);
     ebb_tty_close(&t->tty);
     free(t->cells);
+    ebb_overlay_fini(&t->overlay);
+    ebb_hyperlinks_fini(&t->base.links);
+    for (int f = 0; f < EBB_FACE_COUNT; f++)
+        ebb_buf_fini(&t->sgr[f]);
     free(t);
 }
 
@@ -108,6 +116,7 @@ static void curses_resume(term_curses *t)
     reset_prog_mode();
     raw();
     enter_modes(t);
+    ebb_overlay_forget(&t->overlay);
     clearok(curscr, TRUE);
 }
 
@@ -199,6 +208,7 @@ static void curses_size(ebb_term *t, int *rows, int *cols)
 static void curses_clear(ebb_term *base)
 {
     fit_cells((term_curses *)base);
+    ebb_hyperlinks_clear(&base->links);
     erase();
 }
 
@@ -230,6 +240,8 @@ static void curses_cell(ebb_term *base, int row, int col, const char *text, int 
     cchar_t c;
 
     record_cell(t, row, col, text, face);
+    if (base->has_links)
+        ebb_overlay_cell_add(&t->overlay, row, col, text, width, face, base->link);
     if (!to_wide(text, width, wide)) {
         /* Newer than libc's tables: a mark that keeps the columns. */
         if (width == 2)
@@ -250,6 +262,17 @@ static void push_keys(term_curses *t)
     t->has_keys_pushed = true;
 }
 
+/* curses knows no addresses: it is done when the cells that have some are written over once more, from a saved cursor. */
+static void send_links(term_curses *t)
+{
+    ebb_buf out = { 0 };
+
+    ebb_overlay_draw(&t->overlay, &t->base.links, t->sgr, t->base.is_settling, &out);
+    if (out.len > 0)
+        ebb_tty_write(out.data, out.len);
+    ebb_buf_fini(&out);
+}
+
 /* A few cells are shown at once anyway; a frame of more is announced, so that no half of it is. */
 static void curses_flush(ebb_term *base, int cursor_row, int cursor_col)
 {
@@ -262,6 +285,8 @@ static void curses_flush(ebb_term *base, int cursor_row, int cursor_col)
     if (cursor_row >= 0)
         move(cursor_row, cursor_col);
     refresh();
+    if (base->has_links)
+        send_links(t);
     if (is_announced)
         ebb_tty_write(EBB_SYNC_END, sizeof EBB_SYNC_END - 1);
     push_keys(t);
@@ -273,6 +298,7 @@ static void curses_repaint(ebb_term *base)
 
     if (t->has_paste)
         ebb_tty_write(EBB_PASTE_ON, sizeof EBB_PASTE_ON - 1);
+    ebb_overlay_forget(&t->overlay);
     clearok(curscr, TRUE);
 }
 
@@ -286,6 +312,7 @@ static void curses_theme(ebb_term *base, const ebb_theme *theme)
         int fg = t->no_color ? -1 : ebb_color_fit(s->fg, t->n_colors);
         int bg = t->no_color ? -1 : ebb_color_fit(s->bg, t->n_colors);
 
+        ebb_caps_face(s, t->no_color ? 0 : t->n_colors, &t->sgr[f]);
         t->attr[f] = A_NORMAL;
         for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
             if (s->attrs & 1u << i)
@@ -299,6 +326,7 @@ static void curses_theme(ebb_term *base, const ebb_theme *theme)
         if ((fg >= 0 || bg >= 0) && init_extended_pair(f + 1, fg, bg) == OK)
             t->pair[f] = f + 1;
     }
+    ebb_overlay_forget(&t->overlay);
     clearok(curscr, TRUE);
 }
 
@@ -317,6 +345,7 @@ static int curses_timeout(ebb_term *base)
 static void curses_adopt_answers(term_curses *t)
 {
     t->base.answers = t->tty.answers;
+    t->base.has_links |= t->links == EBB_LINKS_AUTO && t->byte_s <= 0 && t->base.answers.has_links;
     curses_prepare_restore(t);
 }
 
@@ -386,6 +415,8 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
     t->byte_s = ebb_tty_byte_s();
     t->has_paste = ebb_tty_has_paste(kind);
     t->no_color = opts->no_color;
+    t->links = opts->links;
+    t->base.has_links = ebb_tty_has_links(opts->links, t->byte_s, kind);
     noecho();
     nonl();
     raw();                                       /* Ctrl-C, -Z, -S and -Q are keys here */

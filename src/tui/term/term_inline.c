@@ -42,6 +42,8 @@ typedef struct term_inline {
     int      n_reach;
     int      row, col;           /* the cursor, from the region's first row */
     int      face;               /* switched on now; -1: unknown */
+    uint32_t link;               /* likewise, an address; 0: none */
+    ebb_links links;             /* as it was asked for */
     bool     is_hidden;          /* the cursor */
     bool     was_stopped;        /* by ourselves: the SIGCONT that follows is known */
     bool     is_stale;           /* the region is to be drawn anew */
@@ -86,12 +88,26 @@ static void pop_keys_inline(term_inline *t)
     t->has_keys_pushed = false;
 }
 
+static void set_link(term_inline *t, uint32_t link)
+{
+    if (t->link != link)
+        ebb_hyperlink_switch(&t->base.links, link, &t->out);
+    t->link = link;
+}
+
 static void set_face(term_inline *t, int face)
 {
     if (t->face == face)
         return;
     ebb_buf_add(&t->out, ebb_buf_text(&t->sgr[face]), t->sgr[face].len);
     t->face = face;
+}
+
+/* For cells that are erased. */
+static void set_plain(term_inline *t)
+{
+    set_link(t, 0);
+    set_face(t, EBB_FACE_TEXT);
 }
 
 static void to_column(term_inline *t, int col)
@@ -121,7 +137,7 @@ static void move_in_region(term_inline *t, int row, int col)
 
 static void erase_below(term_inline *t)
 {
-    set_face(t, EBB_FACE_TEXT);
+    set_plain(t);
     ebb_cap_add(&t->out, "ed");
 }
 
@@ -136,6 +152,7 @@ static void inline_size(ebb_term *base, int *rows, int *cols)
 static void inline_clear(ebb_term *base)
 {
     ebb_grid_blank(&((term_inline *)base)->next);
+    ebb_hyperlinks_clear(&base->links);
 }
 
 static void inline_begin(ebb_term *base, int above, int rows)
@@ -148,7 +165,8 @@ static void inline_begin(ebb_term *base, int above, int rows)
 
 static void inline_cell(ebb_term *base, int row, int col, const char *text, int width, ebb_face face)
 {
-    ebb_grid_put(&((term_inline *)base)->next, row, col, text, width, face);
+    ebb_grid_put(&((term_inline *)base)->next, row, col, text, width, face,
+                 base->link);
 }
 
 /* Terminals may give the character another width: the cursor is then placed for the next one. */
@@ -164,6 +182,7 @@ static void draw_cell(term_inline *t, const ebb_cell *c, int row, int col)
 {
     move_in_region(t, row, col);
     set_face(t, c->face);
+    set_link(t, c->link);
     ebb_buf_adds(&t->out, c->text);
     t->col = is_risky(c) || col + c->width >= t->cols ? -1 : col + c->width;
 }
@@ -208,7 +227,7 @@ static void draw_region_row(term_inline *t, int row)
         move_in_region(t, row, 0);
     if (row < t->above && end < (row < t->n_reach ? t->reach[row] : t->cols)) {
         move_in_region(t, row, 0);               /* a terminal would remember how long this line was */
-        set_face(t, EBB_FACE_TEXT);
+        set_plain(t);
         ebb_cap_add(&t->out, "el");
         is_new = true;
         old_end = 0;
@@ -225,7 +244,7 @@ static void draw_region_row(term_inline *t, int row)
     }
     if (end < old_end) {
         move_in_region(t, row, end);
-        set_face(t, EBB_FACE_TEXT);
+        set_plain(t);
         ebb_cap_add(&t->out, "el");
     }
 }
@@ -272,7 +291,7 @@ static void invalidate_region(term_inline *t)
 static void redraw_region(term_inline *t)
 {
     if (t->is_fullscreen && t->has_alternate) {
-        set_face(t, EBB_FACE_TEXT);
+        set_plain(t);
         ebb_cap_add(&t->out, "clear");
     } else {
         move_in_region(t, 0, 0);
@@ -296,6 +315,7 @@ static void inline_flush(ebb_term *base, int cursor_row, int cursor_col)
         move_in_region(t, t->next.rows, 0);
         erase_below(t);
     }
+    set_link(t, 0);
     show_cursor(t, cursor_row >= 0);
     move_in_region(t, cursor_row >= 0 ? cursor_row : t->next.rows - 1, cursor_row >= 0 ? cursor_col : 0);
     adopt_frame(t);
@@ -315,43 +335,12 @@ static void inline_repaint(ebb_term *base)
 
 /* -- Faces ------------------------------------------------------------------------------ */
 
-static void add_color(ebb_buf *out, const char *cap, int32_t color, int n_colors)
-{
-    int fit = color == EBB_COLOR_DEFAULT ? -1 : ebb_color_fit(color, n_colors);
-
-    if (fit >= 0)
-        ebb_cap_add_n(out, cap, fit);
-}
-
-static void make_face(const term_inline *t, const ebb_style *s, ebb_buf *out)
-{
-    static const struct { uint8_t attr; const char *cap; } attrs[] = {
-        { EBB_ATTR_BOLD, "bold" }, { EBB_ATTR_DIM, "dim" }, { EBB_ATTR_ITALIC, "sitm" },
-        { EBB_ATTR_UNDERLINE, "smul" }, { EBB_ATTR_REVERSE, "rev" },
-    };
-    int32_t fg = s->fg;
-
-    ebb_buf_clear(out);
-    ebb_cap_add(out, "sgr0");
-    for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
-        if (s->attrs & attrs[i].attr)
-            ebb_cap_add(out, attrs[i].cap);
-    if (t->no_color || t->n_colors < 8)
-        return;
-    if (t->n_colors == 8 && fg >= 8 && fg < 16) {        /* bold: bright; dim: grey, else black */
-        ebb_cap_add(out, fg == 8 ? "dim" : "bold");
-        fg = fg == 8 ? EBB_COLOR_DEFAULT : fg;
-    }
-    add_color(out, "setaf", fg, t->n_colors);
-    add_color(out, "setab", s->bg, t->n_colors);
-}
-
 static void inline_theme(ebb_term *base, const ebb_theme *theme)
 {
     term_inline *t = (term_inline *)base;
 
     for (int f = 0; f < EBB_FACE_COUNT; f++)
-        make_face(t, &theme->style[f], &t->sgr[f]);
+        ebb_caps_face(&theme->style[f], t->no_color ? 0 : t->n_colors, &t->sgr[f]);
     t->face = -1;
     t->is_stale = true;
 }
@@ -434,6 +423,7 @@ static void inline_close(ebb_term *base)
     ebb_grid_fini(&t->shown);
     ebb_grid_fini(&t->kept);
     ebb_buf_fini(&t->out);
+    ebb_hyperlinks_fini(&t->base.links);
     free(t->reach);
     free(t);
 }
@@ -567,6 +557,7 @@ static void inline_resumed(term_inline *t)
 static void inline_adopt_answers(term_inline *t)
 {
     t->base.answers = t->tty.answers;
+    t->base.has_links |= t->links == EBB_LINKS_AUTO && t->byte_s <= 0 && t->base.answers.has_links;
     inline_prepare_restore(t);
 }
 
@@ -647,6 +638,8 @@ static void probe_terminal(term_inline *t, const ebb_term_opts *opts)
     t->fills_edge = !ebb_cap_flag("am") || ebb_cap_flag("xenl");
     t->has_alternate = has_alternate(kind);
     t->n_colors = ebb_cap_number("colors");
+    t->links = opts->links;
+    t->base.has_links = ebb_tty_has_links(opts->links, t->byte_s, kind);
 }
 
 ebb_status ebb_term_inline(const ebb_term_opts *opts, ebb_term **out, ebb_error *err)

@@ -177,6 +177,11 @@ double ebb_tty_byte_s(void)
     return 0;
 }
 
+bool ebb_tty_has_links(ebb_links wish, double byte_s, const char *term_name)
+{
+    return byte_s <= 0 && (wish == EBB_LINKS_ALWAYS || (wish == EBB_LINKS_AUTO && ebb_questions_has_links(term_name)));
+}
+
 bool ebb_tty_is_behind(void)
 {
     struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };

@@ -14,6 +14,10 @@
 
 struct pollfd;
 
+/* Of addresses behind cells; AUTO: where the terminal's kind, or its answer, says that it follows
+ * them. */
+typedef enum ebb_links { EBB_LINKS_AUTO, EBB_LINKS_ALWAYS, EBB_LINKS_NEVER } ebb_links;
+
 typedef struct ebb_tty {
     ebb_keys keys;
     bool     is_gone;            /* hung up */
@@ -24,7 +28,7 @@ typedef struct ebb_tty {
     ebb_buf  reply, title;
 } ebb_tty;
 
-/* Remember the modes and catch signals.  UNSUPPORTED: standard input or output is no terminal. */
+/* Remember the modes and catch signals.  UNSUPPORTED: standard input or output is not a terminal. */
 EBB_MUST_CHECK
 ebb_status ebb_tty_open(ebb_tty *t, ebb_error *err);
 void ebb_tty_close(ebb_tty *t);
@@ -44,6 +48,8 @@ bool ebb_tty_size(int *rows, int *cols);         /* false: the line does not say
 /* Seconds that a byte takes on a line that says it is slow: 19200 baud and less (sshd hands on what
  * the client's line says); 0: it does not. */
 double ebb_tty_byte_s(void);
+/* Are addresses behind cells told to it (hyperlink.h)?  Never on a slow line. */
+bool ebb_tty_has_links(ebb_links wish, double byte_s, const char *term_name);
 /* The line has not taken all that was written to it. */
 bool ebb_tty_is_behind(void);
 

@@ -33,7 +33,7 @@ typedef struct renderer {
     bool      in_code;
     ebb_table table;
     ebb_buf   hrefs[LINKS_MAX];
-    size_t    link_at[LINKS_MAX];
+    size_t    link_at[LINKS_MAX], n_address[LINKS_MAX];      /* a title is behind the address */
     unsigned  n_links;
     size_t    limit;          /* of `visible`, and of a table's cells and text: beyond it the source is shown instead */
 } renderer;
@@ -223,6 +223,7 @@ static void open_link(renderer *r, const MD_ATTRIBUTE *href, const MD_ATTRIBUTE 
     b = &r->hrefs[r->n_links - 1];
     ebb_buf_clear(b);
     add_attribute(b, href);
+    r->n_address[r->n_links - 1] = b->len;
     if (title->size > 0) {
         ebb_buf_adds(b, " \"");
         add_attribute(b, title);
@@ -231,6 +232,13 @@ static void open_link(renderer *r, const MD_ATTRIBUTE *href, const MD_ATTRIBUTE 
     if (!r->in_line && !r->table.is_open)
         begin_block(r);
     r->link_at[r->n_links - 1] = written(r)->len;
+}
+
+/* What a terminal may follow: text and address; in a table the address can only be read. */
+static void add_address(renderer *r, size_t from, const ebb_buf *href)
+{
+    if (!r->table.is_open && r->n_links < LINKS_MAX && r->n_address[r->n_links] > 0)
+        ebb_wrap_add_link(r->w, from, href->data, r->n_address[r->n_links]);
 }
 
 /* The address, unless it is the text itself. */
@@ -245,10 +253,13 @@ static void close_link(renderer *r)
     at = r->link_at[r->n_links];
     n = out->len - at;
     if (href->len == 0 || (href->len == n && memcmp(out->data + at, href->data, n) == 0) ||
-        (href->len == n + 7 && memcmp(href->data, "mailto:", 7) == 0 && memcmp(href->data + 7, out->data + at, n) == 0))
+        (href->len == n + 7 && memcmp(href->data, "mailto:", 7) == 0 && memcmp(href->data + 7, out->data + at, n) == 0)) {
+        add_address(r, at, href);
         return;
+    }
     add_rendered(r, n > 0 ? " (" : "(", n > 0 ? 2 : 1, EBB_FACE_DIM);
     add_rendered(r, href->data, href->len, EBB_FACE_DIM);
+    add_address(r, at, href);
     add_rendered(r, ")", 1, EBB_FACE_DIM);
 }
 
@@ -528,6 +539,7 @@ static void drop_rendered(ebb_wrap *w, const ebb_wrap *before)
     w->n_runs = before->n_runs;
     w->n_hangs = before->n_hangs;
     w->n_code = before->n_code;
+    w->n_links = before->n_links;
 }
 
 static void add_prose(ebb_wrap *w, const char *s, size_t n)

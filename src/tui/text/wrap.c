@@ -6,6 +6,7 @@
 
 #include "base/grow.h"
 #include "base/utf8.h"
+#include "term/hyperlink.h"
 #include "term/width.h"
 #include "text/render.h"
 
@@ -18,6 +19,8 @@ void ebb_wrap_fini(ebb_wrap *w)
     free(w->runs);
     free(w->rows);
     free(w->hangs);
+    free(w->links);
+    ebb_buf_fini(&w->addresses);
     memset(w, 0, sizeof *w);
 }
 
@@ -133,6 +136,16 @@ void ebb_wrap_set_hanging_indent(ebb_wrap *w, int columns)
     w->hangs[w->n_hangs++] = (ebb_hanging_indent){ (uint32_t)w->visible.len, (uint16_t)columns };
 }
 
+void ebb_wrap_add_link(ebb_wrap *w, size_t start, const char *address, size_t n)
+{
+    ebb_text_link *links = ebb_grow(w->links, w->n_links, &w->cap_links, sizeof *links);
+    size_t at = w->addresses.len;
+
+    w->links = links ? links : w->links;
+    if (links && n <= EBB_HYPERLINK_BYTES && ebb_buf_add(&w->addresses, address, n))         /* without memory there is text without a link */
+        w->links[w->n_links++] = (ebb_text_link){ (uint32_t)start, (uint32_t)w->visible.len, at, n };
+}
+
 /* Back to what is stable: the source of a block that has now closed goes. */
 static void drop_source(ebb_wrap *w)
 {
@@ -140,6 +153,7 @@ static void drop_source(ebb_wrap *w)
     w->visible_line = w->n_faced = w->stable;
     w->n_runs = w->stable_runs;
     w->n_hangs = w->stable_hangs;
+    w->n_links = w->stable_links;
     while (w->n_rows > 0 && w->rows[w->n_rows - 1].start >= w->stable)
         w->n_rows--;
     w->line_start = w->n_rows > 0 ? w->rows[w->n_rows - 1].line : 0;
@@ -162,6 +176,7 @@ static void add_blocks(ebb_wrap *w, const char *raw, size_t n, bool is_final)
     w->stable = w->visible.len;
     w->stable_runs = w->n_runs;
     w->stable_hangs = w->n_hangs;
+    w->stable_links = w->n_links;
     w->n_raw = w->blocks.start;
     w->md = (ebb_md){ .base = w->md.base, .in_fence = w->blocks.fence != 0, .fence = w->blocks.fence,
                       .n_fence = w->blocks.n_fence };
@@ -353,4 +368,18 @@ size_t ebb_wrap_run(const ebb_wrap *w, uint32_t at)
             high = mid;
     }
     return low;
+}
+
+const ebb_text_link *ebb_wrap_link(const ebb_wrap *w, uint32_t at)
+{
+    size_t low = 0, high = w->n_links;
+
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (w->links[mid].end <= at)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < w->n_links ? &w->links[low] : NULL;
 }

@@ -37,6 +37,12 @@ typedef struct ebb_hanging_indent {
     uint16_t columns;
 } ebb_hanging_indent;
 
+/* Text with an address behind it. */
+typedef struct ebb_text_link {
+    uint32_t start, end;         /* bytes of the visible text */
+    size_t   address, n_address; /* in `addresses` */
+} ebb_text_link;
+
 typedef struct ebb_face_run {
     uint32_t start;              /* from here to the next run */
     uint8_t  face;
@@ -70,7 +76,10 @@ typedef struct ebb_wrap {
     unsigned n_code;             /* code blocks so far */
     ebb_hanging_indent *hangs;
     size_t   n_hangs, cap_hangs;
-    size_t   stable, stable_runs, stable_hangs;
+    ebb_text_link *links;        /* in the order of the text */
+    size_t   n_links, cap_links;
+    ebb_buf  addresses;
+    size_t   stable, stable_runs, stable_hangs, stable_links;
 } ebb_wrap;
 
 /* A zeroed ebb_wrap; then `ascii`, `has_markdown`, `is_rendered`, `plain_glyphs`, `page` and
@@ -89,9 +98,14 @@ size_t ebb_wrap_find(const ebb_wrap *w, uint32_t at);
 /* The run that holds byte `at`. */
 size_t ebb_wrap_run(const ebb_wrap *w, uint32_t at);
 
+/* The first link that ends behind byte `at`; NULL: none does. */
+const ebb_text_link *ebb_wrap_link(const ebb_wrap *w, uint32_t at);
+
 /* -- For render.c ------------------------------------------------------------------ */
 /* Append text in one face; it passes the display filter. */
 void ebb_wrap_add(ebb_wrap *w, const char *s, size_t n, ebb_face face);
+/* The text from `start` on has an address behind it, which is not filtered yet. */
+void ebb_wrap_add_link(ebb_wrap *w, size_t start, const char *address, size_t n);
 /* Further rows of the logical line that begins here are set in. */
 void ebb_wrap_set_hanging_indent(ebb_wrap *w, int columns);
 

@@ -248,6 +248,25 @@ static void draw_lead(const ebb_wrap *w, const ebb_row *r, ebb_term *term, int r
     }
 }
 
+/* s[at..end) of w in one face, with the addresses behind it.  Returns the column after. */
+static int put_linked(const ebb_wrap *w, size_t at, size_t end, ebb_term *term, int row, int col, int width,
+                      ebb_face face)
+{
+    while (at < end) {
+        const ebb_text_link *link = ebb_wrap_link(w, (uint32_t)at);
+        bool is_inside = link && link->start <= at;
+        size_t to = !link ? end : is_inside ? link->end : link->start;
+
+        to = to < end ? to : end;
+        if (is_inside)
+            ebb_term_link(term, w->addresses.data + link->address, link->n_address);
+        col = ebb_term_put(term, row, col, width, w->visible.data + at, to - at, face);
+        ebb_term_link(term, NULL, 0);
+        at = to;
+    }
+    return col;
+}
+
 /* Row i of w from column col on, its text from byte `from`. */
 static void draw_wrapped(const ebb_wrap *w, size_t i, uint32_t from, ebb_term *term, int row, int col, int width)
 {
@@ -261,7 +280,7 @@ static void draw_wrapped(const ebb_wrap *w, size_t i, uint32_t from, ebb_term *t
         size_t end = run + 1 < w->n_runs ? w->runs[run + 1].start : w->n_faced;
         if (end > r->end)
             end = r->end;
-        col = ebb_term_put(term, row, col, width, w->visible.data + at, end - at, (ebb_face)w->runs[run].face);
+        col = put_linked(w, at, end, term, row, col, width, (ebb_face)w->runs[run].face);
         at = end;
     }
 }

@@ -37,8 +37,8 @@ static void a_turn(void **state)
         "\n\n\n\n\n\n\n\n"
         "------------------------------------------------------------\n"
         ">\n"
-        " Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n"
-        " layers 6/8 ####==*.                            new session\n");
+        "  Fake 8B Q4_K_M | ctx 1,024/4,096 25% | memory 4.79 GiB\n"
+        "  layers 6/8 ####==*.                           new session\n");
     assert_int_equal(ebb_term_mem_face(s.term, 2, 3), EBB_FACE_BOLD);
     assert_int_equal(ebb_term_mem_face(s.term, 3, 0), EBB_FACE_TURN_STATS);
     screen_close(&s);
@@ -348,12 +348,12 @@ static void a_long_message_takes_the_row(void **state)
     open_ready(&s, 12, 60);
     screen_keys(&s, "/load x");
     screen_step(&s, 0.2);
-    assert_has(&s, " /load NAME          Open another session, by name, title...\n");
+    assert_has(&s, "  /load NAME          Open another session, by name, titl...\n");
     screen_close(&s);
     open_ready(&s, 12, 90);
     screen_keys(&s, "/undo");
     screen_step(&s, 0.2);
-    assert_has(&s, "undo      Back before the last question.");
+    assert_has(&s, "undo      Take back the last question and its answer.");
     screen_close(&s);
 }
 
@@ -377,7 +377,7 @@ static void commands(void **state)
     (void)state;
     open_ready(&s, 24, 80);
     screen_keys(&s, "/bogus now\r");
-    assert_has(&s, "! there is no command /bogus");
+    assert_has(&s, "! no command /bogus");
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
     screen_keys(&s, "//slash\r");
     assert_string_equal(ebb_chat_message(s.chat, 0)->text, "/slash");
@@ -613,7 +613,7 @@ static void draft(void **state)
     screen_keys(&s, "/draft off\r");
     assert_has(&s, "there is no draft model");
     screen_keys(&s, "/draft 1b\r/draft\r");
-    assert_has(&s, "1b is not in memory");
+    assert_has(&s, "1b is not loaded");
     *fake_stats(s.chat) = (ebb_stats){ .draft_bytes = 800 << 20, .n_drafted = 12345, .n_accepted = 10000 };
     screen_keys(&s, "/draft\r");
     assert_has(&s, "1b drafts, in 800 MiB of memory; 10,000 of 12,345 draft");
@@ -646,12 +646,12 @@ static void help_begins_at_its_top(void **state)
     (void)state;
     open_ready(&s, 24, 80);
     screen_keys(&s, "/help\r");
-    assert_has(&s, "  /help [COMMAND]     What can be typed");
+    assert_has(&s, "  /help [COMMAND]     List commands and keys");
     assert_has(&s, "PgDn: more, Alt-End: to the end");
     screen_keys(&s, "\033[6~");
     assert_lacks(&s, "/help [COMMAND]");
     screen_keys(&s, "\033OP");                   /* F1 */
-    assert_has(&s, "  /help [COMMAND]     What can be typed");
+    assert_has(&s, "  /help [COMMAND]     List commands and keys");
     screen_keys(&s, "/title\r");
     assert_has(&s, "Ctrl-D              On an empty line: leave.");
     assert_true(s.app.view.is_bottom);
@@ -668,7 +668,9 @@ static void another_session_begins_clean(void **state)
     (void)state;
     open_ready(&s, 24, 80);
     screen_keys(&s, "/nonsense\r");
-    assert_has(&s, "! there is no command /nonsense");
+    assert_has(&s, "! no command /nonsense");
+    screen_keys(&s, "\x15/temp 0.5\r");          /* a setting is changed as people write it */
+    assert_has(&s, "temp = 0.5");
     screen_keys(&s, "/new\r");
     assert_lacks(&s, "nonsense");
     screen_keys(&s, "/nonsense\r/load trip\r");
@@ -712,7 +714,7 @@ static void menu_of_commands(void **state)
     assert_false(s.app.menu.is_open);
     screen_keys(&s, "\x15/hlp");                 /* letters in their order */
     screen_step(&s, 0.2);
-    assert_has(&s, "What can be typed");
+    assert_has(&s, "List commands and keys");
     screen_keys(&s, "\r");
     assert_has(&s, "/help [COMMAND]");
     assert_true(ebb_editor_is_empty(&s.app.editor));
@@ -957,7 +959,7 @@ static void beginners(void **state)
     screen_step(&s, 0.2);
     assert_has(&s, "/export [FILE]");
     screen_keys(&s, "\x15/exprot\r");
-    assert_has(&s, "there is no command /exprot; is it /export?");
+    assert_has(&s, "no command /exprot; did you mean /export?");
     screen_keys(&s, "/clear\r");
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
     for (int i = 0; i < 20; i++)
@@ -1006,7 +1008,7 @@ static void busy_looks_twice_a_second(void **state)
     screen_step(&s, 0.6);
     assert_has(&s, "reading          128/512 tok  25%");
     assert_has(&s, "left                        9.4 s");
-    assert_has(&s, "\n reading [###-------] 25% 9.4 s left - Esc stops");    /* and beside the input, where one looks */
+    assert_has(&s, "\n  reading [###-------] 25% 9.4 s left - Esc stops");    /* and beside the input, where one looks */
     screen_close(&s);
     open_ready(&s, 24, 80);
     assert_lacks(&s, "Esc stops");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A conversation with an engine elsewhere on the full screen, as with one here: sent, stopped, gone on with, tried again, edited, queued, and
+# A conversation with a remote engine on the full screen, as with one here: sent, stopped, gone on with, tried again, edited, queued, and
 # moved to the engine in this process and back.
 "$EBB" --help | grep -q 'ebb chat' || { echo "this build has no chat command"; exit 77; }
 command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
@@ -16,7 +16,7 @@ how
 tm new-session -d -x 140 -y 36 "PS1='shell> ' bash --norc --noprofile -i" || { echo "tmux does not start"; exit 77; }
 wait_for 'shell>'
 tm send-keys "$EBB -e box" Enter
-wait_for 'big-model answers, in an engine elsewhere (llama-server)'
+wait_for 'big-model answers, from a remote engine (llama-server)'
 wait_for 'engine at'; wait_for '127.0.0.1'
 
 # Sent; its figures are the server's.

@@ -55,7 +55,7 @@ static void a_turn_goes_up(void **state)
         "Hi there, how are you?\n"
         "212 tok | 6.3/s | 41 s\n"
         "\n");
-    assert_string_equal(screen_text(&s), ">\n Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n");
+    assert_string_equal(screen_text(&s), ">\n  Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n");
     screen_close(&s);
 }
 
@@ -121,7 +121,7 @@ static void a_stopped_answer_goes_on(void **state)
     fake_text(s.chat, "One.\n\nTwo and");
     fake_done(s.chat, EBB_FINISH_CANCELED);
     screen_keys(&s, "/nosuch\r");
-    assert_scrolled(&s, "there is no command /nosuch");
+    assert_scrolled(&s, "no command /nosuch");
     screen_keys(&s, "\r");                       /* goes on */
     screen_step(&s, 0.1);
     fake_text(s.chat, " a half.\n\nThree.");
@@ -200,7 +200,7 @@ static void looking_back(void **state)
     assert_non_null(strstr(screen_text(&s), "> question 7"));
     screen_keys(&s, "\033");
     assert_false(s.app.is_fullscreen);
-    assert_string_equal(screen_text(&s), ">\n Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n");
+    assert_string_equal(screen_text(&s), ">\n  Fake 8B Q4_K_M | ctx 1,024/4,096 25%\n");
     screen_keys(&s, "\x13question 2");           /* Ctrl-S */
     assert_true(s.app.is_fullscreen);
     assert_non_null(strstr(screen_text(&s), "> question 2"));

@@ -118,7 +118,7 @@ plain() {
     wait_for 'You:'
     stops
     tm send-keys fg Enter; wait_for 'You:'
-    tm send-keys '/nosuch' Enter; wait_for 'there is no command'
+    tm send-keys '/nosuch' Enter; wait_for 'no command'
 }
 
 # The terminal's first program: whatever stopped would stand there for ever.
@@ -146,7 +146,7 @@ plain_without_a_shell() {
     tm respawn-pane -k "exec $EBB --plain"
     wait_for 'You:'
     tm send-keys C-z; wait_for 'it was not stopped'
-    tm send-keys '/nosuch' Enter; wait_for 'there is no command'
+    tm send-keys '/nosuch' Enter; wait_for 'no command'
 }
 
 tm new-session -d -x 80 -y 24 'sleep 1000000' || { echo "tmux does not start"; exit 77; }

@@ -96,7 +96,7 @@ static speed_t line_speed;
 static void capture(bool is_inline, const char *lang, script *fn, ebb_buf *out)
 {
     struct winsize size = { .ws_row = 40, .ws_col = 120 };
-    const char *answers = far_end_answers ? "\033]11;rgb:0/0/0\033\\\033[?2026;2$y\033[?0u\033[?62c" : NULL;
+    const char *answers = far_end_answers ? "\033]11;rgb:0/0/0\033\\\033[?2026;2$y\033[?0u\033P>|kitty(0.36.0)\033\\\033[?62c" : NULL;
     char bytes[4096];
     ssize_t got;
     int fd;
@@ -289,7 +289,7 @@ static void the_menu(void **state)
         assert_true(first - idle <= 1536);
         assert_true(letter <= 64);
         assert_true(follow <= 1024);
-        assert_true(arrow <= 128);
+        assert_true(arrow <= 64);
     }
     far_end_answers = false;
 }
@@ -334,7 +334,8 @@ static void hostile(play *p)
         "\033]52;c;ZXZpbA==\007", "\033[6n", "\033[2J\033[H", "\033P+q544e\033\\", "\x9B" "31m", "\xC2\x9B" "31m",
         "\xC2\x9D" "0;title\x07",
         "\033]0;title\007", "\033[?1049l", "\r\r\b\b\b", "\x0E\x0F\x05", "\033c", "\033#8", "\x7F\x18\x1A",
-        "\xE2\x80\xAE" "evil",
+        "\xE2\x80\xAE" "evil", "[a](https://a.example/\033]0;t\033\\)", "[b](https://b.example/\xC2\x9C)",
+        "[c](https://c.example/ok) [d](javascript:d) [e](file:///e) <https://f.example/>",
     };
     ebb_buf blns = { 0 };
     ebb_error err;
@@ -372,11 +373,29 @@ static size_t title_length(const char *s, size_t n)
     return at < n && s[at] == '\a' ? at + 1 : 0;
 }
 
+/* An address behind cells, or its end. */
+static size_t link_length(const char *s, size_t n)
+{
+    static const char off[] = "\033]8;;\033\\", on[] = "\033]8;id=";
+    size_t at = sizeof on - 1, from;
+
+    if (n >= sizeof off - 1 && memcmp(s, off, sizeof off - 1) == 0)
+        return sizeof off - 1;
+    if (n <= at || memcmp(s, on, at) != 0)
+        return 0;
+    while (at < n && s[at] != ';')
+        at++;
+    from = ++at;
+    while (at < n && s[at] > ' ' && s[at] < 0x7F)
+        at++;
+    return at + 1 < n && s[at] == '\033' && s[at + 1] == '\\' && ebb_hyperlink_is_safe(s + from, at - from) ? at + 2 : 0;
+}
+
 /* Length of a sequence that a screen may send: CSI with plain parameters and a known end, a few others. */
 static size_t allowed(const char *s, size_t n)
 {
     static const char *const others[] = { "\033(B", "\033)0", "\0337", "\0338", "\033=", "\033>", "\033M" };
-    static const char *const own[] = { "\033]11;?\033\\", "\033[?2026$p", "\033[?u", "\033[c", "\033[>5u", "\033[<u" };
+    static const char *const own[] = { "\033]11;?\033\\", "\033[?2026$p", "\033[?u", "\033[>q", "\033[c", "\033[>5u", "\033[<u" };
     size_t at = 2;
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -387,6 +406,8 @@ static size_t allowed(const char *s, size_t n)
             return strlen(own[i]);
     if (title_length(s, n) > 0)
         return title_length(s, n);
+    if (link_length(s, n) > 0)
+        return link_length(s, n);
     if (n < 3 || s[1] != '[')
         return 0;
     if (s[at] == '?')                            /* modes: only our own, with no more than their numbers */
@@ -437,13 +458,53 @@ static void nothing_raw(void **state)
     ebb_buf_fini(&out);
 }
 
+static void some_links(play *p)
+{
+    fake_text(p->chat, "See [the page](https://a.example/page) and <mailto:b@b.example>, [not](javascript:c).\n\n");
+    step(p, 0.1);
+    fake_done(p->chat, EBB_FINISH_STOP);
+    for (int i = 0; i < 3; i++)
+        step(p, 1);
+}
+
+static size_t count(const ebb_buf *out, const char *what)
+{
+    size_t n = 0;
+
+    for (const char *at = out->data; (at = memmem(at, out->len - (size_t)(at - out->data), what, strlen(what))); at++)
+        n++;
+    return n;
+}
+
+/* Addresses are told where the terminal says that it follows them, once for a row that stays, and switched off again. */
+static void links(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        far_end_answers = i & 2;
+        ebb_buf_clear(&out);
+        capture(i & 1, "C.UTF-8", some_links, &out);
+        assert_clean(&out, true);
+        assert_int_equal(count(&out, ";https://a.example/page\033\\") > 0, far_end_answers);
+        assert_int_equal(count(&out, ";mailto:b@b.example\033\\") > 0, far_end_answers);
+        assert_true(count(&out, ";https://a.example/page\033\\") <= 3);         /* text and address: two looks */
+        assert_int_equal(count(&out, "javascript:c\033"), 0);
+        assert_true(count(&out, "\033]8;;\033\\") >= (far_end_answers ? 1 : 0));
+        assert_non_null(memmem(out.data, out.len, "(https://a.example/page)", 24));      /* and it can be read */
+    }
+    far_end_answers = false;
+    ebb_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_is_silent),
         cmocka_unit_test(budgets), cmocka_unit_test(the_menu),
         cmocka_unit_test(a_slow_line),
-        cmocka_unit_test(nothing_raw),
+        cmocka_unit_test(nothing_raw), cmocka_unit_test(links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

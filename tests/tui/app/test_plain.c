@@ -80,7 +80,7 @@ static void same_commands(void **state)
     (void)state;
     assert_int_equal(run("/bogus\n//x\n/set temp 1\n/theme light\n/load trip\n/quit\nnever\n", false, &out), 0);
     assert_string_equal(ebb_buf_text(&out),
-        "Error: there is no command /bogus; /help lists them, // sends a slash\n"
+        "Error: no command /bogus; /help lists them all, // sends a slash\n"
         "Model: You said: /x\n"
         "temp = 1 (0 to 2): warmth\n"
         "Error: plain text has no themes\n"

@@ -6,7 +6,7 @@ wait_for 'Ask something'
 tm send-keys '!echo "$((40 + 2)) said"' Enter
 wait_for 'Enter again runs the command'
 tm send-keys Enter
-wait_for 'the output is in the line'
+wait_for 'the output is attached'
 tm send-keys 'How do I leave?' Enter
 wait_for '$ echo'
 exit 0

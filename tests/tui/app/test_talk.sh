@@ -32,7 +32,7 @@ wait_for '3b model:'
 tm send-keys '/go 3a' Enter '/retry' Enter '/tree all' Enter
 wait_for '3c model:'
 tm send-keys '/bogus' Enter
-wait_for 'there is no command /bogus'
+wait_for 'no command /bogus'
 
 # The draft is read while it is typed; the receipt has it.
 tm send-keys 'Q2: this one is a longer question, about nothing at all, and it stays on the line for a while before'

@@ -14,7 +14,7 @@ wait_for '> Once upon a time'
 wait_for 'tok/s'
 wait_for '/s'
 tm send-keys '/nosuch' Enter
-wait_for 'there is no command /nosuch'
+wait_for 'no command /nosuch'
 tm send-keys '/th' Tab
 wait_for '> /theme'
 tm send-keys C-u '/theme light' Enter 'a draft'
@@ -28,7 +28,7 @@ tm send-keys C-z; wait_for 'Stopped'
 tm send-keys fg Enter; wait_for '> a draft'; wait_for 'layers '
 tm send-keys C-c; wait_gone 'a draft'
 tm send-keys C-d; wait_for 'Stopped'             # the shell's screen is back
-wait_for 'ebb -c goes on with: Once upon a time'
+wait_for 'ebb -c continues: Once upon a time'
 tm send-keys "clear; stty -a > $dir/after; : > $dir/left" Enter
 wait_until '[ -e "$dir/left" ]'
 cmp "$dir/before" "$dir/after" || fail "the terminal's modes were not restored"

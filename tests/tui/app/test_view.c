@@ -111,7 +111,7 @@ static void find_goes(void **state)
     screen_keys(&s, "nn");
     assert_has(&s, "about Pears");
     screen_keys(&s, "n");
-    assert_has(&s, "no older place has it");
+    assert_has(&s, "no older match");
     screen_keys(&s, "N");
     assert_has(&s, "answer 5 with a pear");
     assert_int_equal(count_face(&s, EBB_FACE_MATCH, 13, 60) + count_face(&s, EBB_FACE_SELECTION, 13, 60) >= 4, true);
@@ -123,7 +123,7 @@ static void find_goes(void **state)
     screen_keys(&s, "\x15/find Pears\r");        /* capitals: exactly so */
     assert_has(&s, "about Pears");
     screen_keys(&s, "N");
-    assert_has(&s, "no newer place has it");
+    assert_has(&s, "no newer match");
     screen_keys(&s, "x");                        /* any other key goes on as usual */
     assert_lacks(&s, "find:");
     assert_has(&s, "> x");
@@ -291,7 +291,7 @@ static void a_command(void **state)
         usleep(10000);
         screen_step(&s, 0.01);
     }
-    assert_has(&s, "the output is in the line");
+    assert_has(&s, "the output is attached");
     screen_keys(&s, "What is wrong?\r");
     assert_true(ebb_chat_n_messages(s.chat) >= 1);
     const ebb_message *m = ebb_chat_message(s.chat, 0);
@@ -395,7 +395,7 @@ static void greets(void **state)
     ebb_buf_clear(&out);
     ebb_greeting_text(&out, &small, &guide, true);
     assert_non_null(strstr(out.data, "built-in guide"));
-    assert_non_null(strstr(out.data, "To get LFM2.5-8B-A1B (5.2 GB), /quit and type:\n  ebb pull "
+    assert_non_null(strstr(out.data, "To get LFM2.5-8B-A1B (5.2 GB), type:\n  /pull "
                                      "LiquidAI/LFM2.5-8B-A1B-GGUF:Q4_K_M\n"));
     assert_non_null(strstr(out.data, "/model FILE"));
     ebb_buf_clear(&out);
@@ -410,7 +410,7 @@ static void greets(void **state)
     assert_false(ebb_greeting_measures(&small, NULL));
     /* Where there is no room for all of it, whole lines stay. */
     open_ready(&s, 7, 60);
-    assert_has(&s, "read from disk as they go\n");
+    assert_has(&s, "read from disk as they go.\n");
     assert_lacks(&s, "Type a question");
     screen_close(&s);
     /* What is said about loading stands below it; what goes wrong, in its place. */

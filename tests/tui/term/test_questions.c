@@ -81,8 +81,8 @@ static void who_is_asked(void **state)
         assert_false(ebb_questions_suit(left_alone[i]));
     ebb_questions_add(&all, NULL);
     ebb_questions_add(&apple, "Apple_Terminal");
-    assert_string_equal(ebb_buf_text(&all), "\033]11;?\033\\\033[?2026$p\033[?u\033[c");
-    assert_string_equal(ebb_buf_text(&apple), "\033]11;?\033\\\033[?u\033[c");
+    assert_string_equal(ebb_buf_text(&all), "\033]11;?\033\\\033[?2026$p\033[?u\033[>q\033[c");
+    assert_string_equal(ebb_buf_text(&apple), "\033]11;?\033\\\033[?u\033[>q\033[c");
     ebb_buf_fini(&all);
     ebb_buf_fini(&apple);
 }
