@@ -77,7 +77,7 @@ static void check_limits(ebb_doctor_report *r, const ebb_limits *l)
                            ebb_size_text(l->cgroup_limit_bytes, a),
                            ebb_size_text(l->cgroup_used_bytes - l->cgroup_cache_bytes, b), l->cgroup);
         if (l->cgroup_limit_bytes < l->available_bytes)
-            ebb_doctor_advise(f, "the machine has more: whoever set the limit can raise it");
+            ebb_doctor_advise(f, "the machine has more; whoever set the limit can raise it");
     }
     if (l->rlimit_as_bytes != EBB_LIMIT_NONE)
         ebb_doctor_advise(ebb_doctor_add(r, "ulimit", "address space %s (ulimit -v)",
@@ -241,7 +241,7 @@ void ebb_doctor_speeds(ebb_doctor_report *r, const ebb_known_speed *list, size_t
         else if (!k->is_quiet)
             ebb_doctor_advise(f, "measured beside other work only: it serves for ten minutes and is measured again");
         else if (was_asked && k->age_s >= 120 && k->is_rate && strncmp(k->name, "weights", 7) == 0)
-            ebb_doctor_advise(f, "not measured now, or beside other work: what stands is kept; ebb doctor -m MODEL "
+            ebb_doctor_advise(f, "not measured now, or while other programs were busy; the old figures stay. ebb doctor -m MODEL "
                                  "--measure takes its types");
     }
 }

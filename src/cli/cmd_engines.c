@@ -1,4 +1,4 @@
-/* ebb engines: the engines elsewhere that have names (remote/engines_file.h). */
+/* ebb engines: the remote engines that have names (remote/engines_file.h). */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static int list_engines(ebb_args *a, ebb_error *err)
         return ebb_cli_print_json(json_pack("{s:o}", "engines", all));
     json_decref(all);
     if (n == 0)
-        puts("no engine has a name yet; ebb engines add NAME ADDRESS makes one");
+        puts("no engines yet; ebb engines add NAME ADDRESS adds one");
     return EBB_EXIT_OK;
 }
 
@@ -153,7 +153,7 @@ static int remove_engine(ebb_args *a, ebb_error *err)
     if (ebb_engines_remove(a->words[1], err) != EBB_OK)
         return ebb_cli_fail(err);
     if (!a->quiet)
-        printf("%s is no engine any more; conversations keep what it has said\n", a->words[1]);
+        printf("%s is removed; conversations keep its answers\n", a->words[1]);
     return EBB_EXIT_OK;
 }
 

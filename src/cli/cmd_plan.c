@@ -121,7 +121,7 @@ static void print_ratings(const ebb_machine *machine, const ebb_model_rating *r,
         printf("ebb takes the one you chose last: %s\n", chosen);
     else
         ebb_cli_print(ebb_buf_text(&why), why.len);
-    fputs(chosen ? "ebb -m auto chooses anew\n" : "\n", stdout);
+    fputs(chosen ? "ebb -m auto chooses again\n" : "\n", stdout);
     fputs("ebb plan -m FILE shows the plan of one\n", stdout);
     ebb_buf_fini(&why);
 }

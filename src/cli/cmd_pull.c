@@ -63,7 +63,7 @@ static ebb_status read_token(ebb_buf *out, ebb_error *err)
         ebb_buf_remove(out, 0, 1);
     for (size_t i = 0; i < out->len; i++)
         if (!isgraph((unsigned char)out->data[i]))
-            return EBB_FAIL(err, EBB_USAGE, "the token of HF_TOKEN or of ~/.cache/huggingface/token is no token: it "
+            return EBB_FAIL(err, EBB_USAGE, "the token of HF_TOKEN or of ~/.cache/huggingface/token is not a token: it "
                                             "has spaces or worse in it");
     return EBB_OK;
 }

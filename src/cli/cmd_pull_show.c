@@ -282,7 +282,7 @@ int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
         printf(" is there already, %s\n", ebb_size_text(d->n_bytes, size));
     else
         printf(": %s in %s%s\n", ebb_size_text(d->n_bytes, size), ebb_pull_time_text(d->seconds, took),
-               d->is_verified ? ", SHA-256 as the server has it" : ", of the right size; the server names no checksum");
+               d->is_verified ? ", SHA-256 matches the server's" : ", of the right size; the server names no checksum");
     fputs("talk to it:  ebb -m ", stdout);
     print_visible(name);
     putchar('\n');

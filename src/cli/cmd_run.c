@@ -72,9 +72,9 @@ static ebb_status attach_files(const ebb_args *a, ebb_buf *prompt, ebb_error *er
         ebb_buf_fini(prompt);
         *prompt = whole;
         if (files.missing[0] && !a->quiet)
-            fprintf(stderr, "ebb: no file %s: the word goes as it is\n", files.missing);
+            fprintf(stderr, "ebb: no file %s; sent as text\n", files.missing);
         if (files.n_left_out > 0 && !a->quiet)
-            fprintf(stderr, "ebb: %zu files go along; %zu do not: no text, or too large\n", files.n_files,
+            fprintf(stderr, "ebb: %zu files attached, %zu left out (not text, or too large)\n", files.n_files,
                     files.n_left_out);
     } else {
         ebb_buf_fini(&whole);
@@ -112,8 +112,8 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
             ebb_buf_remove(prompt, before, start - before);
     }
     if (!prompt->failed && prompt->len > 0 && memchr(prompt->data, '\0', prompt->len))
-        return EBB_FAIL(err, EBB_FORMAT, "run: what is piped in is binary (byte %zu is 0), and models read text; "
-                                         "pdftotext and the like make some",
+        return EBB_FAIL(err, EBB_FORMAT, "run: the piped input is binary (byte %zu is 0), and models read text; "
+                                         "@FILE attaches a PDF",
                         (size_t)((char *)memchr(prompt->data, '\0', prompt->len) - prompt->data));
     if (prompt->failed)
         return EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20);
@@ -446,7 +446,7 @@ int ebb_cmd_run(ebb_args *a)
         return ebb_cli_fail(&err);
     if (ebb_cli_answer_form(a, &grammar, &err) != EBB_OK)
         return ebb_cli_fail(&err);
-    if (count_of(a) == 1)                        /* an engine elsewhere gives one answer at a time */
+    if (count_of(a) == 1)                        /* a remote engine gives one answer at a time */
         ebb_cli_share(a, true);
     opts = ebb_cli_chat_opts(a);
     opts.grammar = grammar;

@@ -66,7 +66,7 @@ static ebb_status check_exposure(const ebb_args *a, const char *host, ebb_error 
         return EBB_FAIL(err, EBB_USAGE,
                         "--host %.100s: other machines could ask; --key-file FILE names the key they need", host);
     if (!a->quiet)
-        fprintf(stderr, "what is said to %.100s and back can be read on the way (http), the key too; "
+        fprintf(stderr, "the conversation with %.100s, and the key, can be read on the way (http); "
                 "ssh or a TLS proxy hides it\n", host);
     return EBB_OK;
 }

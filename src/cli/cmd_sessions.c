@@ -85,7 +85,7 @@ static int list(ebb_store *s, ebb_args *a, ebb_error *err)
     else
         print_rows(rows, n);
     if (n == 0 && !a->json && isatty(STDOUT_FILENO))
-        puts("There are no conversations yet.  `ebb` begins one; it is kept from the first question on.");
+        puts("No conversations yet. `ebb` begins one; it is saved from the first question on.");
     free(rows);
     return status;
 }
@@ -198,7 +198,7 @@ static int undelete(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     (void)s;
     (void)a;
-    EBB_FAIL(err, EBB_UNSUPPORTED, "sessions undelete: what is deleted leaves nothing on the disk, so nothing comes "
+    EBB_FAIL(err, EBB_UNSUPPORTED, "sessions undelete: a deleted session leaves nothing on the disk, so nothing can come "
                                    "back; `ebb sessions export NAME"
              " FILE.json` before, and in the chat /undelete until you leave");
     return ebb_cli_fail(err);

@@ -61,7 +61,7 @@ static ebb_status open_replay_model(const ebb_args *a, const ebb_tree *t, ebb_mo
 
     *out = NULL;
     if (!answer)
-        return EBB_FAIL(err, EBB_NOTFOUND, "there is no answer here of which was kept how it was drawn");
+        return EBB_FAIL(err, EBB_NOTFOUND, "no answer here has a record of how it was sampled");
     if (a->model)
         return ebb_cli_open_model(a, out, err);
     *out = find_model(answer);
@@ -166,7 +166,7 @@ static int conclude_replay(report *r, ebb_error *err)
     }
     if (r->n_same + r->n_differ == 0) {
         EBB_FAIL(err, EBB_NOTFOUND,
-                 "nothing could be compared: there is no answer here that was drawn by this model as it is kept");
+                 "nothing to compare: no answer here was sampled by this model as it is now");
         return ebb_cli_fail(err);
     }
     printf("%zu of %zu answers computed again, %llu tokens: ", r->n_same + r->n_differ,

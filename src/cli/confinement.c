@@ -39,7 +39,7 @@ void ebb_cli_remember_words(int argc, char **argv)
     words = argv;
 }
 
-/* -- Engines elsewhere ---------------------------------------------------------------------------- */
+/* -- Remote engines ---------------------------------------------------------------------------- */
 
 /* Of one of them: where it is, and the command that says its key. */
 typedef struct engine_needs {

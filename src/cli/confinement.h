@@ -6,7 +6,7 @@
  *  files        are read everywhere, but for what is hidden in the home; of that, what is ebb's,
  *               the folders of models, and what the command line, the configuration or the file of
  *               engines names.  Written are ebb's folders of state, cache and this run alone
- *  connections  only where an engine elsewhere was named, there or with -e
+ *  connections  only where a remote engine was named, there or with -e
  *  programs     only by the broker: the user's editor, tmux for /copy, commands of those engines
  *
  * EBB_NO_SANDBOX, set to anything, leaves it out. */

@@ -43,7 +43,7 @@ static const char *const foreign_subcommands[][2] = {
                 "searches conversations" },
     { "server", "`ebb serve` lets other programs use the engine" },
     { "start", "`ebb` alone talks" },
-    { "rm", "a model is a file, `ebb models` says where; `ebb sessions delete NAME` deletes a conversation" },
+    { "rm", "models are files (`ebb models` lists them); `ebb sessions delete NAME` deletes a conversation" },
 };
 
 static void say_unknown_subcommand(const char *name, ebb_error *err)
@@ -65,7 +65,7 @@ static void say_unknown_subcommand(const char *name, ebb_error *err)
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         ebb_closest_try(&near, c->name);
     if (near.best)
-        EBB_FAIL(err, EBB_USAGE, "%s: no such command; is `ebb %s` meant?", name, near.best);
+        EBB_FAIL(err, EBB_USAGE, "%s: no such command; did you mean `ebb %s`?", name, near.best);
     else
         EBB_FAIL(err, EBB_USAGE, "%s: no such command; ebb --help lists them", name);
 }
@@ -145,7 +145,7 @@ static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
     if (ebb_path_in(EBB_DIR_CONFIG, "config", &path, NULL) == EBB_OK) {
         ebb_status st = ebb_file_slurp(path.data, MAX_CONFIG, text, &err);
         if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
-            st = EBB_FAIL(&err, EBB_FORMAT, "%s: is no text: it was damaged", path.data);
+            st = EBB_FAIL(&err, EBB_FORMAT, "%s: not a text file; it is damaged", path.data);
         if (st == EBB_OK && text->len)
             ebb_args_config(a, text->data, path.data, mask, complain_of_config);
         else if (st != EBB_OK && st != EBB_NOTFOUND)

@@ -92,7 +92,7 @@ static ebb_status ask_about_slip(const char *word, const ebb_model_file *files, 
             ebb_closest_try(&near, names[i]);
     }
     if (near.best)
-        st = EBB_FAIL(err, EBB_USAGE, "run: there is no model %s; is %s meant? If it is a word of the text: -p TEXT",
+        st = EBB_FAIL(err, EBB_USAGE, "run: no model %s; did you mean %s? If it belongs to the text: -p TEXT",
                       word, near.best);
     for (size_t i = 0; names && i < n; i++)
         free(names[i]);

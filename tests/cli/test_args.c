@@ -47,7 +47,7 @@ static void test_errors(void **state)
     ebb_args a = read_config("tempp = 1\ntemp = hot\n= 3\nplain = perhaps\ntemp = 0.25\n", EBB_FOR_CHAT);
 
     (void)state;
-    assert_string_equal(said, "config:1: there is no option 'tempp'\n"
+    assert_string_equal(said, "config:1: unknown option 'tempp'\n"
                               "config:2: --temp hot: give a number\n"
                               "config:3: expected name = value\n"
                               "config:4: plain is on or off, not 'perhaps'\n");

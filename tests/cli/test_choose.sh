@@ -15,7 +15,7 @@ cp models/guide.gguf "$dir/m/two.gguf"
 says; has 'took one.gguf: '; has 'Q8_0 fits with a context of '
 "$EBB" plan >"$dir/out"; has '* full'; has 'one.gguf'; has 'two.gguf'; has 'took one.gguf: '
 says -m "$dir/m/two.gguf"; lacks took
-says; has 'took two.gguf, as last time; -m auto chooses anew'
+says; has 'took two.gguf, as last time; -m auto chooses again'
 "$EBB" plan >"$dir/out"; has 'ebb takes the one you chose last: '
 "$EBB" plan -m auto >"$dir/out"; has 'took one.gguf: '
 "$EBB" plan --json >"$dir/out"; has '"taken":true'

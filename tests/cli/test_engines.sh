@@ -1,5 +1,5 @@
 #!/bin/sh
-# Engines elsewhere from the command line: names, keys and where they may go, every kind of address, and a conversation that moves.
+# Remote engines from the command line: names, keys and where they may go, every kind of address, and a conversation that moves.
 command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
 dir=$(mktemp -d /tmp/ebb-engines-XXXXXX) || exit 1
 pids=
@@ -27,12 +27,12 @@ url=http://127.0.0.1:$(cat "$dir/a/port")
 echo kind=vllm > "$dir/a/how"
 
 # Names.
-says "no engine has a name yet" $EBB engines
+says "no engines yet" $EBB engines
 says "there is no engine box" $EBB run -e box hi
 $EBB engines add -q box "$url" -m tiny || fail "an engine cannot be added"
 [ "$(stat -c %a "$engines")" = 600 ] || fail "others may read the file of engines"
 says "there is an engine box already" $EBB engines add box "$url"
-says "is box meant" $EBB run -e bix hi
+says "did you mean box" $EBB run -e bix hi
 says "$url" $EBB engines list
 $EBB engines list --json | python3 -c 'import json,sys; e = json.load(sys.stdin)["engines"]; assert e[0]["name"] == "box" and e[0]["model"] == "tiny"' || fail "list --json"
 says "vLLM 0.11" $EBB engines test box
@@ -40,7 +40,7 @@ says "enable-prompt-tokens-details" $EBB engines test box
 says "4096 tokens" $EBB engines test "$url"
 $EBB engines test box --json | python3 -c 'import json,sys; e = json.load(sys.stdin); assert e["context"] == 4096 and e["continues"] is True and e["models"] == ["tiny"]' || fail "test --json"
 $EBB engines add -q gone "$url" || fail "a second engine"
-says "gone is no engine any more" $EBB engines remove gone
+says "gone is removed" $EBB engines remove gone
 says "there is no engine gone" $EBB engines remove gone
 says "usage: ebb engines remove NAME" $EBB engines remove
 says "vLLM 0.11" $EBB engines test box
@@ -86,7 +86,7 @@ echo "kind=vllm key=$key" > "$dir/a/how"
 says "wants a key" $EBB run -e box hi
 printf '%s\n' "$key" > "$dir/key"; chmod 644 "$dir/key"
 $EBB engines add -q file "$url" --key-file "$dir/key"
-says "others may read it" $EBB run -e file hi
+says "other users can read it" $EBB run -e file hi
 chmod 600 "$dir/key"
 $EBB engines add -q var "$url" --key-variable EBB_TEST_KEY
 $EBB engines add -q cmd "$url" --key-command "cat $dir/key"
@@ -148,6 +148,6 @@ $EBB run --json -e box "hi" | python3 -c 'import json,sys; r = json.load(sys.std
 # No connection without an engine: and libcurl is not even there.
 if command -v strace >/dev/null && strace -o "$dir/strace" true 2>/dev/null; then
     strace -f -o "$dir/strace" -e trace=connect,openat $EBB run -m guide -n 2 hi > /dev/null
-    grep -E 'AF_INET|libcurl' "$dir/strace" && fail "a chat without an engine elsewhere opens a connection"
+    grep -E 'AF_INET|libcurl' "$dir/strace" && fail "a chat without a remote engine opens a connection"
 fi
 exit 0

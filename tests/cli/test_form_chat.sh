@@ -51,7 +51,7 @@ grep -q '^Error: .*none.json' "$dir/out" && grep -q '^Error: the schema: .*not i
     grep -q '^Error: .*gone.json: the grammar, line 1' "$dir/out" || fail "no reasons"
 answers | grep -qx 'yes!\|no!' || fail "the form is gone"
 
-# Engines elsewhere: one that takes none says so at once.
+# Remote engines: one that takes none says so at once.
 mkdir "$dir/server"
 python3 tests/support/engine.py "$dir/server" & server=$!
 n=600; until [ -s "$dir/server/port" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "no server"; sleep 0.1; done

@@ -42,7 +42,7 @@ grep -q '"outcome":"differs".*"same":false' "$dir/json" || fail "says: $(cat "$d
 printf '[{"role":"user","content":"hi"},{"role":"assistant","content":"hello"}]' >"$dir/talk.json"
 ebb sessions import "$dir/talk.json" other >/dev/null || fail "import"
 ebb sessions replay other >"$dir/out" 2>"$dir/err" && fail "an imported conversation was proven"
-grep -q 'no answer here of which was kept how it was drawn' "$dir/err" || fail "says: $(cat "$dir/err")"
+grep -q 'no answer here has a record of how it was sampled' "$dir/err" || fail "says: $(cat "$dir/err")"
 ebb sessions replay nobody 2>"$dir/err" && fail "a conversation that is not there"
 grep -q "there is no session 'nobody'" "$dir/err" || fail "says: $(cat "$dir/err")"
 exit 0

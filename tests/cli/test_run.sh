@@ -94,7 +94,7 @@ mkdir -p "$dir/.local/share/ebb/models" && cp models/guide.gguf "$dir/.local/sha
 status 0 "$EBB" run tiny2 --json --greedy -n 3 'Once upon'
 grep -q tiny2-1b.gguf "$dir/out" || fail "the first word is no model: $(cat "$dir/out")"
 status 2 "$EBB" run tiny3-1b 'Once upon'
-grep -q 'is tiny2-1b meant' "$dir/err" || fail "a slip: $(cat "$dir/err")"
+grep -q 'did you mean tiny2-1b' "$dir/err" || fail "a slip: $(cat "$dir/err")"
 status 0 "$EBB" run -n 2 --greedy tiny words in a row
 "$EBB" guide --plain </dev/null >"$dir/out" 2>&1 || fail "ebb guide: $(cat "$dir/out")"
 

@@ -245,7 +245,7 @@ key = "sk-TOP-SECRET-0123456789"
 with open(folder + "/key", "w") as f:
     f.write(key + "\n")
 os.chmod(folder + "/key", 0o644)
-if b"others may read it" not in subprocess.run([ebb, "serve", "-m", "guide", "--port", "0", "--key-file", folder + "/key"], capture_output=True).stderr:
+if b"other users can read it" not in subprocess.run([ebb, "serve", "-m", "guide", "--port", "0", "--key-file", folder + "/key"], capture_output=True).stderr:
     fail("a key that others can read")
 os.chmod(folder + "/key", 0o600)
 if b"--key-file" not in subprocess.run([ebb, "serve", "-m", "guide", "--port", "0", "--host", "0.0.0.0"], capture_output=True).stderr:

@@ -27,7 +27,7 @@ says 1 'run nowhere.gguf hello' 'nowhere.gguf: no such file'
 says 2 'run' 'nothing to answer'
 
 # Slips of the finger, and what other programs call it.
-says 2 'rnu hello' 'rnu: no such command; is `ebb run` meant?'
+says 2 'rnu hello' 'rnu: no such command; did you mean `ebb run`?'
 says 2 'little' 'to talk with the model of that name: ebb -m little'
 says 2 'xyzzy' 'ebb --help lists them'
 says 2 'run --no-drafts hello' 'did you mean --no-draft?'
@@ -62,7 +62,7 @@ grep -qF "written to $(pwd -P)/hello.md" out && grep -qF "$(pwd -P)/hello-2.md" 
 says 2 'run guide --ram 6 hello' '--ram 6: give a size like 6G'
 says 0 'run guide -n -1 --greedy hello' 'Hello'
 says 0 'plan guide --ctx 4096' 'the model was trained for 2048 tokens'
-says 1 'sessions import here.gguf' 'here.gguf: is no JSON'
+says 1 'sessions import here.gguf' 'here.gguf: is not JSON'
 says 0 'inspect gguf here.gguf' ' M parameters'
 
 # Not here, but something like it.

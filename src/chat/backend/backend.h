@@ -108,7 +108,7 @@ typedef struct ebb_server_figures {
     char      decision[EBB_MEMORY_EVENT_TEXT];   /* the last one about memory; from outside */
 } ebb_server_figures;
 
-/* What is known of an engine elsewhere right now. */
+/* What is known of a remote engine right now. */
 typedef struct ebb_remote_figures {
     char     name[48], kind[32], where[256];
     int64_t  connected_ms;       /* when the connection was made, Unix time; 0: there is none */
@@ -173,7 +173,7 @@ EBB_MUST_CHECK
 ebb_status ebb_backend_local(const ebb_backend_models *models, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);
 
-/* An engine elsewhere (remote/): models->engine.  Returns at once; what the address needs is loaded
+/* A remote engine (remote/): models->engine.  Returns at once; what the address needs is loaded
  * and the connection opened on its thread.  Errors: NOTFOUND (no engine of this name), USAGE, and
  * those of the file of engines. */
 EBB_MUST_CHECK

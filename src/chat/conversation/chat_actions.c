@@ -109,7 +109,7 @@ static ebb_status check_model_loaded(const ebb_chat *c, ebb_error *err)
 
 ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
 {
-    ebb_status st = ebb_chat_need_ids(c, "memory over there is the server's", err);
+    ebb_status st = ebb_chat_need_ids(c, "the server's memory is its own", err);
 
     if (st == EBB_OK)
         st = check_model_loaded(c, err);
@@ -146,7 +146,7 @@ ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 
 ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)
 {
-    ebb_status st = check_can_reopen(c, "memory over there is the server's", err);
+    ebb_status st = check_can_reopen(c, "the server's memory is its own", err);
 
     return st == EBB_OK ? ebb_turn_replan(c, bytes, err) : st;
 }
@@ -173,7 +173,7 @@ static ebb_status continue_messages(ebb_chat *c, const ebb_node *leaf, ebb_error
         return EBB_FAIL(err, EBB_USAGE, "the answer was cut off in its thought, which no server goes on with; /retry "
                                         "asks for another one");
     if (facts && leaf->m.n_text && !facts->can_continue)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) begins each answer anew; /retry asks for another one",
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) starts each answer from the beginning; /retry asks for another one",
                         facts->name, facts->kind);
     return ebb_chat_begin_answer(c, true, err);
 }
@@ -239,7 +239,7 @@ ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how, uint32_t 
     if (c->turn.state != EBB_TURN_IDLE)
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     if (!leaf)
-        return EBB_FAIL(err, EBB_USAGE, "nothing was said yet");
+        return EBB_FAIL(err, EBB_USAGE, "the conversation is empty");
     next = ebb_overflow_choose_next(c, leaf);
     c->overflow.is_forced = true;
     c->overflow.forced = how;
@@ -354,7 +354,7 @@ static ebb_status check_draft_choice(const ebb_chat *c, const char *name, ebb_er
     ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st == EBB_OK)
-        st = ebb_chat_need_ids(c, "what drafts for it runs beside the server", err);
+        st = ebb_chat_need_ids(c, "its draft model runs with the server", err);
     if (st == EBB_OK)
         st = check_model_loaded(c, err);
     if (st == EBB_OK && name && c->opening.opts.no_speculation)

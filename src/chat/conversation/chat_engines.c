@@ -1,4 +1,4 @@
-/* Engines elsewhere, as the user handles them: another one, a look at one, and what they cannot do (chat.h). */
+/* Remote engines, as the user handles them: another one, a look at one, and what they cannot do (chat.h). */
 #include <stdlib.h>
 #include <string.h>
 

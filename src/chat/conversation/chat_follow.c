@@ -55,7 +55,7 @@ static void end_following(ebb_chat *c)
 
     c->follow = (ebb_chat_following){ 0 };
     if (ebb_chat_reload_session(c, session, &err) != EBB_OK)
-        ebb_chat_notice(c, "%s; what is seen here is not all of it", err.msg);
+        ebb_chat_notice(c, "%s; what you see here is incomplete", err.msg);
     ebb_chat_report_interrupted(c);
     if (c->settings.away_tokens) {               /* its end was seen here */
         c->settings.away_tokens = 0;

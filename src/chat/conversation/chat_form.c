@@ -9,7 +9,7 @@
 
 enum { MAX_KEPT = 256 << 10 };   /* of a grammar: it is saved with the session, each time */
 
-/* Some engines elsewhere take no grammar, and say so before a question is lost on them. */
+/* Some remote engines take no grammar, and say so before a question is lost on them. */
 static ebb_status check_engine(const ebb_chat *c, ebb_error *err)
 {
     const ebb_backend_facts *facts = ebb_chat_facts(c);

@@ -26,7 +26,7 @@ typedef struct ebb_chat_sharing {
     bool  is_refused;            /* the user wants it here, or the server could not be had */
 } ebb_chat_sharing;
 
-/* An engine elsewhere. */
+/* A remote engine. */
 typedef struct ebb_remote_choice {
     char *name;                  /* or address, as the user gave it; NULL: the engine of this
                                   * process answers */
@@ -61,7 +61,7 @@ ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err
 EBB_MUST_CHECK
 bool ebb_chat_sharing_init(ebb_chat *c, const ebb_chat_opts *o);  /* false: no memory */
 void ebb_chat_sharing_fini(ebb_chat *c);
-/* Is the engine elsewhere the server for several? */
+/* Is the remote engine the server for several? */
 bool ebb_chat_is_shared(const ebb_chat *c);
 /* The server for several cannot be had: open its model here.  false: it is another engine, or that
  * failed, too. */

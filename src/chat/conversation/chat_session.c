@@ -77,7 +77,7 @@ ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err)
     }
     c->generation++;
     if (follows) {
-        ebb_chat_notice(c, "process %ld is at this answer still: it is shown as it is written, and Ctrl-C stops it",
+        ebb_chat_notice(c, "process %ld is still writing this answer; you see it as it comes, and Ctrl-C stops it",
                         ebb_chat_writer_pid(c));
     } else {
         ebb_chat_report_interrupted(c);

@@ -409,7 +409,7 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     if (n_partly > 1)
         st = EBB_FAIL(err, EBB_LIMIT, "%.100s: which one?  %s", name, ebb_buf_text(&names));
     else if (i < n && files[i].kind != EBB_KIND_CHAT)
-        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s: is no model for a chat but a file of another kind: %s", name,
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s: is not a chat model but a file of another kind: %s", name,
                       ebb_model_kind_name(files[i].kind));
     else if (i == n && strchr(name, '/'))
         st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file; `ebb models` lists those that are found", name);

@@ -333,7 +333,7 @@ static bool take_remembered(const ebb_engine_opts *opts, char **path, ebb_buf *w
         if (r.why_not[0])
             ebb_buf_addf(why, ", which was chosen last, is not taken: %s", r.why_not);
         else
-            ebb_buf_adds(why, ", as last time; -m auto chooses anew");
+            ebb_buf_adds(why, ", as last time; -m auto chooses again");
         *path = r.why_not[0] ? NULL : strdup(chosen.data);
     }
     ebb_buf_fini(&chosen);

@@ -387,7 +387,7 @@ static void write_notice(prompt_build *w, size_t n_again)
         snprintf(o->notice, sizeof o->notice, "%zu tokens again: the chat template %s", n_again, why_rewritten(w));
     else if (w->job.merge_system && w->n_reused == 0)
         snprintf(o->notice, sizeof o->notice,
-                 "the chat template takes no system message: its text stands in front of the first question");
+                 "the chat template takes no system message: its text goes before the first question");
 }
 
 /* What is printed behind the last question, in ids. */

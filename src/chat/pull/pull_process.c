@@ -109,7 +109,7 @@ static ebb_status name_source(ebb_pull_process *p, const char *what, ebb_error *
         return EBB_FAIL(err, EBB_USAGE, "the chat fetches from the hub alone, by OWNER/NAME[:TYPE]; in a shell `ebb "
                                         "pull` takes an address, too");
     if (st == EBB_OK && !ebb_broker_is_repository(s.repo))
-        return EBB_FAIL(err, EBB_USAGE, "%.100s: is no name of a repository", s.repo);
+        return EBB_FAIL(err, EBB_USAGE, "%.100s: is not the name of a repository", s.repo);
     if (st == EBB_OK &&
         (size_t)snprintf(p->what, sizeof p->what, "%s%s%s%s%s", s.repo, *s.want ? ":" : "", s.want, at, revision) >=
             sizeof p->what)

@@ -239,5 +239,5 @@ ebb_status ebb_address_parse(const char *text, ebb_address *a, ebb_error *err)
         return parse_exec(text, rest, a, err);
     if ((rest = rest_of(text, "shared:")))
         return parse_shared(text, rest, a, err);
-    return bad_address(text, "is no address", err);
+    return bad_address(text, "is not an address", err);
 }

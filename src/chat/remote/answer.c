@@ -232,7 +232,7 @@ static ebb_status check_error(const json_t *o, ebb_error *err)
 
 static ebb_status no_answer(const char *s, size_t n, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_FORMAT, "what came is no answer: %.*s", (int)(n < 80 ? n : 80), s);
+    return EBB_FAIL(err, EBB_FORMAT, "the reply is not an answer: %.*s", (int)(n < 80 ? n : 80), s);
 }
 
 static ebb_status add_choice(ebb_answer *a, const json_t *choice, ebb_error *err)

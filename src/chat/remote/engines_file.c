@@ -144,7 +144,7 @@ static ebb_status set_value(ebb_engine_entry *e, const char *name, const char *v
     if (strcmp(name, "silence") == 0)
         return set_number(&e->silence_s, MAX_SILENCE, name, value, err);
     if (strcmp(name, "insecure") != 0)
-        return EBB_FAIL(err, EBB_USAGE, "%.40s: is no such thing of an engine", name);
+        return EBB_FAIL(err, EBB_USAGE, "%.40s: is not a setting of an engine", name);
     e->is_insecure = strcmp(value, "on") == 0;
     return e->is_insecure || strcmp(value, "off") == 0 ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "insecure: is on or off");
 }
@@ -231,7 +231,7 @@ static ebb_status check_mode(const reader *r, ebb_error *err)
 
     if (!r->has_secret || stat(r->path, &s) != 0 || (s.st_mode & 077) == 0)
         return EBB_OK;
-    return EBB_FAIL(err, EBB_IO, "%s holds secrets, and others may read it: chmod 600 %s", r->path, r->path);
+    return EBB_FAIL(err, EBB_IO, "%s holds secrets, and other users can read it: chmod 600 %s", r->path, r->path);
 }
 
 static ebb_status read_engines(ebb_buf *path, ebb_buf *text, ebb_error *err)
@@ -241,7 +241,7 @@ static ebb_status read_engines(ebb_buf *path, ebb_buf *text, ebb_error *err)
     if (st == EBB_OK)
         st = ebb_file_slurp(path->data, MAX_FILE, text, err);
     if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
-        st = EBB_FAIL(err, EBB_USAGE, "%s: is no text: it was damaged", path->data);
+        st = EBB_FAIL(err, EBB_USAGE, "%s: not a text file; it is damaged", path->data);
     return st;
 }
 
@@ -283,7 +283,7 @@ static ebb_status unknown_engine(const char *name, const ebb_engine_entry *list,
     for (size_t i = 0; i < n; i++)
         ebb_closest_try(&near, list[i].name);
     if (near.best)
-        return EBB_FAIL(err, EBB_NOTFOUND, "there is no engine %.40s; is %s meant?", name, near.best);
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no engine %.40s; did you mean %s?", name, near.best);
     return EBB_FAIL(err, EBB_NOTFOUND, "there is no engine %.40s; %s", name,
                     n ? "ebb engines list shows them" : "ebb engines add NAME ADDRESS makes one");
 }

@@ -1,4 +1,4 @@
-/* An engine elsewhere as a backend (backend.h): one worker thread has the connection. */
+/* A remote engine as a backend (backend.h): one worker thread has the connection. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* One answer of an engine elsewhere (remote_priv.h). */
+/* One answer of a remote engine (remote_priv.h). */
 #include <stdio.h>
 #include <string.h>
 

@@ -32,7 +32,7 @@ static ebb_status take_line(const char *text, size_t n, const char *where, char 
         return EBB_FAIL(err, EBB_USAGE, "%.200s: a key has less than %d bytes", where, EBB_SECRET_BYTES);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 127)
-            return EBB_FAIL(err, EBB_USAGE, "%.200s: its first line is no key: it has blanks or control characters",
+            return EBB_FAIL(err, EBB_USAGE, "%.200s: its first line is not a key: it has blanks or control characters",
                             where);
     memcpy(out, text, n);
     out[n] = '\0';
@@ -55,7 +55,7 @@ static ebb_status from_file(const char *name, char out[EBB_SECRET_BYTES], ebb_er
     if (st == EBB_OK)
         st = ebb_file_slurp(path.data, EBB_SECRET_BYTES, &text, err);
     if (st == EBB_OK && stat(path.data, &s) == 0 && (s.st_mode & 077))
-        st = EBB_FAIL(err, EBB_IO, "%s holds a key, and others may read it: chmod 600 %s", path.data, path.data);
+        st = EBB_FAIL(err, EBB_IO, "%s holds a key, and other users can read it: chmod 600 %s", path.data, path.data);
     if (st == EBB_OK)
         st = take_line(ebb_buf_text(&text), text.len, path.data, out, err);
     wipe_text(&text);

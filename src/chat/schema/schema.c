@@ -163,7 +163,7 @@ ebb_status ebb_schema_grammar_of_text(const char *text, size_t n, ebb_buf *out, 
     ebb_status st;
 
     if (!schema)
-        return EBB_FAIL(err, EBB_FORMAT, "the schema is no JSON: line %d, column %d: %s", e.line, e.column, e.text);
+        return EBB_FAIL(err, EBB_FORMAT, "the schema is not JSON: line %d, column %d: %s", e.line, e.column, e.text);
     st = ebb_schema_grammar(schema, out, err);
     json_decref(schema);
     return st;

@@ -19,7 +19,7 @@
  * it), LIMIT (too large), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err);
-/* The same of a schema's text; FORMAT names line and column of what is no JSON. */
+/* The same of a schema's text; FORMAT names line and column of what is not JSON. */
 EBB_MUST_CHECK
 ebb_status ebb_schema_grammar_of_text(const char *text, size_t n, ebb_buf *out, ebb_error *err);
 

@@ -54,7 +54,7 @@ static ebb_status read_content(const json_t *content, ebb_buf *out, ebb_error *e
         const char *type = json_string_value(json_object_get(part, "type"));
 
         if (!type || strcmp(type, "text") != 0 || !json_is_string(text))
-            return EBB_FAIL(err, EBB_UNSUPPORTED, "a part of a message that is no text is not supported");
+            return EBB_FAIL(err, EBB_UNSUPPORTED, "only text is supported as a part of a message");
         ebb_buf_add(out, json_string_value(text), json_string_length(text));
     }
     if (content && !json_is_null(content) && !json_is_array(content))

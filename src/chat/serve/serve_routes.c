@@ -150,7 +150,7 @@ static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, 
     o = ebb_json_load(body, n, JSON_REJECT_DUPLICATES, &where);
     if (!json_is_object(o)) {
         json_decref(o);
-        return EBB_FAIL(err, EBB_USAGE, "the body is no JSON object%s%.120s", o ? "" : ": ", o ? "" : where.text);
+        return EBB_FAIL(err, EBB_USAGE, "the body is not a JSON object%s%.120s", o ? "" : ": ", o ? "" : where.text);
     }
     r->post(s, x, o);
     json_decref(o);

@@ -262,7 +262,7 @@ static ebb_status load_json(const char *name, const char *data, size_t n, ebb_pr
         return EBB_FAIL(err, EBB_CANCELED, "stopped");
     }
     return *out ? EBB_OK
-                : EBB_FAIL(err, EBB_FORMAT, "%.150s: is no JSON: line %d, column %d: %s; conversations are read from "
+                : EBB_FAIL(err, EBB_FORMAT, "%.150s: is not JSON: line %d, column %d: %s; conversations are read from "
                                             ".json, .md and .txt files", name, where.line, where.column, where.text);
 }
 

@@ -27,7 +27,7 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     case SQLITE_READONLY:
         return EBB_FAIL(err, EBB_IO, "%s cannot be written: it is read-only", s->path);
     case SQLITE_NOTADB:
-        return EBB_FAIL(err, EBB_FORMAT, "%s is no session database; move it away to begin a new one", s->path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s is not a session database; move it away to begin a new one", s->path);
     case SQLITE_CORRUPT:
         return EBB_FAIL(err, EBB_FORMAT, "%s is damaged; move it away to begin a new one", s->path);
     case SQLITE_INTERRUPT:

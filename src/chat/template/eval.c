@@ -46,7 +46,7 @@ static void assign_target(tpl_vm *vm, const tpl_node *target, tpl_val v)
     if (target->type == TPL_N_NSREF) {
         tpl_val ns = ebb_tpl_lookup(vm, target->name);
         if (ns.kind != TPL_NS)
-            ebb_tpl_fail(vm, EBB_FORMAT, "'%.*s' is no namespace: its attributes cannot be set",
+            ebb_tpl_fail(vm, EBB_FORMAT, "'%.*s' is not a namespace: its attributes cannot be set",
                          (int)(target->name->n < 60 ? target->name->n : 60), target->name->p);
         ebb_tpl_dict_set(vm, ns.dict, target->val, v);
         return;

@@ -224,7 +224,7 @@ static void lex_op(lexer *l)
         if (c == two[i][0] && peek_char(l, l->at + 1) == two[i][1])
             n = 2;
     if (!c || (n == 1 && !strchr("+-/*%~[](){}><=.:|,;", c)))
-        ebb_tpl_fail(l->vm, EBB_FORMAT, c > ' ' && c < 127 ? "'%c' is no operator" : "an unexpected character", c);
+        ebb_tpl_fail(l->vm, EBB_FORMAT, c > ' ' && c < 127 ? "'%c' is not an operator" : "an unexpected character", c);
     emit(l, TPL_T_OP, l->at, l->at + n);
     l->out->v[l->out->n - 1].op = TPL_OP(c, n == 2 ? l->src[l->at + 1] : 0);
     advance_to(l, l->at + n);

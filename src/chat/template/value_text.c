@@ -289,7 +289,7 @@ static void json_value(tpl_sb *sb, tpl_val v, const tpl_json_style *style, unsig
     case TPL_LIST: case TPL_TUPLE: json_list(sb, v.list, style, level); break;
     case TPL_DICT:  json_dict(sb, v.dict, style, level); break;
     default:
-        ebb_tpl_fail(sb->vm, EBB_FORMAT, "tojson: a %s is no JSON", ebb_tpl_type_name(v));
+        ebb_tpl_fail(sb->vm, EBB_FORMAT, "tojson: a %s is not JSON", ebb_tpl_type_name(v));
     }
     ebb_tpl_leave(sb->vm);
 }

@@ -38,7 +38,7 @@ typedef struct ebb_turn_stats {
     uint32_t n_prefilled_early;  /* of the reused: computed while the question was typed */
     uint32_t n_accepted;         /* of the generated: guessed, and computed together with others */
     uint32_t about;              /* EBB_ABOUT_* */
-    double   first_s;            /* from the request to the first word, of an engine elsewhere */
+    double   first_s;            /* from the request to the first word, of a remote engine */
     uint32_t n_accepted_reference;       /* of the accepted, found in other conversations; not
                                           * stored */
 } ebb_turn_stats;

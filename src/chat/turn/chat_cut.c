@@ -17,7 +17,7 @@ static ebb_status check_cut(const ebb_chat *c, const ebb_node *leaf, size_t n, e
     if (n == 0)
         return EBB_FAIL(err, EBB_USAGE, "nothing of the answer would stay; /retry asks for another one");
     if (facts && !facts->can_continue)
-        return ebb_chat_need_ids(c, "a server of its kind begins each answer anew", err);
+        return ebb_chat_need_ids(c, "a server of its kind starts each answer from the beginning", err);
     return EBB_OK;
 }
 

@@ -104,7 +104,7 @@ static ebb_status defer_question(ebb_chat *c, turn_input *in, ebb_error *err)
     return EBB_OK;
 }
 
-/* An engine elsewhere is perhaps there by now. */
+/* A remote engine is perhaps there by now. */
 static ebb_status reopen_engine(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     ebb_status st;

@@ -17,7 +17,7 @@ static void say_price(ebb_chat *c, const ebb_better_model *better, const char *w
     if (p->draft_bytes > 0 && p->draft_length > 0)
         snprintf(with, sizeof with, ", without this file's guesses %.16s",
                  ebb_speed_text(p->predicted_decode_tok_s, speed));
-    ebb_chat_notice(c, "%s %s of %s (%s, tier %s): about %s tok/s%s; up to %.0f s to read what stands here, unless it "
+    ebb_chat_notice(c, "%s %s of %s (%s, tier %s): about %s tok/s%s; up to %.0f s to read this conversation, unless it "
                        "has read it before",
                     better->quantization, when, c->info->name, ebb_size_text(better->n_bytes, size),
                     ebb_tier_name(p->tier),

@@ -77,7 +77,7 @@ void ebb_replan_offer(ebb_chat *c)
     ebb_buf_addf(&line, ", with K and V in %s and a context of %u tokens (now %s and %u)",
                  ebb_plan_kv_text(&plan, kv), plan.n_ctx, now.kv_type, now.n_ctx);
     add_price(&line, c, &plan, &now);
-    ebb_buf_addf(&line, ". /mem %s anew opens the model so.", as_typed(bytes, size));
+    ebb_buf_addf(&line, ". /mem %s anew reopens the model so.", as_typed(bytes, size));
     ebb_chat_notice(c, "%s", ebb_buf_text(&line));
     ebb_buf_fini(&line);
 }
@@ -95,7 +95,7 @@ ebb_status ebb_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_plan_line(&line, &plan);
-    ebb_chat_notice(c, "The model is opened anew, with K and V in %s and a context of %u tokens: %.240s.",
+    ebb_chat_notice(c, "The model is reopened with K and V in %s and a context of %u tokens: %.240s.",
                     ebb_plan_kv_text(&plan, kv), plan.n_ctx, ebb_buf_text(&line));
     ebb_buf_fini(&line);
     st = ebb_overflow_reopen(c, c->opening.opts.n_ctx, bytes, err);

@@ -250,7 +250,7 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
                                  : opts->command ? EBB_CONNECT_GIVEN : EBB_CONNECT_INTERNET)) {
         free(c);
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "%.100s: this ebb began without such an engine and gave up connections; begin it anew, with "
+                        "%.100s: this ebb began without such an engine and gave up connections; start it again with "
                         "-e or after `ebb engines add`", opts->name);
     }
     st = ebb_curl_load(&c->curl, err);

@@ -348,7 +348,7 @@ static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error 
 
     *goes_on = false;
     if (!get_origin(c->curl, url, origin, host))
-        return EBB_FAIL(err, EBB_USAGE, "%.100s: is no address that can be fetched", url);
+        return EBB_FAIL(err, EBB_USAGE, "%.100s: is not an address that can be fetched", url);
     snprintf(c->r->host, sizeof c->r->host, "%s", host);
     c->is_first_origin = ebb_http_same_origin(url, c->q->url);
     c->is_reported = false;

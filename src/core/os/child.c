@@ -40,8 +40,8 @@ ebb_status ebb_child_start(char *const argv[], int its_fd, ebb_child *out, ebb_e
         close_pair(io);
         close_pair(words);
         if (failed == EACCES && ebb_broker_is_there())
-            return EBB_FAIL(err, EBB_IO, "%s: is no command of an engine that had a name when this ebb began; begin it "
-                            "anew with -e", argv[0]);
+            return EBB_FAIL(err, EBB_IO, "%s: not the command of an engine that was known when ebb started; start it "
+                            "again with -e", argv[0]);
         return EBB_FAIL(err, failed == ENOENT ? EBB_NOTFOUND : EBB_IO, "%s: %s", argv[0], strerror(failed));
     }
     if (io[1] >= 0)

@@ -196,7 +196,7 @@ static void test_attached(void **state)
 
     (void)state;
     wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
-    snprintf(want, sizeof want, "process %d is at this answer still", (int)g.pid);
+    snprintf(want, sizeof want, "process %d is still writing this answer", (int)g.pid);
     assert_non_null(strstr(told, want));
     assert_int_equal(ebb_chat_writer_pid(c), g.pid);
     assert_true(ebb_chat_is_busy(c) && !ebb_chat_is_ready(c));

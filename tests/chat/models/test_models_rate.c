@@ -215,7 +215,7 @@ static void test_chosen(void **state)
     assert_null(strstr(chosen.data, "/./"));
     ebb_buf_fini(&chosen);
     assert_string_equal(choose(&none, why), "small.gguf");
-    assert_string_equal(why, "took small.gguf, as last time; -m auto chooses anew");
+    assert_string_equal(why, "took small.gguf, as last time; -m auto chooses again");
     assert_string_equal(choose(&narrow, why), "");
     assert_non_null(strstr(why, "small.gguf, which was chosen last, is not taken: "));
     assert_int_equal(unlink(path), 0);

@@ -114,9 +114,9 @@ static void test_file(void **state)
         { "address = http://x\n", "expected a [name]" }, { "[x]\n", "[x] has no address" },
         { "[here]\naddress = http://x\n", ":1: a name" },
         { "[x]\naddress = http://x\n[x]\naddress = http://y\n", ":3: there is a second engine x" },
-        { "[x]\naddress = nowhere\n", ":2: nowhere: is no address" },
+        { "[x]\naddress = nowhere\n", ":2: nowhere: is not an address" },
         { "[x]\naddress = http://x\nkind = toaster\n", "is openai, llama-server" },
-        { "[x]\naddress = http://x\ncolour = red\n", ":3: colour: is no such thing" },
+        { "[x]\naddress = http://x\ncolour = red\n", ":3: colour: is not a setting" },
         { "[x]\naddress = http://x\nheader = nothing\n", "Name: value" },
         { "[x]\naddress = http://x\ncontext = many\n", "whole number" },
         { "[x]\naddress = http://x\ninsecure = perhaps\n", "on or off" },
@@ -157,7 +157,7 @@ static void test_file(void **state)
     assert_int_equal(ebb_engines_find("a", &e, NULL), EBB_OK);
     ebb_engine_entry_fini(&e);
     assert_int_equal(ebb_engines_find("neww", &e, &err), EBB_NOTFOUND);
-    assert_non_null(strstr(err.msg, "is new meant"));
+    assert_non_null(strstr(err.msg, "did you mean new"));
     assert_int_equal(ebb_engines_find("http://x:1", &e, NULL), EBB_OK);  /* an address is an engine without a name */
     assert_string_equal(e.name, "x");
     ebb_engine_entry_fini(&e);
@@ -169,7 +169,7 @@ static void test_file(void **state)
     snprintf(path, sizeof path, "%s/ebb/engines", getenv("XDG_CONFIG_HOME"));
     assert_int_equal(truncate(path, 100), 0);
     assert_int_equal(ebb_engines_read(&list, &n, &err), EBB_USAGE);
-    assert_non_null(strstr(err.msg, "is no text"));
+    assert_non_null(strstr(err.msg, "not a text file"));
 }
 
 /* The file without the engine: other lines stay, byte for byte. */

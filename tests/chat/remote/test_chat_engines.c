@@ -1,4 +1,4 @@
-/* A conversation with engines elsewhere: what needs no ids goes on, counts are the server's or about, and what cannot
+/* A conversation with remote engines: what needs no ids goes on, counts are the server's or about, and what cannot
  * be is said. */
 #include "ebb_test.h"
 
@@ -171,7 +171,7 @@ static void test_refusals_say_who_can(void **state)
     wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
     assert_null(strstr(text, "Enter goes on"));
     assert_int_equal(ebb_chat_continue(c, &err), EBB_UNSUPPORTED);
-    assert_non_null(strstr(err.msg, "begins each answer anew"));
+    assert_non_null(strstr(err.msg, "starts each answer"));
     assert_int_equal(ebb_chat_set_engine(c, "nowhere", NULL, &err), EBB_NOTFOUND);
     assert_true(ebb_chat_is_ready(c));           /* a slip costs nothing */
     ebb_chat_close(c);

@@ -1,4 +1,4 @@
-/* Engines elsewhere against a scripted server: every dialect, and what no server should do. */
+/* Remote engines against a scripted server: every dialect, and what no server should do. */
 #include "ebb_test.h"
 
 #include <sys/resource.h>
