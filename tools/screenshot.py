@@ -5,7 +5,10 @@
 
 A script has one command on a line; "#" begins a comment:
 
-    size 100 30          columns and rows of the terminal, before anything else
+    size 100 30          columns and rows of the terminal, before anything else; each further one begins another
+                         terminal, and the picture is a sheet of them
+    title TEXT           above the terminal that begins next on a sheet
+    light                draw the terminal that begins next with dark ink on light ground
     film                 draw everything that is seen from here on as an animation, not the last screen alone
     run WORDS            type a command into the shell; $EBB stands for the program
     type TEXT            type, key by key while filming
@@ -13,10 +16,12 @@ A script has one command on a line; "#" begins a comment:
     wait TEXT            until the screen shows the text (20 s)
     gone TEXT            until it does not
     pause SECONDS
+    still                what a film shows where nothing moves; else its end
 
 The program sees an empty home, and whatever $EBB_MODELS names.  Needs tmux, and no module beyond Python's own.
 """
 import html
+import itertools
 import os
 import re
 import subprocess
@@ -26,9 +31,14 @@ import time
 
 CELL_W, CELL_H, PAD = 8.4, 17, 12
 FONT = "'DejaVu Sans Mono','Liberation Mono',Menlo,Consolas,monospace"
-GROUND, INK = "#1c1f24", "#d6d8dc"
-ANSI = ["#2b2f36", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#c8ccd4",
-        "#6b7280", "#ff8a93", "#b5e08f", "#ffd58a", "#85c8ff", "#dd99f0", "#7fd6e0", "#ffffff"]
+DARK = ("#1c1f24", "#d6d8dc",
+        ["#2b2f36", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#c8ccd4",
+         "#6b7280", "#ff8a93", "#b5e08f", "#ffd58a", "#85c8ff", "#dd99f0", "#7fd6e0", "#ffffff"])
+LIGHT = ("#fbfaf7", "#2b2f36",
+         ["#2b2f36", "#b3261e", "#2e7d32", "#8a5a00", "#1f5fbf", "#8e3aa8", "#00747f", "#d9dbe0",
+          "#6b7280", "#c62828", "#388e3c", "#a06a00", "#2f6fd0", "#9c4db8", "#00838f", "#ffffff"])
+GROUND, INK, ANSI = DARK
+SHEET_W, GAP = 1200, 24
 FRAME_S = 0.12
 
 
@@ -37,7 +47,7 @@ class Terminal:
 
     def __init__(self, cols, rows, ebb):
         self.cols, self.rows = cols, rows
-        self.socket = f"ebb-screen-{os.getpid()}"
+        self.socket = f"ebb-screen-{os.getpid()}-{time.monotonic_ns()}"
         self.home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         env = {"HOME": self.home.name, "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color",
                "COLORTERM": "truecolor", "EBB": ebb}
@@ -181,14 +191,21 @@ def draw_run(col, n, text, style, y):
         return (f'<text x="{at + lead * CELL_W:.1f}" y="{y + CELL_H - 4.5:.1f}" textLength="{width:.1f}"'
                 f' lengthAdjust="spacingAndGlyphs"{look}>{html.escape(word)}</text>')
 
-    for c in text:
-        shape = block(c, x, y, ink)
-        if shape:
-            out += flush() + (f'<g opacity="0.6">{shape}</g>' if style.get("dim") else shape)
-            plain, at = "", x + CELL_W
-        else:
-            plain += c
-        x += wide(c) * CELL_W
+    for c, again in itertools.groupby(text):
+        n = len(list(again))
+        if c == "\u2500" and n > 1:                  # a rule is one line
+            out += flush() + f'<path d="M{x:.1f} {y + CELL_H / 2:.1f}h{n * CELL_W:.1f}" stroke="{ink}" fill="none"/>'
+            x += n * CELL_W
+            plain, at = "", x
+            continue
+        for c in c * n:
+            shape = block(c, x, y, ink)
+            if shape:
+                out += flush() + (f'<g opacity="0.6">{shape}</g>' if style.get("dim") else shape)
+                plain, at = "", x + CELL_W
+            else:
+                plain += c
+            x += wide(c) * CELL_W
     return out + flush()
 
 
@@ -214,8 +231,25 @@ def picture(screen, cols, n_rows):
     return svg(cols, n_rows, "\n".join(filter(None, body + [draw_cursor(cursor) if cursor else ""])))
 
 
-def animation(frames, cols, n_rows):
-    """frames: (seconds, screen).  What a row shows, and for how long, is one element."""
+def sheet(tiles):
+    """tiles: (title, picture).  From left to right as they fit, each as wide as its terminal, scaled alike."""
+    body, x, y, tallest, widest = [], 0, 0, 0, 0
+    for title, drawing in tiles:
+        w, h = (int(n) * .6 for n in re.search(r'width="(\d+)" height="(\d+)"', drawing).groups())
+        if x > 0 and x + w > SHEET_W:
+            x, y, tallest = 0, y + tallest + GAP, 0
+        body.append(f'<text x="{x + 4:.0f}" y="{y + 14:.0f}" fill="#808892">{html.escape(title)}</text>'
+                    + re.sub(r'width="\d+" height="\d+"', f'x="{x:.0f}" y="{y + 22:.0f}" width="{w:.0f}" height="{h:.0f}"',
+                             drawing, count=1))
+        x, tallest = x + w + GAP, max(tallest, h + 22)
+        widest = max(widest, x - GAP)
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {widest:.0f} {y + tallest:.0f}" width="{widest:.0f}"'
+            f' height="{y + tallest:.0f}" font-family="{FONT}" font-size="12">\n' + "\n".join(body) + "</svg>\n")
+
+
+def animation(frames, still, cols, n_rows):
+    """frames: (seconds, screen).  What a row shows, and for how long, is one element; where nothing moves, those of the
+    second `still` are seen."""
     length = frames[-1][0] + 3
     body = []
 
@@ -229,7 +263,8 @@ def animation(frames, cols, n_rows):
             keys, values = keys[:-1], values[:-1]
         show = (f'<animate attributeName="visibility" calcMode="discrete" dur="{length:.2f}s" repeatCount="indefinite"'
                 f' values="{";".join(values)}" keyTimes="{";".join("%.4f" % k for k in keys)}"/>') if len(keys) > 1 else ""
-        body.append(f"<g>{show}{drawing}</g>")
+        hidden = "" if not show or begin <= still < end else ' visibility="hidden"'
+        body.append(f"<g{hidden}>{show}{drawing}</g>")
 
     for i in range(n_rows + 1):                     # the last one is the cursor
         since, what = 0, None
@@ -245,9 +280,9 @@ def animation(frames, cols, n_rows):
 # -- The script -------------------------------------------------------------------------------------
 
 def play(ebb, script):
-    global yield_frame
-    cols, rows, frames, term = 100, 30, [], None
-    start = 0.0
+    global yield_frame, GROUND, INK, ANSI
+    cols, rows, frames, term, tiles, title = 100, 30, [], None, [], ""
+    start, still = 0.0, None
 
     def film():
         screen = term.screen()
@@ -266,10 +301,23 @@ def play(ebb, script):
             if not word or word.startswith("#"):
                 continue
             if word == "size":
+                if term:
+                    time.sleep(0.3)
+                    tiles.append((title, picture(term.screen(), cols, rows)))
+                    term.close()
+                    term, title, (GROUND, INK, ANSI) = None, "", DARK
                 cols, rows = map(int, rest_of.split())
                 continue
+            if word == "title":
+                title = rest_of
+                continue
+            if word == "light":
+                GROUND, INK, ANSI = LIGHT
+                continue
             term = term or Terminal(cols, rows, os.path.abspath(ebb))
-            if word == "film":
+            if word == "still":
+                still = time.time() - start
+            elif word == "film":
                 start, yield_frame = time.time(), film
             elif word == "run":
                 term.tmux("send-keys", "-l", "clear; " + rest_of)
@@ -290,7 +338,10 @@ def play(ebb, script):
                 raise SystemExit(f"{script}:{number}: what is '{word}'?")
             yield_frame()
         time.sleep(0.3)
-        return animation(frames, cols, rows) if frames else picture(term.screen(), cols, rows)
+        if frames:
+            return animation(frames, frames[-1][0] if still is None else still, cols, rows)
+        last = picture(term.screen(), cols, rows)
+        return sheet(tiles + [(title, last)]) if tiles else last
     finally:
         if term:
             term.close()
