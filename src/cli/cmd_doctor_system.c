@@ -241,8 +241,8 @@ void ebb_doctor_speeds(ebb_doctor_report *r, const ebb_known_speed *list, size_t
         else if (!k->is_quiet)
             ebb_doctor_advise(f, "measured beside other work only: it serves for ten minutes and is measured again");
         else if (was_asked && k->age_s >= 120 && k->is_rate && strncmp(k->name, "weights", 7) == 0)
-            ebb_doctor_advise(f, "not measured now, or while other programs were busy; the old figures stay. ebb doctor -m MODEL "
-                                 "--measure takes its types");
+            ebb_doctor_advise(f, "not measured now, or while the machine was busy; the old figures stay. ebb doctor "
+                                 "-m MODEL --measure takes its types");
     }
 }
 

@@ -198,8 +198,8 @@ static int undelete(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     (void)s;
     (void)a;
-    EBB_FAIL(err, EBB_UNSUPPORTED, "sessions undelete: a deleted session leaves nothing on the disk, so nothing can come "
-                                   "back; `ebb sessions export NAME"
+    EBB_FAIL(err, EBB_UNSUPPORTED, "sessions undelete: a deleted session leaves nothing on the disk, so nothing can "
+                                   "come back; `ebb sessions export NAME"
              " FILE.json` before, and in the chat /undelete until you leave");
     return ebb_cli_fail(err);
 }

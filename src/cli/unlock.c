@@ -80,7 +80,7 @@ static ebb_status ask(const char *prompt, ebb_buf *out, ebb_error *err)
     if (ok)
         (void)!write(tty, "\n", 1);
     if (tty < 0)
-        return EBB_FAIL(err, EBB_USAGE, "sessions are encrypted, and there is not a terminal to ask for the passphrase: "
+        return EBB_FAIL(err, EBB_USAGE, "sessions are encrypted, and there is no terminal to ask for the passphrase: "
                                         "--unlock FILE, or EBB_UNLOCK, names a file that has it");
     close(tty);
     return ok ? EBB_OK : EBB_FAIL(err, EBB_IO, "the passphrase could not be read");
@@ -147,7 +147,7 @@ static ebb_status ask_twice(ebb_secret_text *out, ebb_error *err)
         (again.text.len != out->text.len || memcmp(again.text.data, out->text.data, out->text.len) != 0))
         st = EBB_FAIL(err, EBB_USAGE, "these are two different passphrases");
     if (st == EBB_USAGE && err && strstr(err->msg, "no terminal"))
-        EBB_FAIL(err, EBB_USAGE, "there is not a terminal to ask for a new passphrase: --unlock FILE takes a key file, or "
+        EBB_FAIL(err, EBB_USAGE, "there is no terminal to ask for a new passphrase: --unlock FILE takes a key file, or "
                                  "makes one");
     ebb_secret_text_fini(&again);
     return st;

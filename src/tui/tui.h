@@ -26,7 +26,8 @@ typedef struct ebb_tui_opts {
     bool        no_title;        /* the window's title is left alone */
     const char *term_name;       /* $TERM; may be NULL where nothing notifies */
     bool        is_vte;          /* VTE_VERSION is set */
-    enum { EBB_HYPERLINKS_AUTO, EBB_HYPERLINKS_ALWAYS, EBB_HYPERLINKS_NEVER } links;      /* --links */
+    /* --links */
+    enum { EBB_HYPERLINKS_AUTO, EBB_HYPERLINKS_ALWAYS, EBB_HYPERLINKS_NEVER } links;
     bool        has_vi_keys;     /* --editing vi */
     bool        reflows;         /* the terminal is known to break lines anew when it is resized */
     bool        in_tmux;         /* $TMUX is set: /copy goes through it */

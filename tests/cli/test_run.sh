@@ -83,7 +83,7 @@ rm "$dir/.config/ebb/config"
 
 # Binary input is named, a reader that has seen enough is no error, a text that is too long says what would help.
 head -c 100 "$EBB" | "$EBB" run -p 'What is this?' 2>"$dir/err" && fail "binary input is answered"
-grep -q 'piped in is binary' "$dir/err" || fail "binary input: $(cat "$dir/err")"
+grep -q 'piped input is binary' "$dir/err" || fail "binary input: $(cat "$dir/err")"
 { "$EBB" run --greedy -n 200 -p 'Tell me everything.' 2>"$dir/err"; echo $? >"$dir/status"; } | true
 [ "$(cat "$dir/status")" -eq 0 ] && [ ! -s "$dir/err" ] || fail "a closed pipe: $(cat "$dir/status" "$dir/err")"
 yes word | head -n 3000 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "3,000 words in 512"

@@ -33,7 +33,7 @@ says 2 'xyzzy' 'ebb --help lists them'
 says 2 'run --no-drafts hello' 'did you mean --no-draft?'
 says 2 'run --sed=4 hello' 'did you mean --seed?'
 says 2 'run --xyzzy hello' '--xyzzy: no such option; see --help'
-says 2 'run -ngl 99 hello' 'no GPU is used'
+says 2 'run -ngl 99 hello' 'ebb uses no GPU'
 says 2 'run --ctx-size 4096 hello' '--ctx N is the context here'
 says 2 'run -c -s talk hello' 'which of the two?'
 status 2 "$EBB" run -s '' hello

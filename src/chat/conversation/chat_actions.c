@@ -173,7 +173,7 @@ static ebb_status continue_messages(ebb_chat *c, const ebb_node *leaf, ebb_error
         return EBB_FAIL(err, EBB_USAGE, "the answer was cut off in its thought, which no server goes on with; /retry "
                                         "asks for another one");
     if (facts && leaf->m.n_text && !facts->can_continue)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) starts each answer from the beginning; /retry asks for another one",
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) starts each answer from the beginning; /retry asks again",
                         facts->name, facts->kind);
     return ebb_chat_begin_answer(c, true, err);
 }

@@ -95,8 +95,8 @@ static ebb_status find_named(const char *name, const ebb_model *everyday, const 
     if (st == EBB_OK)
         m = open_better(path, everyday);
     if (st == EBB_OK && !m)
-        st = EBB_FAIL(err, EBB_USAGE, "%.100s is not a better file of the model at hand (%s %s): layers, vocabulary and "
-                                      "template must be the same",
+        st = EBB_FAIL(err, EBB_USAGE, "%.100s is not a better file of the model at hand (%s %s): layers, vocabulary "
+                                      "and template must be the same",
                       name, ebb_model_get_info(everyday)->arch, ebb_model_get_info(everyday)->quantization);
     if (st == EBB_OK)
         st = take_better(m, opts, freed_bytes, out, err);

@@ -148,7 +148,8 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
         return EBB_FAIL(err, EBB_FORMAT, "%s: answers with a page for a browser (%d); is its address right?",
                         name, r->status);
     if (r->status == 200)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: answers with something other than a stream of text (%.60s)", name, r->type);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: answers with something other than a stream of text (%.60s)", name,
+                        r->type);
     return EBB_FAIL(err, r->status == 404 ? EBB_NOTFOUND : EBB_IO, "%s: answers with status %d", name, r->status);
 }
 

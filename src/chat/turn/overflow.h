@@ -126,8 +126,8 @@ bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev);
 
 /* -- overflow_shrink.c ------------------------------------------------------------------- */
 /* Say what a context of n_ctx would cost where the conversation is longer, unless that was said at
- * this leaf; *was_reported: it was now, and nothing else is to be done.  Errors: CONTEXT (what cannot be
- * left out is longer), those of the plan. */
+ * this leaf; *was_reported: it was now, and nothing else is to be done.  Errors: CONTEXT (what
+ * cannot be left out is longer), those of the plan. */
 EBB_MUST_CHECK
 ebb_status ebb_overflow_price_ctx(ebb_chat *c, uint32_t n_ctx, bool *was_reported, ebb_error *err);
 /* Leave out the turns that n_ctx has no room for. */

@@ -57,15 +57,16 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
     bool is_guide = ebb_greeting_is_guide(model);
 
     if (is_guide)
-        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nIts built-in guide answers for now: it is "
-                          "small, and knows ebb alone.");
+        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nIts built-in guide answers for now: it "
+                          "is small, and knows ebb alone.");
     else if (is_elsewhere(model))
-        ebb_buf_addf(out, "This is ebb, a chat with models.\n%s answers, from a remote engine (%s).", model->name, model->arch);
+        ebb_buf_addf(out, "This is ebb, a chat with models.\n%s answers, from a remote engine (%s).", model->name,
+                     model->arch);
     else if (model)
         ebb_buf_addf(out, "This is ebb, a chat with models on your own machine.\n%s answers.", model->name);
     else
-        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nThe model is being loaded; you can type "
-                          "your question already.");
+        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nThe model is being loaded; you can "
+                          "type your question already.");
     if (is_first && !is_elsewhere(model)) {
         ebb_buf_adds(out, "\n\n");
         ebb_greeting_machine(out, machine);

@@ -96,7 +96,7 @@ static ebb_status copy_file(ebb_frontend *f, const char *s, size_t n, ebb_buf *p
                         "no clipboard can be reached from here, and there is no folder to write a file to");
     if (ebb_seal_here())
         return EBB_FAIL(err, EBB_UNSUPPORTED, "no clipboard can be reached from here, and sessions are encrypted, so "
-                                              "sessions are encrypted, so nothing is written in the clear; /save FILE.md writes a file");
+                                              "nothing is written in the clear; /save FILE.md writes a file");
     st = ebb_file_mkdirs(f->state_dir.data, err);
     if (st == EBB_OK && !ebb_buf_addf(path, "%s/copy.txt", f->state_dir.data))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a file name");

@@ -369,7 +369,7 @@ const ebb_slash_command ebb_slash_commands[] = {
       ebb_complete_node, true },
     { "pin",      "[N | list]",    "Keep message N, or the last one, in the model's sight; list shows them.",
       ebb_slash_pin, NULL, false },
-    { "unpin",    "[N]",           "Unpin message N, or the last one.",                                    ebb_slash_unpin,
+    { "unpin",    "[N]",           "Unpin message N, or the last one.",                      ebb_slash_unpin,
       NULL, false },
     { "forget",   "[N]",           "Leave the oldest turns, or N of them, out of what the model sees.",
       ebb_slash_forget, NULL, false },

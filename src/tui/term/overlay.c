@@ -44,7 +44,9 @@ void ebb_overlay_cell_add(ebb_curses_links *o, int row, int col, const char *tex
         h = (h ^ (unsigned char)*s) * 16777619u;
     h = (h ^ (uint32_t)col ^ (uint32_t)face << 16) * 16777619u;
     o->next[row] = ((h ^ link) * 16777619u) | 1;
-    cells = link && o->n_cells < EBB_OVERLAY_CELLS ? ebb_grow(o->cells, o->n_cells, &o->cap_cells, sizeof *cells) : NULL;
+    if (!link || o->n_cells >= EBB_OVERLAY_CELLS)
+        return;
+    cells = ebb_grow(o->cells, o->n_cells, &o->cap_cells, sizeof *cells);
     if (!cells)
         return;
     o->cells = cells;
@@ -55,7 +57,8 @@ void ebb_overlay_cell_add(ebb_curses_links *o, int row, int col, const char *tex
 }
 
 /* A run of cells of one row, one address and one face. */
-static size_t draw_run(const ebb_curses_links *o, size_t i, const ebb_hyperlinks *links, const ebb_buf *sgr, ebb_buf *out)
+static size_t draw_run(const ebb_curses_links *o, size_t i, const ebb_hyperlinks *links, const ebb_buf *sgr,
+                       ebb_buf *out)
 {
     const ebb_overlay_cell *first = &o->cells[i];
     int col = first->col;

@@ -68,7 +68,7 @@ struct ebb_term {
     bool utf8;                   /* else other people's text is cut down to ASCII too */
     ebb_term_answers answers;    /* what is known by now; an input REPLY says that it is more */
     bool has_links;              /* it follows addresses behind cells ... */
-    bool is_settling;            /* ... of what stays: the text still moves, links come when it rests */
+    bool is_settling;            /* ... once the text rests: it still moves */
     ebb_hyperlinks links;        /* of this frame */
     uint32_t link;               /* behind the cells that are put now; 0: none */
     double frame_s;              /* what flushes take on a slow line, added up by them until a

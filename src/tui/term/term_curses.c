@@ -262,7 +262,8 @@ static void push_keys(term_curses *t)
     t->has_keys_pushed = true;
 }
 
-/* curses knows no addresses: it is done when the cells that have some are written over once more, from a saved cursor. */
+/* curses knows no addresses: when it is done, the cells that have some are written over once more, from a saved
+ * cursor. */
 static void send_links(term_curses *t)
 {
     ebb_buf out = { 0 };

@@ -28,7 +28,8 @@ typedef struct ebb_tty {
     ebb_buf  reply, title;
 } ebb_tty;
 
-/* Remember the modes and catch signals.  UNSUPPORTED: standard input or output is not a terminal. */
+/* Remember the modes and catch signals.  UNSUPPORTED: standard input or output is not a
+ * terminal. */
 EBB_MUST_CHECK
 ebb_status ebb_tty_open(ebb_tty *t, ebb_error *err);
 void ebb_tty_close(ebb_tty *t);

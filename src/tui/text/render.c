@@ -253,7 +253,8 @@ static void close_link(renderer *r)
     at = r->link_at[r->n_links];
     n = out->len - at;
     if (href->len == 0 || (href->len == n && memcmp(out->data + at, href->data, n) == 0) ||
-        (href->len == n + 7 && memcmp(href->data, "mailto:", 7) == 0 && memcmp(href->data + 7, out->data + at, n) == 0)) {
+        (href->len == n + 7 && memcmp(href->data, "mailto:", 7) == 0 &&
+         memcmp(href->data + 7, out->data + at, n) == 0)) {
         add_address(r, at, href);
         return;
     }

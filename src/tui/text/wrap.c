@@ -142,7 +142,7 @@ void ebb_wrap_add_link(ebb_wrap *w, size_t start, const char *address, size_t n)
     size_t at = w->addresses.len;
 
     w->links = links ? links : w->links;
-    if (links && n <= EBB_HYPERLINK_BYTES && ebb_buf_add(&w->addresses, address, n))         /* without memory there is text without a link */
+    if (links && n <= EBB_HYPERLINK_BYTES && ebb_buf_add(&w->addresses, address, n))     /* else it is text alone */
         w->links[w->n_links++] = (ebb_text_link){ (uint32_t)start, (uint32_t)w->visible.len, at, n };
 }
 

@@ -1008,7 +1008,7 @@ static void busy_looks_twice_a_second(void **state)
     screen_step(&s, 0.6);
     assert_has(&s, "reading          128/512 tok  25%");
     assert_has(&s, "left                        9.4 s");
-    assert_has(&s, "\n  reading [###-------] 25% 9.4 s left - Esc stops");    /* and beside the input, where one looks */
+    assert_has(&s, "\n  reading [###-------] 25% 9.4 s left - Esc stops");  /* and beside the input, where one looks */
     screen_close(&s);
     open_ready(&s, 24, 80);
     assert_lacks(&s, "Esc stops");

@@ -96,7 +96,8 @@ static speed_t line_speed;
 static void capture(bool is_inline, const char *lang, script *fn, ebb_buf *out)
 {
     struct winsize size = { .ws_row = 40, .ws_col = 120 };
-    const char *answers = far_end_answers ? "\033]11;rgb:0/0/0\033\\\033[?2026;2$y\033[?0u\033P>|kitty(0.36.0)\033\\\033[?62c" : NULL;
+    const char *answers = far_end_answers ? "\033]11;rgb:0/0/0\033\\\033[?2026;2$y\033[?0u\033P>|kitty(0.36.0)\033\\"
+                                            "\033[?62c" : NULL;
     char bytes[4096];
     ssize_t got;
     int fd;
@@ -388,14 +389,16 @@ static size_t link_length(const char *s, size_t n)
     from = ++at;
     while (at < n && s[at] > ' ' && s[at] < 0x7F)
         at++;
-    return at + 1 < n && s[at] == '\033' && s[at + 1] == '\\' && ebb_hyperlink_is_safe(s + from, at - from) ? at + 2 : 0;
+    return at + 1 < n && s[at] == '\033' && s[at + 1] == '\\' && ebb_hyperlink_is_safe(s + from, at - from)
+           ? at + 2 : 0;
 }
 
 /* Length of a sequence that a screen may send: CSI with plain parameters and a known end, a few others. */
 static size_t allowed(const char *s, size_t n)
 {
     static const char *const others[] = { "\033(B", "\033)0", "\0337", "\0338", "\033=", "\033>", "\033M" };
-    static const char *const own[] = { "\033]11;?\033\\", "\033[?2026$p", "\033[?u", "\033[>q", "\033[c", "\033[>5u", "\033[<u" };
+    static const char *const own[] = { "\033]11;?\033\\", "\033[?2026$p", "\033[?u", "\033[>q", "\033[c", "\033[>5u",
+                                       "\033[<u" };
     size_t at = 2;
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
@@ -476,7 +479,7 @@ static size_t count(const ebb_buf *out, const char *what)
     return n;
 }
 
-/* Addresses are told where the terminal says that it follows them, once for a row that stays, and switched off again. */
+/* Addresses are told where the terminal says that it follows them, once for a row that stays, and switched off. */
 static void links(void **state)
 {
     ebb_buf out = { 0 };

@@ -9,7 +9,8 @@
 static void which_are_safe(void **state)
 {
     static const char *const safe[] = { "http://a", "https://a.example/b?c=d;e#f", "HTTPS://A", "mailto:a@b.example" },
-        *const unsafe[] = { "", "https://", "a.example", "ftp://a", "file:///etc/passwd", "javascript:a", "data:text/html,a",
+        *const unsafe[] = { "", "https://", "a.example", "ftp://a", "file:///etc/passwd", "javascript:a",
+                            "data:text/html,a",
                             "https://a b", "https://a\033", "https://a\007", "https://a\n", "https://\xC3\xA4.example",
                             "https://a\xC2\x9C", "x-man-page://ls", "ssh://a" };
     char longest[EBB_HYPERLINK_BYTES + 2] = "https://";
