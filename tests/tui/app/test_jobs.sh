@@ -92,11 +92,11 @@ as_a_job() {                                     # option of the screen
     tm send-keys C-g; wait_for 'editor: open'    # SIGTERM to ebb: the editor goes, and what it saved is kept
     tm send-keys 'kept' Enter; wait_for 'editor: wrote kept'
     kill "$("$EBB" stat --json | sed -n 's/.*"pid":\([0-9]*\).*/\1/p')"
-    wait_for 'with what was not sent'
+    wait_for 'has your unsent text'
     at_shell
     tm send-keys clear Enter "$EBB -c $1" Enter; wait_for '> kept'
     tm send-keys C-c; wait_gone '> kept'
-    tm send-keys C-d; wait_for 'ebb -c goes on with'
+    tm send-keys C-d; wait_for 'ebb -c continues'
     at_shell
 }
 
