@@ -103,7 +103,7 @@ grep -q '"engine": "box"' "$dir/all.json" || fail "the export does not name the 
 
 # Left and opened again: the same screen.
 tm send-keys C-d
-wait_for 'ebb -c goes on with'
+wait_for 'ebb -c continues'
 tm send-keys "clear; $EBB -c -e box" Enter
 wait_for 'You said back again'
 tm send-keys 'still here' Enter
@@ -117,7 +117,7 @@ wait_for_re "tried again in|connect"
 tm send-keys C-c
 wait_gone 'waiting'
 tm send-keys C-d
-wait_for 'ebb -c goes on with'
+wait_for 'ebb -c continues'
 "$EBB" sessions export 1 "$dir/kept.json"
 grep -q 'lost words' "$dir/kept.json" || fail "the question is not kept"
 exit 0
