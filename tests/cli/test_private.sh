@@ -35,5 +35,5 @@ for off in '' 1; do                              # by its own doing, too, where 
     cmp -s "$dir/before-judged" "$dir/after-judged" || fail "written in private: $(diff "$dir/before-judged" "$dir/after-judged")"
 done
 $EBB run --private -s name "x" 2>"$dir/err"; [ $? = 2 ] || fail "a session of a private chat"
-grep -q "no session to be named" "$dir/err" || fail "its message: $(cat "$dir/err")"
+grep -q "cannot name or continue" "$dir/err" || fail "its message: $(cat "$dir/err")"
 exit 0

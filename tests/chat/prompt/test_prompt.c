@@ -361,7 +361,7 @@ static void test_system_refused_or_lost(void **state)
         say(&t, EBB_ROLE_USER, "a");
         ask(&t, p);
         assert_string_equal(shown(m, &t.p), "user:S\n\na;assistant:");
-        assert_non_null(strstr(t.p.notice, "in front of the first question"));
+        assert_non_null(strstr(t.p.notice, "before the first question"));
         answer(&t, m, "b", -1);
         say(&t, EBB_ROLE_USER, "c");
         ask(&t, p);
