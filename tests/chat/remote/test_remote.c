@@ -238,7 +238,7 @@ static void test_refusals_are_one_line(void **state)
         { "status=401 words=who_are_you", "wants a key" }, { "status=403", "wants a key" },
         { "redirect", "leads elsewhere (307, to http://elsewhere.invalid/v1)" },
         { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
-        { "hugebody=application/json", "no stream of text" }, { "headers", "KiB of headers" },
+        { "hugebody=application/json", "other than a stream of text" }, { "headers", "KiB of headers" },
         { "status=429 retry=3000", "too much to do (429)" },
     };
     heard h;
