@@ -57,8 +57,8 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
     bool is_guide = ebb_greeting_is_guide(model);
 
     if (is_guide)
-        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nIts built-in guide answers for now: it "
-                          "is small, and knows ebb alone.");
+        ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nIts built-in guide answers for now: "
+                          "it is small, and knows ebb alone.");
     else if (is_elsewhere(model))
         ebb_buf_addf(out, "This is ebb, a chat with models.\n%s answers, from a remote engine (%s).", model->name,
                      model->arch);
