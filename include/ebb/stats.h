@@ -132,6 +132,7 @@ typedef struct ebb_stats {
     double    pool_wait_s;       /* ... of that, threads waiting for slices of other threads */
     uint64_t  n_drafted, n_accepted; /* draft tokens; of these, accepted ... */
     uint64_t  n_accepted_reference; /* ... and of those, found in the reference text */
+    uint64_t  n_branched;        /* of the accepted, those in branches of a tree of draft tokens */
     uint64_t  draft_bytes;       /* of the draft model in memory; 0: none */
 
     double    load_s;            /* of ebb_engine_open */

@@ -211,9 +211,10 @@ static void print_bench(const bench *b, const ebb_stats *s)
     printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io,
            ebb_size_text(b->read_bytes, size));
     if (b->draft)
-        printf("draft model: %llu of %llu draft tokens accepted, %u passes for %u tokens; the text is what the model "
-               "says to random words\n",
-               (unsigned long long)s->n_accepted, (unsigned long long)s->n_drafted, b->passes, b->n_gen * b->runs);
+        printf("draft model: %llu of %llu draft tokens accepted, %llu in branches, %u passes for %u tokens; the text "
+               "is what the model says to random words\n",
+               (unsigned long long)s->n_accepted, (unsigned long long)s->n_drafted, (unsigned long long)s->n_branched,
+               b->passes, b->n_gen * b->runs);
     if (b->bound_tok_s > 0)
         printf("the reader alone: %.2f GB/s, so at most %.2f tok/s: %.0f %% of it reached\n", b->bare_bytes_s / 1e9,
                b->bound_tok_s, 100 * b->decode_tok_s / b->bound_tok_s);

@@ -1,10 +1,12 @@
 /* What drafting brings with real weights: the acceptance of draft tokens by depth and the tokens of a pass, at several
  * temperatures.  tests/bench/train_pair.py makes the models; random weights agree with nothing.
  *
- * Usage: bench_draft MODEL.gguf [--draft MODEL.gguf] [--k N] [--n N] [--temp T] [--likeliest] [--rows N] PROMPT...
- * --k: draft tokens of each pass; --n: tokens of each answer; --likeliest: the drafter's likeliest tokens, not those of
- * the coming random numbers; --rows: the head multiplies by so many rows of the output, those whose tokens the prompts
- * use most (evenly spread ones of a large vocabulary).  A PROMPT is a file. */
+ * Usage: bench_draft MODEL.gguf [--draft MODEL.gguf] [--k N] [--branches N] [--n N] [--temp T] [--likeliest] [--rows N]
+ *        PROMPT...
+ * --k: draft tokens of each pass; --branches: those of a tree beside them; --n: tokens of each answer; --likeliest: the
+ * drafter's likeliest tokens, not those that would win the coming races; --rows: the head multiplies by so many rows of
+ * the output, those whose tokens the prompts use most (evenly spread ones of a large vocabulary).  A PROMPT is a
+ * file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,7 @@
 
 typedef struct bench {
     const char *draft;
-    uint32_t    k, n, n_rows;
+    uint32_t    k, n, n_rows, n_branches;
     float       temp;
     bool        is_likeliest;
     ebb_model  *model, *draft_model;
@@ -64,7 +66,7 @@ static void generate(bench *b, ebb_session *s, ebb_sampler *sampler)
         }
         if (i > 0)
             count_pass(b, n_drafted, n_accepted);
-        n_drafted = s->n_drafted;
+        n_drafted = s->drafts.tree.n_trunk;
         n_accepted = 0;
     }
     if (n_accepted == n_drafted)                 /* else the answer ended within the draft */
@@ -157,6 +159,8 @@ static bool open_all(bench *b, const char *path)
         printf("%s\n", err.msg);
         return false;
     }
+    b->engine->draft_model.draft_length.n_fixed_branches = b->n_branches;
+    b->engine->head_drafter.draft_length.n_fixed_branches = b->n_branches;
     return true;
 }
 
@@ -169,9 +173,10 @@ static void close_all(bench *b)
 
 static void report(const bench *b, double seconds)
 {
-    printf("T %.1f %s k %u: %.3f tokens a pass, %llu tokens, %.1f tok/s", b->temp,
-           b->is_likeliest ? "likeliest" : "coupled", b->k, b->n_passes ? (double)b->n_tokens / (double)b->n_passes : 0,
-           (unsigned long long)b->n_tokens, (double)b->n_tokens / seconds);
+    printf("T %.1f %s k %u, %u branches: %.3f tokens a pass, %llu tokens, %.1f tok/s", b->temp,
+           b->is_likeliest ? "likeliest" : "coupled", b->k, b->n_branches,
+           b->n_passes ? (double)b->n_tokens / (double)b->n_passes : 0, (unsigned long long)b->n_tokens,
+           (double)b->n_tokens / seconds);
     if (b->n_rows > 0)
         printf(", %u rows, %.2f %% of the tokens outside", b->n_rows, 100.0 * (double)b->n_out / (double)b->n_tokens);
     if (ebb_draft_head_is_open(b->engine))
@@ -196,6 +201,8 @@ static int take_option(bench *b, char **argv, int left)
         b->draft = argv[1];
     else if (strcmp(argv[0], "--k") == 0)
         b->k = (uint32_t)atoi(argv[1]);
+    else if (strcmp(argv[0], "--branches") == 0)
+        b->n_branches = (uint32_t)atoi(argv[1]);
     else if (strcmp(argv[0], "--n") == 0)
         b->n = (uint32_t)atoi(argv[1]);
     else if (strcmp(argv[0], "--rows") == 0)

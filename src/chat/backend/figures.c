@@ -69,6 +69,7 @@ void ebb_figures_put(json_t *o, const ebb_stats *s)
     json_object_set_new(o, "kv_type", json_string(s->kv_type));
     put_count(o, "drafted", s->n_drafted);
     put_count(o, "accepted", s->n_accepted);
+    put_count(o, "branched", s->n_branched);
     put_count(o, "draft_bytes", s->draft_bytes);
     json_object_set_new(o, "disk_bytes_s", json_real(s->disk_bytes_s));
     json_object_set_new(o, "stall_share", json_real(s->stall_share));
@@ -173,6 +174,7 @@ static void get_speed(const json_t *o, ebb_stats *s)
     s->experts_resident = get_bytes(o, "experts_resident");
     s->n_drafted = get_bytes(o, "drafted");
     s->n_accepted = get_bytes(o, "accepted");
+    s->n_branched = get_bytes(o, "branched");
 }
 
 bool ebb_figures_get(const json_t *o, ebb_server_figures *out)

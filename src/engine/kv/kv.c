@@ -476,6 +476,15 @@ void ebb_kv_truncate(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos)
     ebb_kv_resize_table(kv, t, n_pos);
 }
 
+void ebb_kv_share(ebb_kv *kv, const ebb_block_table *from, uint32_t n_pos, ebb_block_table *to)
+{
+    assert(to->n_pos == 0 && n_pos <= from->n_pos);
+    ebb_kv_resize_table(kv, to, n_pos);
+    for (int g = 0; g < EBB_KV_GROUPS && group_exists(kv, g); g++)
+        for (uint32_t i = 0; i < to->n_blocks; i++)
+            ebb_kv_set_block(kv, to, g, i, from->blocks[g][i]);
+}
+
 void ebb_kv_shift_blocks(ebb_kv *kv, ebb_block_table *t, int g, uint32_t to, uint32_t n)
 {
     uint32_t *blocks = t->blocks[g];

@@ -141,6 +141,9 @@ ebb_status ebb_kv_alloc_block(ebb_kv *kv, ebb_block_table *t, int group, uint32_
                               ebb_error *err);
 /* Sets t->n_pos (within cap); new entries are NONE, entries behind it are released. */
 void ebb_kv_resize_table(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos);
+/* Makes the empty table `to` share the blocks of the first n_pos <= from->n_pos positions; whoever
+ * grows first in a block that is not full gets a copy of it (K1). */
+void ebb_kv_share(ebb_kv *kv, const ebb_block_table *from, uint32_t n_pos, ebb_block_table *to);
 /* Releases the n entries from `to` on and moves those behind them there. */
 void ebb_kv_shift_blocks(ebb_kv *kv, ebb_block_table *t, int group, uint32_t to, uint32_t n);
 

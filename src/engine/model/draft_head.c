@@ -3,12 +3,10 @@
 
 #include "model/forward.h"
 
-/* A sequence's first column whose hidden state is kept: its last ones, or its last one beside other sequences. */
+/* A sequence's first column whose hidden state is kept. */
 static uint32_t first_kept(const ebb_forward *r, const ebb_batch_seq *s)
 {
-    uint32_t most = r->batch->n_seqs > 1 ? 1 : r->cap_hidden;
-
-    return s->c0 + (s->n > most ? s->n - most : 0);
+    return s->c0 + s->n - ebb_batch_seq_kept(r, s);
 }
 
 void ebb_op_keep_hidden(ebb_forward *r)
@@ -37,8 +35,8 @@ static void join_column(void *arg, uint32_t c, uint32_t thread)
     float *both = ebb_forward_floats(r, thread), *g = both + 2 * n;
 
     ebb_norm_row(r, &head->token_norm, both, r->buf.y + c * n, n);
-    if (c > s->c0)
-        ebb_norm_row(r, &r->net->output_norm, g, r->buf.x + (c - 1) * n, n);
+    if (c > s->c0 || s->n_before > 0)
+        ebb_norm_row(r, &r->net->output_norm, g, r->buf.x + (c > s->c0 ? c - 1 : s->n_before - 1) * n, n);
     else if (s->hidden)
         memcpy(g, s->hidden, n * sizeof *g);
     else                                         /* a sequence begins, or goes on from K and V that were found */

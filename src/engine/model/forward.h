@@ -84,9 +84,9 @@ typedef struct ebb_forward_buffers {
     double *freqs[EBB_MAX_ROPES];        /* [n_rot / 2] radians per position */
     float  *parts;               /* attention before segments are merged */
     float  *logits;              /* [cap_logits][V] */
-    float  *hidden;              /* [cap_hidden][E] what the output saw of a pass's last columns, or
-                                    of the last one of each of several sequences; with a draft head
-                                    only */
+    float  *hidden;              /* [cap_hidden][E] what the output saw of the columns of a pass
+                                    whose logits are wanted, of each sequence at least of the last
+                                    one; with a draft head only */
     char   *thread;              /* [EBB_POOL_SCRATCHES(n_threads)] of a thread: the kernels', then
                                     floats */
     size_t  thread_bytes;
@@ -155,6 +155,9 @@ typedef struct ebb_batch_seq {
     uint32_t            n_checkpoints;
     const float        *hidden;  /* [E] with a draft head: what the output saw of position pos0 - 1;
                                     NULL: unknown */
+    uint32_t            n_before;        /* of a branch: the positions right before pos0 are columns
+                                            [0, n_before) of the batch, those of its first sequence,
+                                            whose K and V this table gets, too; 0: of none */
 } ebb_batch_seq;
 
 #define EBB_MAX_SEQUENCES 16u    /* of a pass */
@@ -233,6 +236,14 @@ typedef struct ebb_forward {
     atomic_uint      n_layers_done;      /* any thread may look */
     atomic_ullong    spent_ns[EBB_TIME_COUNT];   /* of all passes; any thread may look */
 } ebb_forward;
+
+/* Columns at the end of a sequence whose hidden states are kept, by a pass that keeps them. */
+static inline uint32_t ebb_batch_seq_kept(const ebb_forward *r, const ebb_batch_seq *s)
+{
+    uint32_t n = s->n_out > 0 ? s->n_out : 1;
+
+    return n < r->cap_hidden ? n : r->cap_hidden;
+}
 
 /* Place the buffers of a run whose constants are set (counts if a->base is NULL). */
 void ebb_forward_layout(ebb_forward *r, ebb_arena *a);

@@ -127,31 +127,43 @@ static void finish_kv(const ebb_forward *r, const ebb_layer *l, uint32_t c, floa
     hadamard_heads(r, l, k, h->n_kv);
 }
 
-static void store_slice(void *arg, uint32_t slice, uint32_t thread)
+/* K and V of a column to its position in a table. */
+static void store_rows(const store_job *job, const ebb_block_table *table, uint32_t pos, const float *k, const float *v)
 {
-    const store_job *job = arg;
     const ebb_forward *r = job->r;
-    const ebb_layer *l = &r->net->layers[job->i_layer];
-    uint32_t c = r->cols.c0 + slice, pos = ebb_batch_pos(r->batch, c), row = pos % EBB_KV_BLOCK, n_kv = l->heads.n_kv;
-    const ebb_block_table *table = ebb_batch_seq_of(r->batch, c)->table;
-    size_t dim_k = r->unit * (size_t)l->heads.dim_k, dim_v = r->unit * (size_t)l->heads.dim_v;
-    float *k = r->buf.k + (size_t)c * n_kv * l->heads.dim_k, *v = r->buf.v + (size_t)c * n_kv * l->heads.dim_v;
+    const ebb_heads *heads = &r->net->layers[job->i_layer].heads;
+    size_t dim_k = r->unit * (size_t)heads->dim_k, dim_v = r->unit * (size_t)heads->dim_v, row = pos % EBB_KV_BLOCK;
 
-    (void)thread;
-    if (has_whole_q(r, l)) {
-        rope_q(r, l, c, 0, l->heads.n);
-        spread_q(r, l, r->buf.q + c * l->heads.n * dim_k);
-    }
-    if (l->kv_layer != job->i_layer)
-        return;
-    finish_kv(r, l, c, k, v);
-    for (uint32_t h = 0; h < n_kv / r->unit; h++) {
+    for (uint32_t h = 0; h < heads->n_kv / r->unit; h++) {
         char *to_k = ebb_kv_k(r->kv, table, pos / EBB_KV_BLOCK, job->i_layer, h);
         char *to_v = ebb_kv_v(r->kv, table, pos / EBB_KV_BLOCK, job->i_layer, h);
 
         r->kern->kv_store[r->k_type](to_k + row * ebb_kv_k_row_bytes(r->kv, job->i_layer), k + h * dim_k, dim_k);
         r->kern->kv_store[r->v_type](to_v + row * ebb_kv_v_row_bytes(r->kv, job->i_layer), v + h * dim_v, dim_v);
     }
+}
+
+static void store_slice(void *arg, uint32_t slice, uint32_t thread)
+{
+    const store_job *job = arg;
+    const ebb_forward *r = job->r;
+    const ebb_batch *b = r->batch;
+    const ebb_layer *l = &r->net->layers[job->i_layer];
+    uint32_t c = r->cols.c0 + slice, pos = ebb_batch_pos(b, c), n_kv = l->heads.n_kv;
+    float *k = r->buf.k + (size_t)c * n_kv * l->heads.dim_k, *v = r->buf.v + (size_t)c * n_kv * l->heads.dim_v;
+
+    (void)thread;
+    if (has_whole_q(r, l)) {
+        rope_q(r, l, c, 0, l->heads.n);
+        spread_q(r, l, r->buf.q + c * l->heads.n * r->unit * (size_t)l->heads.dim_k);
+    }
+    if (l->kv_layer != job->i_layer)
+        return;
+    finish_kv(r, l, c, k, v);
+    store_rows(job, ebb_batch_seq_of(b, c)->table, pos, k, v);
+    for (uint32_t i = 1; i < b->n_seqs; i++)     /* branches behind it */
+        if (c < b->seqs[i].n_before)
+            store_rows(job, b->seqs[i].table, pos, k, v);
 }
 
 void ebb_op_kv_store(ebb_forward *r, uint32_t i_layer)

@@ -29,7 +29,6 @@ struct ebb_sampler {
     candidate   *heap;           /* [n_vocab], n_heap of them candidates */
     size_t       n_heap;
     candidate   *best;           /* [n_vocab] in order, as far as they were taken out */
-    double      *weight;         /* [n_vocab] of best */
     uint64_t     key;            /* of the random numbers: the seed, mixed */
     ebb_constraint *constraint;  /* NULL: none */
     ebb_constraint_state at;
@@ -62,8 +61,7 @@ ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab)
     s->key = mix_bits(s->p.seed ? s->p.seed : ebb_clock_ns());
     s->heap = calloc(n_vocab, sizeof *s->heap);
     s->best = calloc(n_vocab, sizeof *s->best);
-    s->weight = calloc(n_vocab, sizeof *s->weight);
-    if (!s->heap || !s->best || !s->weight) {
+    if (!s->heap || !s->best) {
         ebb_sampler_free(s);
         return NULL;
     }
@@ -77,7 +75,6 @@ void ebb_sampler_free(ebb_sampler *s)
     ebb_constraint_free(s->constraint);
     free(s->heap);
     free(s->best);
-    free(s->weight);
     free(s);
 }
 
@@ -290,14 +287,6 @@ static void fill_candidates(ebb_sampler *s, const float *logits, const ebb_token
     s->n_heap = s->n_vocab;
 }
 
-/* This token is appended to the text. */
-static ebb_token accept_chosen(ebb_sampler *s, ebb_token id)
-{
-    if (s->constraint && !ebb_constraint_accept(s->constraint, &s->at, id))
-        return EBB_TOKEN_NONE;
-    return id;
-}
-
 /* Exponentially distributed with rate 1, by the position's key and the token: never 0 or infinite. */
 static double arrival(uint64_t key, ebb_token id)
 {
@@ -306,78 +295,106 @@ static double arrival(uint64_t key, ebb_token id)
     return -log(uniform);
 }
 
-/* The first of the best to arrive at position pos; its share of their weights. */
-static ebb_token sample_candidate(ebb_sampler *s, size_t n_best, size_t pos, double *share)
+/* Of the best the first n to arrive at position pos, and their shares of all weights; how many did. */
+static uint32_t race_candidates(ebb_sampler *s, size_t n_best, size_t pos, ebb_choice *out, uint32_t n)
 {
     uint64_t key = mix_bits(s->key + pos);
-    double sum = 0, first = INFINITY;
-    size_t chosen = 0;
+    double sum = 0, when[EBB_SAMPLER_CHOICES];
+    uint32_t n_out = 0;
 
     for (size_t i = 0; i < n_best; i++) {
-        double weight = exp(((double)s->best[i].logit - s->best[0].logit) / s->p.temp), when;
+        double weight = exp(((double)s->best[i].logit - s->best[0].logit) / s->p.temp);
+        double arrives = arrival(key, s->best[i].id) / weight;
+        uint32_t at = n_out;
 
-        sum += s->weight[i] = weight;
-        when = arrival(key, s->best[i].id) / weight;
-        if (when < first) {
-            first = when;
-            chosen = i;
-        }
+        sum += weight;
+        if (!(arrives < INFINITY))
+            continue;
+        for (; at > 0 && arrives < when[at - 1]; at--)
+            if (at < n) {
+                when[at] = when[at - 1];
+                out[at] = out[at - 1];
+            }
+        if (at == n)
+            continue;
+        when[at] = arrives;
+        out[at] = (ebb_choice){ s->best[i].id, weight };
+        n_out += n_out < n;
     }
-    *share = s->weight[chosen] / sum;
-    return s->best[chosen].id;
+    for (uint32_t i = 0; i < n_out; i++)
+        out[i].probability /= sum;
+    return n_out;
+}
+
+static ebb_token sample_candidate(ebb_sampler *s, size_t n_best, size_t pos)
+{
+    ebb_choice first;
+
+    return race_candidates(s, n_best, pos, &first, 1) > 0 ? first.id : s->best[0].id;
+}
+
+/* The n likeliest, in a heap not yet sorted, and their shares of the weights at temperature 1. */
+static uint32_t rank_candidates(ebb_sampler *s, ebb_choice *out, uint32_t n)
+{
+    float top = best_candidate(s).logit;
+    double sum = sum_weights(s->heap, s->n_heap, top);
+    uint32_t n_out = 0;
+
+    order_heap(s);
+    while (n_out < n && s->n_heap > 0 && s->heap[0].logit > -INFINITY) {
+        candidate next = pop_candidate(s->heap, &s->n_heap);
+
+        out[n_out++] = (ebb_choice){ next.id, exp((double)next.logit - top) / sum };
+    }
+    return n_out;
 }
 
 /* One of those that the grammar allows. */
 static ebb_token choose_allowed(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
     size_t n_wanted = s->p.temp > 0 ? s->p.top_k : 1;
-    double share;
 
     if (n_wanted > 0 && !ebb_constraint_wants_mask(s->constraint, s->at)) {
         if (take_allowed(s, n_wanted))
-            return s->p.temp > 0 ? sample_candidate(s, cut_candidates(s, true, n_wanted), n, &share) : s->best[0].id;
+            return s->p.temp > 0 ? sample_candidate(s, cut_candidates(s, true, n_wanted), n) : s->best[0].id;
         fill_candidates(s, logits, ids, n);
     }
     if (!keep_allowed(s))
         return EBB_TOKEN_NONE;
-    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), n, &share) : best_candidate(s).id;
+    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), n) : best_candidate(s).id;
 }
 
 static ebb_token sample_allowed(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
     ebb_token id = choose_allowed(s, logits, ids, n);
 
-    if (id != EBB_TOKEN_NONE)
-        id = accept_chosen(s, id);
+    if (id != EBB_TOKEN_NONE && !ebb_sampler_follow(s, id))
+        id = EBB_TOKEN_NONE;
     ebb_constraint_settle(s->constraint, &s->at);
     return id;
 }
 
 ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
-    double share;
-
     fill_candidates(s, logits, ids, n);
     if (s->constraint)
         return sample_allowed(s, logits, ids, n);
-    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), n, &share) : best_candidate(s).id;
+    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), n) : best_candidate(s).id;
 }
 
-ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n,
-                                         double *probability)
+uint32_t ebb_sampler_rank(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n, ebb_choice *out,
+                          uint32_t n_most)
 {
-    candidate best;
-
-    *probability = 0;
     fill_candidates(s, logits, ids, n);
     if (s->constraint && !keep_allowed(s))
-        return EBB_TOKEN_NONE;
+        return 0;
     /* None of a drafter's candidates may be allowed by the grammar. */
     if (s->constraint && best_candidate(s).logit == -INFINITY)
-        return EBB_TOKEN_NONE;
-    if (s->p.temp > 0)
-        return accept_chosen(s, sample_candidate(s, take_candidates(s), n, probability));
-    best = best_candidate(s);
-    *probability = 1 / sum_weights(s->heap, s->n_heap, best.logit);
-    return accept_chosen(s, best.id);
+        return 0;
+    return s->p.temp > 0 ? race_candidates(s, take_candidates(s), n, out, n_most) : rank_candidates(s, out, n_most);
+}
+
+bool ebb_sampler_follow(ebb_sampler *s, ebb_token id)
+{
+    return !s->constraint || ebb_constraint_accept(s->constraint, &s->at, id);
 }

@@ -20,9 +20,18 @@ void ebb_sampler_state_fini(ebb_sampler_state *mark);
 void ebb_sampler_set_state(ebb_sampler *s, const ebb_sampler_state *mark);
 /* From its next choice on s obeys c from its beginning; NULL: it is free.  c stays the caller's. */
 void ebb_sampler_set_constraint(ebb_sampler *s, ebb_constraint *c);
-/* ebb_sampler_sample, and how likely the token was: its share of what it was chosen from, in
- * *probability. */
-ebb_token ebb_sampler_sample_probability(ebb_sampler *s, const float *logits,
-                                         const ebb_token *ids, size_t n, double *probability);
+/* A token, and its share of the weights of what it was chosen from. */
+typedef struct ebb_choice {
+    ebb_token id;
+    double    probability;
+} ebb_choice;
+#define EBB_SAMPLER_CHOICES 4u
+/* What ebb_sampler_sample would choose at position n, then what it would choose if the ones before
+ * were not there: at most n_most <= EBB_SAMPLER_CHOICES of them to out; returns how many.  The
+ * sampler stays where it is. */
+uint32_t ebb_sampler_rank(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n,
+                          ebb_choice *out, uint32_t n_most);
+/* A drafter's text goes on with `id`.  false: the grammar does not allow it. */
+bool ebb_sampler_follow(ebb_sampler *s, ebb_token id);
 
 #endif

@@ -124,7 +124,7 @@ ebb_status ebb_session_shift(ebb_session *s, uint32_t from, uint32_t n, ebb_erro
     ebb_status st;
     ebb_cache_salt cache_salt;
 
-    ebb_speculate_discard(s, false);
+    ebb_speculate_discard(s, EBB_TOKEN_NONE);
     st = check_shift_range(s, from, n, err);
     if (st != EBB_OK)
         return st;

@@ -180,6 +180,13 @@ void ebb_stats_accept(ebb_engine *e, bool is_of_reference)
     pthread_mutex_unlock(&e->lock);
 }
 
+void ebb_stats_branch(ebb_engine *e, uint32_t n_accepted)
+{
+    pthread_mutex_lock(&e->lock);
+    e->stats.n_branched += n_accepted;
+    pthread_mutex_unlock(&e->lock);
+}
+
 /* The ratio of measured to predicted times of passes, over the last dozens: the machine has other work, or the disk
  * is slower.  The first passes of a turn have cold caches. */
 static void learn_correction(ebb_engine *e, double seconds)

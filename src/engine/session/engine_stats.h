@@ -34,6 +34,8 @@ void ebb_stats_shared_step(ebb_engine *e, double seconds, uint32_t n_tokens, uin
 void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted);
 /* A draft token was accepted; is_of_reference: it was found in the reference text. */
 void ebb_stats_accept(ebb_engine *e, bool is_of_reference);
+/* So many of the accepted ones were of a branch. */
+void ebb_stats_branch(ebb_engine *e, uint32_t n_accepted);
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
 /* Blocks of K and V have gone to the file, or come from it. */
 void ebb_stats_kv(ebb_engine *e);

@@ -64,6 +64,22 @@ static ebb_status reserve(pass *p, ebb_error *err)
     return st;
 }
 
+/* Branches are sequences of their own behind the first one, without a session; their logits are all wanted. */
+static void add_branches(pass *p, ebb_batch *b)
+{
+    const ebb_pass_part *part = p->parts;
+
+    for (uint32_t i = 0; i < part->n_branches; i++) {
+        const ebb_pass_branch *t = &part->branches[i];
+
+        p->seqs[b->n_seqs++] = (ebb_batch_seq){
+            .ids = t->ids, .n = t->n, .c0 = b->n, .pos0 = p->seqs->pos0 + t->n_before, .table = t->table,
+            .n_out = t->n, .n_before = t->n_before,
+        };
+        b->n += t->n;
+    }
+}
+
 /* States and checkpoints of a part, and what its draft head goes on from. */
 static void prepare(pass *p, uint32_t i)
 {
@@ -105,11 +121,11 @@ static void commit(pass *p, uint32_t i)
 {
     const ebb_pass_part *part = &p->parts[i];
     ebb_session *s = part->session;
-    uint32_t most = p->engine->run.cap_hidden, n_kept = part->n < most ? part->n : most;
+    uint32_t row = p->n > 1 ? i : ebb_batch_seq_kept(&p->engine->run, p->seqs) - 1 - part->n_pending;
 
     memmove(s->ids + p->seqs[i].pos0, part->ids, part->n * sizeof *s->ids);
     s->n_pending = part->n_pending;
-    ebb_hidden_follow_pass(s, part->n, part->n_pending, p->n > 1 ? i : n_kept - 1 - part->n_pending);
+    ebb_hidden_follow_pass(s, part->n, part->n_pending, row);
     ebb_prefix_hash_blocks(s);
     ebb_checkpoint_commit(s, &p->checkpoints[i]);
     ebb_state_end_pass(s, &p->seqs[i]);
@@ -134,6 +150,7 @@ static ebb_status run(pass *p, ebb_batch *b, ebb_error *err)
         prepare(p, i);
         b->n += p->seqs[i].n;
     }
+    add_branches(p, b);
     st = ebb_reclaim_before_pass(e, err);
     if (st == EBB_OK)
         st = compute_layers(e, b, err);

@@ -5,7 +5,7 @@
 
 void ebb_session_clear(ebb_session *s)
 {
-    ebb_speculate_discard(s, false);
+    ebb_speculate_discard(s, EBB_TOKEN_NONE);
     ebb_kv_truncate(s->engine->kv, &s->table, 0);
     ebb_state_drop_live(s);
     s->n_hashed = s->n_hidden = 0;

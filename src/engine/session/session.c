@@ -20,6 +20,7 @@ static void session_fini(ebb_session *s)
     free(s->wanted);
     free(s->logits);
     ebb_sampler_state_fini(&s->sampler_state);
+    ebb_drafts_fini(s);
     free(s->hidden);
     ebb_suffix_index_fini(&s->index);
     free(s);
@@ -135,7 +136,7 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
 ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
                             ebb_sync_result *result, ebb_error *err)
 {
-    ebb_speculate_discard(s, false);
+    ebb_speculate_discard(s, EBB_TOKEN_NONE);
     return sync_ids(s, ids, n, result, err);
 }
 
@@ -146,10 +147,10 @@ ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err)
     return ebb_state_is_live(s) ? EBB_OK : sync_ids(s, s->ids, s->table.n_pos, NULL, err);
 }
 
-/* Whether the context has a position for one token that is no draft token. */
-static ebb_status check_room_for_token(ebb_session *s, ebb_error *err)
+/* Whether the context has a position for a token that is not the next draft token. */
+static ebb_status check_room_for_token(ebb_session *s, ebb_token id, ebb_error *err)
 {
-    ebb_speculate_discard(s, true);
+    ebb_speculate_discard(s, id);
     return check_fits_context(s, (size_t)s->table.n_pos + 1, err);
 }
 
@@ -158,7 +159,7 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
     bool was_drafted = ebb_speculate_accept(s, id);
-    ebb_status st = was_drafted ? EBB_OK : check_room_for_token(s, err);
+    ebb_status st = was_drafted ? EBB_OK : check_room_for_token(s, id, err);
 
     if (st == EBB_OK)
         st = ebb_session_restore_state(s, err);
@@ -168,7 +169,7 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
     if (!was_drafted)
         st = ebb_speculate_append(s, id, err);
     if (st == EBB_OK)
-        ebb_stats_decode_step(e, ebb_clock_s() - begin, was_drafted, s->n_drafted > 0);
+        ebb_stats_decode_step(e, ebb_clock_s() - begin, was_drafted, s->drafts.tree.n > 0);
     ebb_stats_idle(e, s);
     return st;
 }
@@ -250,7 +251,7 @@ void ebb_session_persist(ebb_session *s)
 {
     if (!s->engine->cache.disk || s->table.n_pos == 0 || ebb_kv_spill_is_lost(s->engine->kv))
         return;
-    ebb_speculate_discard(s, false);
+    ebb_speculate_discard(s, EBB_TOKEN_NONE);
     ebb_draft_model_persist(s->engine);
     ebb_persist_submit(s);
 }

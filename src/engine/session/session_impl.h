@@ -9,6 +9,7 @@
 #include "prefix_cache/checkpoint.h"
 #include "prefix_cache/prefix.h"
 #include "sample/sampler.h"
+#include "speculate/draft_tree.h"
 #include "speculate/prompt_lookup.h"
 
 typedef enum ebb_draft_source {
@@ -43,7 +44,7 @@ struct ebb_session {
     ebb_prompt_lookup lookup, reference_lookup;
     ebb_suffix_index index;      /* of ids, for lookup: none of draft tokens */
     uint32_t     n_pending;      /* draft tokens that are neither accepted nor rejected yet */
-    uint32_t     n_drafted;      /* draft tokens of the last pass */
+    ebb_drafts   drafts;         /* of the last pass */
     ebb_draft_source draft_source;       /* who drafted them */
     double       pass_s;         /* seconds of the last pass */
     ebb_sampler_state sampler_state;     /* for drafting: of the last ebb_session_sample */
@@ -76,6 +77,13 @@ ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err);
 
+/* Draft tokens that do not follow the last of a part's tokens, but its first n_before. */
+typedef struct ebb_pass_branch {
+    const ebb_token *ids;        /* [n] */
+    uint32_t         n, n_before;
+    const ebb_block_table *table;        /* grown to its end; it gets the n_before as well */
+} ebb_pass_branch;
+
 /* What a pass adds to a sequence: ids[0..n) behind those that are computed. */
 typedef struct ebb_pass_part {
     ebb_session     *session;
@@ -84,6 +92,9 @@ typedef struct ebb_pass_part {
     uint32_t         n_out;      /* logits of the last n_out are wanted */
     uint32_t         commit_pos; /* ebb_batch_seq */
     uint32_t         prompt_end; /* where a checkpoint is to be, if the pass comes there; 0: none */
+    const ebb_pass_branch *branches;     /* [n_branches] of the only part of a pass, at most
+                                            EBB_DRAFT_BRANCHES */
+    uint32_t         n_branches;
 } ebb_pass_part;
 
 /* Compute the parts, of n different sequences of one engine, in one pass; *b says where the logits

@@ -73,7 +73,7 @@ static ebb_status add_part(parts *p, const ebb_session_step *step, ebb_error *er
     uint32_t n = (uint32_t)step->n, end;
     ebb_status st;
 
-    ebb_speculate_discard(s, true);
+    ebb_speculate_discard(s, n == 1 ? *step->ids : EBB_TOKEN_NONE);
     st = ebb_session_restore_state(s, err);
     end = s->table.n_pos + n;
     insert_part(p, &(ebb_pass_part){ .session = s, .ids = step->ids, .n = n, .n_out = 1, .commit_pos = end,
@@ -138,17 +138,6 @@ ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_erro
 
 /* -- One that becomes two -------------------------------------------------------------- */
 
-/* Both hold the blocks; who writes to the last one first gets a copy (K1). */
-static void share_blocks(const ebb_session *s, ebb_session *to)
-{
-    ebb_kv *kv = s->engine->kv;
-
-    ebb_kv_resize_table(kv, &to->table, s->table.n_pos);
-    for (int g = 0; g < EBB_KV_GROUPS && ebb_kv_n_blocks(kv, g) > 0; g++)
-        for (uint32_t i = 0; i < s->table.n_blocks; i++)
-            ebb_kv_set_block(kv, &to->table, g, i, s->table.blocks[g][i]);
-}
-
 ebb_status ebb_session_fork(ebb_session *s, ebb_session **out, ebb_error *err)
 {
     ebb_status st = ebb_session_new(s->engine, out, err);
@@ -156,8 +145,8 @@ ebb_status ebb_session_fork(ebb_session *s, ebb_session **out, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
-    ebb_speculate_discard(s, false);
-    share_blocks(s, to);
+    ebb_speculate_discard(s, EBB_TOKEN_NONE);
+    ebb_kv_share(s->engine->kv, &s->table, s->table.n_pos, &to->table);
     memcpy(to->ids, s->ids, s->table.n_pos * sizeof *to->ids);
     memcpy(to->hashes, s->hashes, (s->n_hashed + 1) * sizeof *to->hashes);
     memcpy(to->logits, s->logits, s->engine->net.n_vocab * sizeof *to->logits);

@@ -28,7 +28,7 @@ ebb_status ebb_draft_head_open(ebb_engine *e, ebb_error *err)
 
     if (!e->net.has_draft_head)
         return EBB_OK;
-    h->hidden = calloc(e->net.n_embd, sizeof *h->hidden);
+    h->hidden = calloc((EBB_DRAFT_HEAD_MOST + 1) * (size_t)e->net.n_embd, sizeof *h->hidden);
     h->sampler = ebb_sampler_new(&EBB_SAMPLER_GREEDY.p, e->net.n_vocab);
     if (!ebb_draft_rows_init(&h->rows, e->net.n_vocab) || !h->hidden || !h->sampler)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the draft head");
@@ -86,7 +86,7 @@ void ebb_hidden_follow_accept(ebb_session *s)
 
     if (!s->hidden)
         return;
-    copy_hidden(s, s->n_drafted - s->n_pending, n);
+    copy_hidden(s, s->drafts.row, n);
     ebb_draft_rows_learn(&s->engine->head_drafter.rows, s->ids + n - 1, 1);
 }
 
@@ -103,10 +103,9 @@ const float *ebb_hidden_before(const ebb_session *s, uint32_t pos)
 
 /* -- What became of draft tokens ----------------------------------------------------------- */
 
-void ebb_draft_head_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected)
+void ebb_draft_head_learn(ebb_engine *e, const ebb_draft_outcome *o)
 {
-    ebb_draft_length_learn(&e->head_drafter.draft_length, e->head_drafter.probability, n, n_accepted, is_rejected,
-                           "draft head");
+    ebb_draft_length_learn(&e->head_drafter.draft_length, o, "draft head");
 }
 
 void ebb_draft_head_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)

@@ -19,11 +19,10 @@
 
 typedef struct ebb_head_drafter {
     ebb_sampler *sampler;        /* NULL: there is no head, or it is not used */
-    float       *hidden;         /* [n_embd] of the newest draft token */
+    float       *hidden;         /* [EBB_DRAFT_HEAD_MOST + 1][n_embd] in front of the tokens of the
+                                    path that is drafted: the first is the sequence's */
     ebb_draft_length draft_length;
     ebb_draft_rows rows;         /* of the output matrix that drafting multiplies by */
-    double       probability[EBB_DRAFT_HEAD_MOST];       /* of the draft tokens under way, by the
-                                                            head */
 } ebb_head_drafter;
 
 /* If the net has a head.  Error: NOMEM. */
@@ -32,14 +31,12 @@ ebb_status ebb_draft_head_open(ebb_engine *e, ebb_error *err);
 void ebb_draft_head_close(ebb_engine *e);
 bool ebb_draft_head_is_open(const ebb_engine *e);
 
-/* Writes at most `max` draft tokens behind ids[0..n) of s, whose last token is not computed yet, to
- * out and behind ids[n - 1]; returns how many.  0: drafting does not pay now, or the hidden state
- * of position n - 2 is not known. */
-uint32_t ebb_draft_head_draft(ebb_session *s, ebb_token *ids, uint32_t n, ebb_token *out,
-                              uint32_t max);
-/* Of the n draft tokens of the last call the first n_accepted were accepted; the next was rejected
- * if is_rejected, else its outcome is unknown. */
-void ebb_draft_head_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected);
+/* Drafts behind s->ids[0..n), whose last token is not computed yet, paths of at most `max` tokens,
+ * to s->drafts.tree, which is empty.  It stays so where drafting does not pay now, or the hidden
+ * state of position n - 2 is not known. */
+void ebb_draft_head_draft(ebb_session *s, uint32_t n, uint32_t max);
+/* What became of the draft tokens of the last call. */
+void ebb_draft_head_learn(ebb_engine *e, const ebb_draft_outcome *o);
 /* A pass over n_tokens took so many seconds. */
 void ebb_draft_head_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds);
 

@@ -7,6 +7,8 @@
 #define MEMORY       0.98        /* weight of earlier draft tokens, with each new one */
 #define ASSUMED      8.0         /* draft tokens that the assumed acceptance rate counts for ... */
 #define ASSUMED_BIN  2.0         /* ... and the drafter's own probability */
+#define ASSUMED_RANK 4.0         /* rejected ones, of which the second choice was sampled in this share: */
+#define RANK_SHARE   0.3
 #define MARGIN       1.02        /* by which drafting must be faster */
 #define TRIES        4u
 #define TRY_TOKENS   2u
@@ -22,7 +24,9 @@
 void ebb_draft_length_init(ebb_draft_length *p, double accept_rate, double token_share, double draft_share)
 {
     *p = (ebb_draft_length){ .token_share = token_share, .draft_share = draft_share, .accepted = accept_rate * ASSUMED,
-                             .proposed = ASSUMED, .pause = PAUSE, .n_tries = TRIES };
+                             .proposed = ASSUMED, .rejected = ASSUMED_RANK,
+                             .rank_sampled = { [1] = ASSUMED_RANK * RANK_SHARE }, .pause = PAUSE,
+                             .n_tries = TRIES };
 }
 
 static double accept_rate_of(const ebb_draft_length *p)
@@ -129,6 +133,21 @@ bool ebb_draft_length_is_next_worth(const ebb_draft_length *p, double chance)
     return is_length_forced(p) || chance * accept_rate_of(p) > rate * (p->token_s + p->draft_s);
 }
 
+double ebb_draft_length_rank_chance(const ebb_draft_length *p, uint32_t rank)
+{
+    return p->rank_sampled[rank] / p->rejected;
+}
+
+bool ebb_draft_length_is_branch_worth(const ebb_draft_length *p, double chance, uint32_t n_branches)
+{
+    double rate;
+
+    if (p->n_fixed)
+        return n_branches < p->n_fixed_branches;
+    (void)ebb_draft_length_best(p, UINT8_MAX, &rate);
+    return p->n_tries == 0 && chance > rate * p->token_s;
+}
+
 /* -- Learning ----------------------------------------------------------------------- */
 
 static void smooth_mean(double *mean, double value)
@@ -196,17 +215,26 @@ void ebb_draft_length_learn_waste(ebb_draft_length *p)
     judge_drafting(p, -p->draft_s);
 }
 
-void ebb_draft_length_learn(ebb_draft_length *p, const double *probabilities, uint32_t n, uint32_t n_accepted,
-                            bool is_rejected, const char *drafter)
+/* What was sampled in place of a draft token. */
+static void learn_rank(ebb_draft_length *p, uint32_t rank)
 {
-    for (uint32_t i = 0; i < n_accepted; i++)
-        ebb_draft_length_learn_token(p, probabilities[i], true);
-    if (is_rejected && n_accepted < n)
-        ebb_draft_length_learn_token(p, probabilities[n_accepted], false);
+    p->rejected = p->rejected * MEMORY + 1;
+    for (uint32_t i = 1; i < EBB_DRAFT_RANKS; i++)
+        p->rank_sampled[i] = p->rank_sampled[i] * MEMORY + (i == rank);
+}
+
+void ebb_draft_length_learn(ebb_draft_length *p, const ebb_draft_outcome *o, const char *drafter)
+{
+    for (uint32_t i = 0; i < o->n_accepted; i++)
+        ebb_draft_length_learn_token(p, o->probabilities[i], true);
+    if (o->is_rejected && o->n_accepted < o->n) {
+        ebb_draft_length_learn_token(p, o->probabilities[o->n_accepted], false);
+        learn_rank(p, o->rank);
+    }
     if (p->n_tries > 0)
         p->n_tries--;
-    if (n > 0)
-        judge_drafting(p, n_accepted * p->alone_s - n * (p->token_s + p->draft_s));
+    if (o->n > 0)
+        judge_drafting(p, o->n_gained * p->alone_s - o->n_columns * p->token_s - o->n_steps * p->draft_s);
     ebb_log("draft", "%s: a pass %.1f ms, a further token %.2f, a draft token %.2f; %.0f %% accepted", drafter,
             1e3 * p->alone_s, 1e3 * p->token_s, 1e3 * p->draft_s, 100 * p->accepted / p->proposed);
 }

@@ -9,7 +9,8 @@
  * best such rate is r.  While tokens are drafted more is known than a: the probability that the
  * drafter itself gives each, and how often draft tokens of that probability were accepted so far.
  * A further one is worth its time as long as the chance that it and all before it are accepted is
- * more than what that time yields elsewhere, r (c + d).
+ * more than what that time yields elsewhere, r (c + d).  A branch costs c alone, and its chance is
+ * that of the rejection before it, times how often the choice of its rank is sampled then.
  *
  * t, c, d and the rates are measured means, the newest values weighing most.  They only promise, so
  * what drafting brought is counted, too: where it has lost the time of a pass, or anything in eight
@@ -20,6 +21,8 @@
 #include <stdint.h>
 
 #define EBB_DRAFT_LENGTH_BINS 10u
+#define EBB_DRAFT_RANKS        3u        /* choices that are known of a place: the draft token and
+                                            the next best (draft_tree.h) */
 /* Acceptance rates that are assumed before any was measured: of another model of the family, and of
  * the same model in fewer bits. */
 #define EBB_ACCEPT_RATE_FAMILY 0.7
@@ -27,6 +30,7 @@
 
 typedef struct ebb_draft_length {
     uint32_t n_fixed;            /* draft so many, whatever it costs; 0: as many as pay */
+    uint32_t n_fixed_branches;   /* then so many branches */
     double   token_share, draft_share;   /* c / t and d / t, until they are measured */
     double   alone_s, token_s, draft_s;  /* t, c, d; t is 0 before the first pass */
     double   catch_s;            /* seconds that the drafter takes for a token of the sequence that
@@ -34,6 +38,9 @@ typedef struct ebb_draft_length {
     double   accepted, proposed; /* draft tokens, discounted by age ... */
     /* ... and by the drafter's own probability */
     double   bin_accepted[EBB_DRAFT_LENGTH_BINS], bin_proposed[EBB_DRAFT_LENGTH_BINS];
+    double   rejected;           /* draft tokens, discounted; of these, those in whose place the
+                                    choice of a rank was sampled */
+    double   rank_sampled[EBB_DRAFT_RANKS];
     uint32_t n_pause, pause;     /* passes left without a draft; length of the next pause */
     uint32_t n_tries;            /* short drafts left to find out whether drafting pays */
     uint32_t n_rounds;
@@ -61,6 +68,13 @@ double ebb_draft_length_accept_chance(const ebb_draft_length *p, double probabil
 bool ebb_draft_length_is_token_worth(const ebb_draft_length *p, double chance);
 bool ebb_draft_length_is_next_worth(const ebb_draft_length *p, double chance);
 
+/* The chance that the choice of this rank >= 1 is sampled where the draft token is rejected. */
+double ebb_draft_length_rank_chance(const ebb_draft_length *p, uint32_t rank);
+/* Whether a branch that the sampler takes with this chance is worth a place in the pass, beside
+ * n_branches that are. */
+bool ebb_draft_length_is_branch_worth(const ebb_draft_length *p, double chance,
+                                      uint32_t n_branches);
+
 /* A pass over n_tokens took so many seconds. */
 void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double seconds);
 /* The drafter took so many seconds for one draft token, or (n_tokens > 2) for n_tokens of the
@@ -68,11 +82,18 @@ void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double 
 void ebb_draft_length_learn_draft(ebb_draft_length *p, uint32_t n_tokens, double seconds);
 /* A draft token of this probability, with all before it accepted, was accepted or rejected. */
 void ebb_draft_length_learn_token(ebb_draft_length *p, double probability, bool is_accepted);
-/* A pass with n draft tokens of these probabilities is over.  The first n_accepted were accepted;
- * the next was rejected if is_rejected, else its outcome is unknown.  `drafter` names who drafted
- * them in the trace. */
-void ebb_draft_length_learn(ebb_draft_length *p, const double *probabilities, uint32_t n,
-                            uint32_t n_accepted, bool is_rejected, const char *drafter);
+/* What became of the draft tokens of a pass. */
+typedef struct ebb_draft_outcome {
+    const double *probabilities; /* [n] of the trunk's tokens, by the drafter */
+    uint32_t n, n_accepted;      /* tokens of the trunk: the first n_accepted were accepted; */
+    bool     is_rejected;        /* the next one was rejected, else its outcome is unknown */
+    uint32_t rank;               /* of the choice that was sampled in its place: 1 .. RANKS - 1; 0:
+                                    of none */
+    uint32_t n_columns, n_steps; /* tokens of the whole tree; steps that the drafter took for it */
+    uint32_t n_gained;           /* accepted ones, of the trunk and of a branch */
+} ebb_draft_outcome;
+/* A pass with draft tokens is over.  `drafter` names who drafted them in the trace. */
+void ebb_draft_length_learn(ebb_draft_length *p, const ebb_draft_outcome *o, const char *drafter);
 /* A token was drafted, and found not worth its place in the pass. */
 void ebb_draft_length_learn_waste(ebb_draft_length *p);
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "open/engine_state.h"
 #include "open/model_file.h"
+#include "speculate/draft_grow.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -134,14 +135,6 @@ static bool append_draft(ebb_engine *e, ebb_token id)
     return st == EBB_OK;
 }
 
-static ebb_token sample_draft(ebb_draft_model *h, double *probability)
-{
-    size_t n;
-    const ebb_token *ids = ebb_session_ids(h->session, &n);
-
-    return ebb_sampler_sample_probability(h->sampler, ebb_session_logits(h->session), ids, n, probability);
-}
-
 /* Its vocabulary has them all: only what fills up the matrix may be missing. */
 static bool has_all_tokens(const ebb_engine *draft, const ebb_token *ids, uint32_t n)
 {
@@ -151,32 +144,44 @@ static bool has_all_tokens(const ebb_engine *draft, const ebb_token *ids, uint32
     return n < draft->plan.n_ctx;
 }
 
-static uint32_t draft_with_model(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max)
+/* Its sequence becomes ids[0..n): by one token more, or going back to where a branch leaves, which costs a recurrent
+ * state too much. */
+static bool compute_draft(ebb_engine *e, const ebb_token *ids, uint32_t n, uint32_t depth)
+{
+    const ebb_draft_model *h = &e->draft_model;
+    size_t n_own;
+    const ebb_token *own = ebb_session_ids(h->session, &n_own);
+
+    if (depth > 0 && n_own == n - 1 && memcmp(own, ids, n_own * sizeof *own) == 0)
+        return append_draft(e, ids[n - 1]);
+    return (depth == 0 || !h->engine->net.state_bytes) && sync_draft(e, ids, n);
+}
+
+static uint32_t choose_with_model(void *arg, const ebb_token *ids, uint32_t n, uint32_t depth, ebb_choice *out)
+{
+    ebb_engine *e = arg;
+    ebb_draft_model *h = &e->draft_model;
+
+    if (atomic_load(&h->is_evicted) || !compute_draft(e, ids, n, depth))
+        return 0;
+    return ebb_sampler_rank(h->sampler, ebb_session_logits(h->session), ids, n, out, EBB_DRAFT_RANKS);
+}
+
+static void draft_with_model(ebb_session *s, uint32_t n, uint32_t max)
 {
     ebb_engine *e = s->engine;
     ebb_draft_model *h = &e->draft_model;
-    uint32_t n_out = 0, room = h->engine->plan.n_ctx > n ? h->engine->plan.n_ctx - n : 0;
-    uint32_t most = ebb_draft_length_begin(&h->draft_length, max < room ? max : room);
-    double chance = 1;
+    uint32_t room = h->engine->plan.n_ctx > n ? h->engine->plan.n_ctx - n : 0;
+    ebb_drafter d = {
+        .length = &h->draft_length, .sampler = h->sampler, .model = e->model, .choose = choose_with_model, .arg = e,
+        .most_trunk = ebb_draft_length_begin(&h->draft_length, max < room ? max : room),
+        .most = ebb_draft_tree_most(s),
+    };
 
-    if (most == 0 || atomic_load(&h->is_evicted) || !has_all_tokens(h->engine, ids, n) || !sync_draft(e, ids, n))
-        return 0;
+    if (d.most_trunk == 0 || atomic_load(&h->is_evicted) || !has_all_tokens(h->engine, s->ids, n))
+        return;
     ebb_sampler_set_state(h->sampler, &s->sampler_state);
-    for (;;) {
-        ebb_token id = sample_draft(h, &h->probability[n_out]);
-
-        chance *= ebb_draft_length_accept_chance(&h->draft_length, h->probability[n_out]);
-        if (id == EBB_TOKEN_NONE || ebb_model_is_eog(e->model, id) ||
-            !ebb_draft_length_is_token_worth(&h->draft_length, chance)) {
-            if (n_out == 0)
-                ebb_draft_length_learn_waste(&h->draft_length);
-            return n_out;                        /* nothing is asked of an answer behind its end */
-        }
-        out[n_out++] = id;
-        if (n_out == most || !ebb_draft_length_is_next_worth(&h->draft_length, chance) || atomic_load(&h->is_evicted) ||
-            !append_draft(e, id))
-            return n_out;
-    }
+    ebb_draft_grow(&d, s->ids, n, &s->drafts.tree);
 }
 
 /* -- The same text ------------------------------------------------------------------------ */

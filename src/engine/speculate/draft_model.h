@@ -23,10 +23,10 @@ typedef struct ebb_draft_model_ops {
     void (*open)(ebb_engine *e);
     void (*close)(ebb_engine *e);
 
-    /* What may follow ids[0..n) in s, at most `max` tokens to out; 0 where it does not pay or
-     * cannot be told. */
-    uint32_t (*draft)(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out,
-                      uint32_t max);
+    /* Drafts behind s->ids[0..n), whose last token is not computed yet, paths of at most `max`
+     * tokens, to s->drafts.tree, which is empty.  It stays so where that does not pay, or where
+     * nothing can be told. */
+    void (*draft)(ebb_session *s, uint32_t n, uint32_t max);
     /* The sequence of s is about to forget; so does the draft's if it is the same there. */
     void (*shift)(ebb_session *s, uint32_t from, uint32_t n);
     /* What it has computed is kept on disk. */
@@ -43,8 +43,6 @@ typedef struct ebb_draft_model {
     ebb_sampler *sampler;
     uint64_t     bytes;          /* that it is planned to take; 0: there is none, or it has ended */
     ebb_draft_length draft_length;
-    double       probability[EBB_DRAFT_MAX_MODEL]; /* of the draft tokens under way, by the draft
-                                                      model */
     atomic_bool  is_evicted;     /* the memory-pressure monitor has evicted its weights */
     bool         is_released;    /* it gave its memory away, and may come back */
 } ebb_draft_model;
@@ -52,15 +50,13 @@ typedef struct ebb_draft_model {
 /* As the table says; nothing where there is none. */
 void ebb_draft_model_open(ebb_engine *e);
 void ebb_draft_model_close(ebb_engine *e);
-uint32_t ebb_draft_model_draft(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out,
-                               uint32_t max);
+void ebb_draft_model_draft(ebb_session *s, uint32_t n, uint32_t max);
 void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n);
 void ebb_draft_model_persist(ebb_engine *e);
 
 bool ebb_draft_model_is_open(const ebb_engine *e);
-/* Of the n draft tokens of the last call the first n_accepted were accepted; the next was rejected
- * if is_rejected, else its outcome is unknown. */
-void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected);
+/* What became of the draft tokens of the last call. */
+void ebb_draft_model_learn(ebb_engine *e, const ebb_draft_outcome *o);
 /* A pass of the host with n_tokens columns took so long. */
 void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds);
 

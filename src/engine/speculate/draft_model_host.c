@@ -25,9 +25,10 @@ void ebb_draft_model_close(ebb_engine *e)
         e->draft_model.ops->close(e);
 }
 
-uint32_t ebb_draft_model_draft(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_token *out, uint32_t max)
+void ebb_draft_model_draft(ebb_session *s, uint32_t n, uint32_t max)
 {
-    return ebb_draft_model_is_open(s->engine) ? s->engine->draft_model.ops->draft(s, ids, n, out, max) : 0;
+    if (ebb_draft_model_is_open(s->engine))
+        s->engine->draft_model.ops->draft(s, n, max);
 }
 
 void ebb_draft_model_shift(ebb_session *s, uint32_t from, uint32_t n)
@@ -91,10 +92,9 @@ void ebb_draft_model_reload(ebb_engine *e)
 
 /* -- What it is worth -- */
 
-void ebb_draft_model_learn(ebb_engine *e, uint32_t n, uint32_t n_accepted, bool is_rejected)
+void ebb_draft_model_learn(ebb_engine *e, const ebb_draft_outcome *o)
 {
-    ebb_draft_length_learn(&e->draft_model.draft_length, e->draft_model.probability, n, n_accepted, is_rejected,
-                           "draft model");
+    ebb_draft_length_learn(&e->draft_model.draft_length, o, "draft model");
 }
 
 void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds)

@@ -11,6 +11,11 @@ static void add_rate(ebb_buf *out, const ebb_stats *s, const char *what)
     ebb_buf_adds(out, " of ");
     ebb_humanize_count(out, s->n_drafted);
     ebb_buf_adds(out, what);
+    if (s->n_branched == 0)
+        return;
+    ebb_buf_adds(out, ", ");
+    ebb_humanize_count(out, s->n_branched);
+    ebb_buf_adds(out, " of them in branches of a tree");
 }
 
 static void say_draft(ebb_frontend *f)
@@ -33,7 +38,8 @@ static void say_draft(ebb_frontend *f)
         ebb_buf_addf(&out, "%s drafts, in ", name);
         ebb_humanize_bytes(&out, s.draft_bytes);
         ebb_buf_adds(&out, " of memory; ");
-        add_rate(&out, &s, " draft tokens were accepted; /draft off ends it");
+        add_rate(&out, &s, " draft tokens were accepted");
+        ebb_buf_adds(&out, "; /draft off ends it");
     }
     f->say(f, EBB_SAY_NOTICE, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);

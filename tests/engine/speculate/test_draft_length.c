@@ -16,10 +16,20 @@ static ebb_draft_length pace_of(double right, double t, double c, double d)
     return p;
 }
 
+/* A pass with a chain of draft tokens. */
+static void learn_chain(ebb_draft_length *p, const double *probabilities, uint32_t n, uint32_t n_accepted,
+                        bool is_rejected)
+{
+    const ebb_draft_outcome o = { .probabilities = probabilities, .n = n, .n_accepted = n_accepted,
+                                  .is_rejected = is_rejected, .n_columns = n, .n_steps = n, .n_gained = n_accepted };
+
+    ebb_draft_length_learn(p, &o, "test");
+}
+
 /* A pass with one draft token. */
 static void learn_one(ebb_draft_length *p, double probability, bool is_accepted)
 {
-    ebb_draft_length_learn(p, &probability, 1, is_accepted, !is_accepted, "test");
+    learn_chain(p, &probability, 1, is_accepted, !is_accepted);
 }
 
 static double rate_of(double a, double t, double c, double d, uint32_t k)
@@ -121,7 +131,7 @@ static double lose_a_round(ebb_draft_length *p, double probability, double c, do
         ebb_draft_length_learn_waste(p);
     ebb_draft_length_learn_pass(p, n + 1, 1 + c * n);
     if (n > 0)
-        ebb_draft_length_learn(p, probabilities, n, 0, true, "test");
+        learn_chain(p, probabilities, n, 0, true);
     return cost + c * n;
 }
 
@@ -168,7 +178,7 @@ static void a_drafter_that_pays_stays(void **state)
         n_drafted += n > 0;
         ebb_draft_length_learn_pass(&p, n + 1, 1 + 0.01 * n);
         if (n > 0)
-            ebb_draft_length_learn(&p, probabilities, n, n_right, n_right < n, "test");
+            learn_chain(&p, probabilities, n, n_right, n_right < n);
     }
     assert_true(n_drafted > 950);
 }
@@ -246,15 +256,42 @@ static void a_pass_is_learned(void **state)
     (void)state;
     p.n_tries = 2;
     known = p;
-    ebb_draft_length_learn(&p, probabilities, 5, 3, false, "test");
-    ebb_draft_length_learn(&known, probabilities, 5, 3, true, "test");
+    learn_chain(&p, probabilities, 5, 3, false);
+    learn_chain(&known, probabilities, 5, 3, true);
     assert_int_equal(p.n_tries, 1);
     for (int i = 5; i < 10; i++) {
         assert_true(p.bin_accepted[i] == (i >= 7) && p.bin_proposed[i] == (i >= 7));
         assert_true(known.bin_accepted[i] == (i >= 7) && known.bin_proposed[i] == (i >= 6));
     }
-    ebb_draft_length_learn(&p, probabilities, 5, 5, true, "test");       /* none was left to be rejected */
+    learn_chain(&p, probabilities, 5, 5, true);       /* none was left to be rejected */
     assert_true(p.bin_proposed[5] == 1 && p.bin_accepted[5] == 1);
+}
+
+/* How often the next choice is sampled where a draft token is rejected is learned from chains as well; a branch is
+ * worth its column, not a draft token's time. */
+static void a_branch_has_a_chance(void **state)
+{
+    static const double probability = 0.5;
+    ebb_draft_length p = pace_of(0.8, 1, 0.02, 0.2);
+    double rate, before = ebb_draft_length_rank_chance(&p, 1);
+
+    (void)state;
+    assert_true(before > 0.2 && before < 0.5 && ebb_draft_length_rank_chance(&p, 2) < before);
+    for (int i = 0; i < 40; i++)
+        ebb_draft_length_learn(&p, &(ebb_draft_outcome){ .probabilities = &probability, .n = 1, .is_rejected = true,
+                                                         .rank = i % 4 ? 1 : 2, .n_columns = 1, .n_steps = 1 }, "test");
+    assert_true(ebb_draft_length_rank_chance(&p, 1) > 0.65 && ebb_draft_length_rank_chance(&p, 1) < 0.8);
+    assert_true(ebb_draft_length_rank_chance(&p, 2) > 0.2 && ebb_draft_length_rank_chance(&p, 2) < 0.3);
+    p = pace_of(0.8, 1, 0.02, 0.2);
+    (void)ebb_draft_length_best(&p, MOST, &rate);
+    assert_true(ebb_draft_length_is_branch_worth(&p, 1.1 * rate * 0.02, 5));
+    assert_false(ebb_draft_length_is_branch_worth(&p, 0.9 * rate * 0.02, 0));
+    p.n_tries = 1;                               /* a try is short */
+    assert_false(ebb_draft_length_is_branch_worth(&p, 1, 0));
+    p.n_fixed = 3;
+    p.n_fixed_branches = 2;
+    assert_true(ebb_draft_length_is_branch_worth(&p, 0, 1));
+    assert_false(ebb_draft_length_is_branch_worth(&p, 1, 2));
 }
 
 int main(void)
@@ -267,6 +304,7 @@ int main(void)
         cmocka_unit_test(a_drafter_that_pays_stays),
         cmocka_unit_test(a_chance_is_learned),
         cmocka_unit_test(a_pass_is_learned),
+        cmocka_unit_test(a_branch_has_a_chance),
         cmocka_unit_test(it_stops_where_chances_are_small),
         cmocka_unit_test(catching_up_has_a_price),
         cmocka_unit_test(nothing_is_known_at_first),

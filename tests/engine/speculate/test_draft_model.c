@@ -261,6 +261,36 @@ static void it_draws_as_its_host(void **state)
     close_pair(&p);
 }
 
+/* A draft that is often right but not always, for its K and V are other ones: with branches beside its chains there are
+ * fewer passes for the same text. */
+static void branches_save_passes(void **state)
+{
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0 };
+    ebb_engine_opts o = { .n_draft = N_FIXED, .has_kv = true, .kv_k = EBB_KV_Q4_0, .kv_v = EBB_KV_Q4_0 };
+    uint64_t n_passes[2], n_branched = 0;
+
+    (void)state;
+    for (uint32_t with = 0; with < 2; with++) {
+        ebb_sampler_params how = sampled();
+        uint64_t before;
+        pair p;
+
+        open_pair(&p, &tiny, &tiny, o);
+        p.with.engine->draft_model.draft_length.n_fixed_branches = with ? EBB_DRAFT_BRANCHES : 0;
+        start(&p);
+        p.with.s->lookup.n_pause = UINT32_MAX;
+        before = stats_of(&p.with).n_passes;
+        for (how.seed = 1; how.seed <= 4; how.seed++)
+            answer(&p, &how, 35);
+        n_passes[with] = stats_of(&p.with).n_passes - before;
+        n_branched += stats_of(&p.with).n_branched;
+        close_pair(&p);
+    }
+    print_message("%u passes, with branches %u; %u tokens in branches\n", (unsigned)n_passes[0], (unsigned)n_passes[1],
+                  (unsigned)n_branched);
+    assert_true(n_branched > 0 && n_passes[1] < n_passes[0]);
+}
+
 /* -- What comes between --------------------------------------------------------------- */
 
 /* Edits, undo, branches, another session, an evaluation, and what is forgotten. */
@@ -547,6 +577,7 @@ int main(void)
         cmocka_unit_test(same_bits_at_its_own_pace),
         cmocka_unit_test(itself_is_always_right),
         cmocka_unit_test(it_draws_as_its_host),
+        cmocka_unit_test(branches_save_passes),
         cmocka_unit_test(anything_may_come_between),
         cmocka_unit_test(a_stop_is_no_end),
         cmocka_unit_test(a_broken_file_ends_it),

@@ -1,10 +1,10 @@
 /* The text, and the logits behind each of its tokens, are those of plain decoding: for each architecture, with draft
- * tokens from the text, from a draft model and from a draft head, in memory and streamed, by each instruction set that
- * this machine has, for one thread and for several, for each seed and temperature.  One seed of each, which is
- * streamed, or as many as $EBB_SPECULATE_SEEDS says. */
+ * tokens from the text, from a draft model and from a draft head, as chains and as trees, in memory and streamed, by
+ * each instruction set that this machine has, for one thread and for several, for each seed and temperature.  One seed
+ * of each, which is streamed, or as many as $EBB_SPECULATE_SEEDS says. */
 #include "ebb_test.h"
 
-#include "ebb/session.h"
+#include "open/engine_state.h"
 #include "support/own_folder.h"
 #include "support/tiny_model.h"
 
@@ -14,8 +14,19 @@
 
 static char dir[64];
 
-typedef enum drafter { LOOKUP, MODEL, HEAD } drafter;
-static const char *const names[] = { "the text", "a draft model", "a draft head" };
+typedef enum drafter { LOOKUP, MODEL, HEAD, MODEL_TREE, HEAD_TREE } drafter;
+static const char *const names[] = { "the text", "a draft model", "a draft head", "a draft model, as trees",
+                                     "a draft head, as trees" };
+
+static bool is_tree(drafter d)
+{
+    return d == MODEL_TREE || d == HEAD_TREE;
+}
+
+static bool has_head(drafter d)
+{
+    return d == HEAD || d == HEAD_TREE;
+}
 
 typedef struct writer {
     ebb_engine  *engine;
@@ -49,8 +60,21 @@ static void start(const writer *w, uint64_t seed)
     assert_int_equal(ebb_session_sync(w->s, ids, N_START, NULL, NULL), EBB_OK);
 }
 
-/* The first half is what is sampled, the second repeats the text, so that drafts are accepted of any model. */
-static void write_beside(const char *what, const writer *plain, const writer *guess, uint64_t seed, float temperature)
+/* Some way on that was computed: by a branch, if there is one here. */
+static ebb_token drafted_token(const ebb_session *s, ebb_token otherwise)
+{
+    const ebb_draft_tree *tree = &s->drafts.tree;
+
+    for (uint32_t i = 0; i < tree->n_branches && s->n_pending > 0 && !s->drafts.taken; i++)
+        if (tree->branches[i].from == s->drafts.n_followed)
+            return tree->ids[tree->branches[i].first];
+    return s->n_pending > 0 ? s->ids[ebb_session_length(s)] : otherwise;
+}
+
+/* The first half is what is sampled, the second repeats the text or follows branches, so that drafts are accepted of
+ * any model. */
+static void write_beside(const char *what, const writer *plain, const writer *guess, bool follows, uint64_t seed,
+                         float temperature)
 {
     ebb_sampler_params p = { .temp = temperature, .seed = seed, .repeat_penalty = 1, .top_p = 1 };
     ebb_sampler *a = ebb_sampler_new(&p, EBB_TINY_VOCAB), *b = ebb_sampler_new(&p, EBB_TINY_VOCAB);
@@ -58,6 +82,8 @@ static void write_beside(const char *what, const writer *plain, const writer *gu
     assert_true(a && b);
     start(plain, seed);
     start(guess, seed);
+    if (follows)
+        guess->s->lookup.n_pause = UINT32_MAX;   /* it would know the text already */
     for (uint32_t i = 0; i < N_TEXT; i++) {
         ebb_token id = ebb_session_sample(plain->s, a);
         size_t n;
@@ -66,7 +92,7 @@ static void write_beside(const char *what, const writer *plain, const writer *gu
         if (ebb_session_sample(guess->s, b) != id)
             fail_msg("%s: another text for seed %u at temperature %g", what, (unsigned)seed, (double)temperature);
         if (i >= N_TEXT / 2)
-            id = ids[n - 4];
+            id = follows ? drafted_token(guess->s, id) : ids[n - 4];
         assert_int_equal(ebb_session_append(plain->s, id, NULL), EBB_OK);
         assert_int_equal(ebb_session_append(guess->s, id, NULL), EBB_OK);
         if (memcmp(ebb_session_logits(plain->s), ebb_session_logits(guess->s), EBB_TINY_VOCAB * sizeof(float)) != 0)
@@ -112,7 +138,7 @@ static bool has_isa(const ebb_model *m, ebb_engine_opts o)
     return st == EBB_OK;
 }
 
-typedef struct total { unsigned n_drafted, n_accepted, n_streamed; } total;
+typedef struct total { unsigned n_drafted, n_accepted, n_branched, n_streamed; } total;
 
 static void run_seed(const char *arch, const ebb_model *m, const ebb_model *draft, const writer *plain, drafter d,
                      uint32_t seed, total *sum)
@@ -123,17 +149,21 @@ static void run_seed(const char *arch, const ebb_model *m, const ebb_model *draf
     ebb_stats st;
     writer guess;
 
-    if (d == HEAD)
+    if (has_head(d))
         o.n_draft = 3;
     if (o.cpu != EBB_ISA_AUTO && !has_isa(m, o))
         o.cpu = EBB_ISA_AUTO;
     snprintf(what, sizeof what, "%s, drafts from %s, %s", arch, names[d], o.has_resident ? "streamed" : "in memory");
     open_writer(m, o, &guess);
+    if (is_tree(d))
+        guess.engine->draft_model.draft_length.n_fixed_branches =
+            guess.engine->head_drafter.draft_length.n_fixed_branches = 1 + seed % 4;
     for (size_t t = 0; t < 3; t++)
-        write_beside(what, plain, &guess, seed, temperatures[t]);
+        write_beside(what, plain, &guess, is_tree(d), seed, temperatures[t]);
     ebb_engine_stats(guess.engine, &st);
     sum->n_drafted += (unsigned)st.n_drafted;
     sum->n_accepted += (unsigned)st.n_accepted;
+    sum->n_branched += (unsigned)st.n_branched;
     sum->n_streamed += o.has_resident;
     close_writer(&guess);
 }
@@ -155,9 +185,10 @@ static ebb_model *open_file(const ebb_tiny_opts *o, const char *name)
 static void run_arch(const char *arch, drafter d, total *sum)
 {
     ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64,
-                           .has_draft_head = d == HEAD };
+                           .has_draft_head = has_head(d) };
     ebb_tiny_opts small = { .arch = "llama", .type = EBB_TYPE_F16, .n_layers = 1, .n_embd = 64, .n_ff = 64 };
-    ebb_model *m = open_file(&tiny, "model"), *draft = d == MODEL ? open_file(&small, "draft") : NULL;
+    ebb_model *m = open_file(&tiny, "model");
+    ebb_model *draft = d == MODEL || d == MODEL_TREE ? open_file(&small, "draft") : NULL;
     writer plain;
 
     open_writer(m, (ebb_engine_opts){ .no_speculation = true, .n_threads = 1 }, &plain);
@@ -168,43 +199,63 @@ static void run_arch(const char *arch, drafter d, total *sum)
     ebb_model_close(draft);
 }
 
-static void expect_drafts(const char *what, const total *sum)
+static void expect_drafts(drafter d, const total *sum)
 {
-    print_message("drafts from %s: %u of %u accepted, %u engines streamed\n", what, sum->n_accepted, sum->n_drafted,
-                  sum->n_streamed);
+    print_message("drafts from %s: %u of %u accepted, %u in branches, %u engines streamed\n", names[d], sum->n_accepted,
+                  sum->n_drafted, sum->n_branched, sum->n_streamed);
+    assert_int_equal(sum->n_branched > 0, is_tree(d));
     assert_true(sum->n_accepted > 0 && sum->n_drafted > sum->n_accepted);
     assert_true(sum->n_streamed > 0);
 }
 
-static void every_architecture_from_the_text(void **state)
+static void with_every_architecture(drafter d)
 {
     total sum = { 0 };
 
-    (void)state;
     for (size_t i = 0; ebb_tiny_archs[i]; i++)
-        run_arch(ebb_tiny_archs[i], LOOKUP, &sum);
-    expect_drafts(names[LOOKUP], &sum);
+        run_arch(ebb_tiny_archs[i], d, &sum);
+    expect_drafts(d, &sum);
+}
+
+static void every_architecture_from_the_text(void **state)
+{
+    (void)state;
+    with_every_architecture(LOOKUP);
 }
 
 static void every_architecture_with_a_draft_model(void **state)
 {
-    total sum = { 0 };
-
     (void)state;
-    for (size_t i = 0; ebb_tiny_archs[i]; i++)
-        run_arch(ebb_tiny_archs[i], MODEL, &sum);
-    expect_drafts(names[MODEL], &sum);
+    with_every_architecture(MODEL);
 }
 
-static void every_draft_head(void **state)
+static void with_every_head(drafter d)
 {
     static const char *const archs[] = { "qwen35", "qwen35moe", "qwen3next", "glm4moe", "deepseek2" };
     total sum = { 0 };
 
-    (void)state;
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        run_arch(archs[i], HEAD, &sum);
-    expect_drafts(names[HEAD], &sum);
+        run_arch(archs[i], d, &sum);
+    expect_drafts(d, &sum);
+}
+
+static void every_draft_head(void **state)
+{
+    (void)state;
+    with_every_head(HEAD);
+}
+
+/* Those with recurrent layers draft chains, whatever is wanted. */
+static void every_architecture_with_trees(void **state)
+{
+    (void)state;
+    with_every_architecture(MODEL_TREE);
+}
+
+static void every_draft_head_with_trees(void **state)
+{
+    (void)state;
+    with_every_head(HEAD_TREE);
 }
 
 static int setup(void **state)
@@ -225,6 +276,8 @@ int main(void)
         cmocka_unit_test(every_architecture_from_the_text),
         cmocka_unit_test(every_architecture_with_a_draft_model),
         cmocka_unit_test(every_draft_head),
+        cmocka_unit_test(every_architecture_with_trees),
+        cmocka_unit_test(every_draft_head_with_trees),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,8 +1,8 @@
-/* Random operations on two sequences whose model has recurrent layers or a draft head and speculates: drafts from the
- * text, from a draft model that has recurrent layers itself and from the head, accepted and rejected, cuts, branches,
- * stops, what is persisted, a new engine that goes on from the files.  After each operation the logits are, bit for
- * bit, those of plain decoding in an engine that reuses nothing.  10,000 operations in all; $EBB_SPECULATE_OPS of each
- * network for another number. */
+/* Random operations on two sequences whose model has recurrent layers or a draft head, or drafts trees: drafts from the
+ * text, from a draft model that may have recurrent layers itself and from the head, accepted and rejected, branches of
+ * trees taken, cuts, other branches of the text, stops, what is persisted, a new engine that goes on from the files.
+ * After each operation the logits are, bit for bit, those of plain decoding in an engine that reuses nothing.  10,000
+ * operations of recurrent layers, fewer of the others; $EBB_SPECULATE_OPS of each network for another number. */
 #include "ebb_test.h"
 
 #include "open/engine_state.h"
@@ -17,8 +17,19 @@
 
 static char dir[64];
 
-typedef enum drafter { LOOKUP, MODEL, HEAD } drafter;
-static const char *const names[] = { "", " with a draft model", " with a draft head" };
+typedef enum drafter { LOOKUP, MODEL, HEAD, MODEL_TREE, HEAD_TREE } drafter;
+static const char *const names[] = { "", " with a draft model", " with a draft head", " with trees of a draft model",
+                                     " with trees of a draft head" };
+
+static bool has_model(drafter d)
+{
+    return d == MODEL || d == MODEL_TREE;
+}
+
+static bool has_head(drafter d)
+{
+    return d == HEAD || d == HEAD_TREE;
+}
 
 typedef struct line {
     ebb_token ids[N_CTX];
@@ -34,7 +45,7 @@ typedef struct world {
     uint64_t     random;
     uint32_t     n_threads;
     drafter      drafter;
-    unsigned     n_drafted, n_accepted, n_disk, n_cut, n_stopped;
+    unsigned     n_drafted, n_accepted, n_branched, n_disk, n_cut, n_stopped;
 } world;
 
 static uint32_t draw_below(world *w, uint32_t below)
@@ -54,8 +65,11 @@ static void open_speculating(world *w)
 
     if (ebb_engine_open(w->model, &o, NULL, NULL, &w->engine, &err) != EBB_OK)
         fail_msg("%s", err.msg);
-    assert_int_equal(ebb_draft_model_is_open(w->engine), w->drafter == MODEL);
-    assert_int_equal(ebb_draft_head_is_open(w->engine), w->drafter == HEAD);
+    assert_int_equal(ebb_draft_model_is_open(w->engine), has_model(w->drafter));
+    assert_int_equal(ebb_draft_head_is_open(w->engine), has_head(w->drafter));
+    if (w->drafter == MODEL_TREE || w->drafter == HEAD_TREE)
+        w->engine->draft_model.draft_length.n_fixed_branches =
+            w->engine->head_drafter.draft_length.n_fixed_branches = 1 + draw_below(w, EBB_DRAFT_BRANCHES);
     for (uint32_t i = 0; i < N_LINES; i++)
         assert_int_equal(ebb_session_new(w->engine, &w->lines[i].s, NULL), EBB_OK);
 }
@@ -67,6 +81,7 @@ static void close_speculating(world *w)
     ebb_engine_stats(w->engine, &st);
     w->n_drafted += (unsigned)st.n_drafted;
     w->n_accepted += (unsigned)st.n_accepted;
+    w->n_branched += (unsigned)st.n_branched;
     for (uint32_t i = 0; i < N_LINES; i++)
         ebb_session_free(w->lines[i].s);
     ebb_engine_close(w->engine);
@@ -74,7 +89,8 @@ static void close_speculating(world *w)
 
 static void open_world(world *w, const char *arch, drafter d, uint64_t seed)
 {
-    ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64, .has_draft_head = d == HEAD };
+    ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64,
+                           .has_draft_head = has_head(d) };
     ebb_engine_opts plain = { .n_ctx = N_CTX, .n_threads = 1, .no_kv_cache = true, .no_speculation = true };
     ebb_error err = { 0 };
 
@@ -83,7 +99,7 @@ static void open_world(world *w, const char *arch, drafter d, uint64_t seed)
     w->drafter = d;
     w->n_threads = 1 + (uint32_t)seed % 3;
     w->model = ebb_tiny_open(&tiny, &w->bytes);
-    w->draft = d == MODEL ? ebb_tiny_open(&tiny, &w->draft_bytes) : NULL;
+    w->draft = has_model(d) ? ebb_tiny_open(&tiny, &w->draft_bytes) : NULL;
     if (ebb_engine_open(w->model, &plain, NULL, NULL, &w->reference, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     open_speculating(w);
@@ -142,9 +158,24 @@ static ebb_token likeliest(const line *l)
     return best;
 }
 
-/* What the text has repeated, or what the model wants, and now and then anything. */
+/* The first token of a branch that could be followed now; EBB_TOKEN_NONE: there is none. */
+static ebb_token branch_token(world *w, const ebb_session *s)
+{
+    const ebb_draft_tree *tree = &s->drafts.tree;
+    uint32_t i = tree->n_branches > 0 ? draw_below(w, tree->n_branches) : 0;
+
+    if (tree->n_branches == 0 || s->n_pending == 0 || s->drafts.taken || tree->branches[i].from != s->drafts.n_followed)
+        return EBB_TOKEN_NONE;
+    return tree->ids[tree->branches[i].first];
+}
+
+/* What the text has repeated, or what the model wants, or a branch has, and now and then anything. */
 static ebb_token next_token(world *w, const line *l, bool repeats)
 {
+    ebb_token branch = branch_token(w, l->s);
+
+    if (branch != EBB_TOKEN_NONE && draw_below(w, 2))
+        return branch;
     if (draw_below(w, 8) == 0)
         return (ebb_token)draw_below(w, EBB_TINY_VOCAB);
     return repeats && l->n >= PERIOD ? l->ids[l->n - PERIOD] : likeliest(l);
@@ -262,8 +293,10 @@ static void run(const char *arch, drafter d, uint64_t seed, unsigned n)
         expect_same(l, arch, what);
     }
     close_world(&w);
-    print_message("%s%s: %u operations, %u of %u drafts accepted, %u cuts, %u stops, %u tokens from disk\n", arch,
-                  names[d], n, w.n_accepted, w.n_drafted, w.n_cut, w.n_stopped, w.n_disk);
+    print_message("%s%s: %u operations, %u of %u drafts accepted, %u in branches, %u cuts, %u stops, %u tokens from "
+                  "disk\n", arch, names[d], n, w.n_accepted, w.n_drafted, w.n_branched, w.n_cut, w.n_stopped, w.n_disk);
+    if (n > 100 && (d == MODEL_TREE || d == HEAD_TREE))
+        assert_true(w.n_branched > 0);
     if (n > 200)
         assert_true(w.n_accepted > 0 && w.n_drafted > w.n_accepted);
     if (n > 400)                                 /* the writer may not have been there in time for the few of less */
@@ -296,6 +329,18 @@ static void draft_heads_speculate(void **state)
         run(archs[i], HEAD, 77 + i, n);
 }
 
+/* Full attention, a sliding window, compressed rows, K and V of other layers, a mixture. */
+static void trees_speculate(void **state)
+{
+    static const char *const archs[] = { "llama", "gemma3", "deepseek2", "gemma4", "qwen3moe", "glm4moe", "deepseek2" };
+    const char *ops = getenv("EBB_SPECULATE_OPS");
+    unsigned n_worlds = sizeof archs / sizeof *archs, n = ops ? (unsigned)atol(ops) : N_HEAD_OPS;
+
+    (void)state;
+    for (unsigned i = 0; i < n_worlds; i++)
+        run(archs[i], i < n_worlds - 2 ? MODEL_TREE : HEAD_TREE, 177 + i, n);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -311,7 +356,8 @@ static int teardown(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = { cmocka_unit_test(recurrent_layers_speculate),
-                                               cmocka_unit_test(draft_heads_speculate) };
+                                               cmocka_unit_test(draft_heads_speculate),
+                                               cmocka_unit_test(trees_speculate) };
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }
