@@ -11,8 +11,11 @@
 #define RANK_SHARE   0.3
 #define MARGIN       1.02        /* by which drafting must be faster */
 #define TRIES        4u
-#define TRY_TOKENS   2u
+#define TRY_TOKENS   1u
 #define JUDGED       8u          /* rounds of drafting in which it has to bring something */
+#define RISK         1.0         /* passes that drafting may lose before it pauses, if it has paid; ... */
+#define RISK_NEW     0.75        /* ... if it is new; half as many after each pause, ... */
+#define RISK_LEAST   0.125       /* ... but so many */
 #define PAUSE        64u         /* passes of the first pause ... */
 #define PAUSE_MOST   512u        /* ... and of the longest */
 #define REFRESH      64u         /* every so many passes one has no draft: t changes with the context and the disk */
@@ -25,7 +28,7 @@ void ebb_draft_length_init(ebb_draft_length *p, double accept_rate, double token
 {
     *p = (ebb_draft_length){ .token_share = token_share, .draft_share = draft_share, .accepted = accept_rate * ASSUMED,
                              .proposed = ASSUMED, .rejected = ASSUMED_RANK,
-                             .rank_sampled = { [1] = ASSUMED_RANK * RANK_SHARE }, .pause = PAUSE,
+                             .rank_sampled = { [1] = ASSUMED_RANK * RANK_SHARE }, .risk = RISK_NEW, .pause = PAUSE,
                              .n_tries = TRIES };
 }
 
@@ -61,6 +64,7 @@ static void begin_pause(ebb_draft_length *p)
 {
     p->n_pause = p->pause;
     p->pause = min_of(2 * p->pause, PAUSE_MOST);
+    p->risk = p->risk / 2 > RISK_LEAST ? p->risk / 2 : RISK_LEAST;
     p->n_tries = TRIES;
     p->n_judged = 0;
     p->gain_s = 0;
@@ -197,13 +201,14 @@ static void judge_drafting(ebb_draft_length *p, double gain_s)
 {
     p->n_judged++;
     p->gain_s += gain_s;
-    if (p->n_fixed || (p->n_judged < JUDGED && p->gain_s >= -p->alone_s))
+    if (p->n_fixed || (p->n_judged < JUDGED && p->gain_s >= -p->risk * p->alone_s))
         return;
     if (p->gain_s < 0) {
         begin_pause(p);
         return;
     }
     p->pause = PAUSE;
+    p->risk = RISK;
     p->n_judged = 0;
     p->gain_s = 0;
 }

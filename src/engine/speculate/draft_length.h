@@ -13,8 +13,9 @@
  * that of the rejection before it, times how often the choice of its rank is sampled then.
  *
  * t, c, d and the rates are measured means, the newest values weighing most.  They only promise, so
- * what drafting brought is counted, too: where it has lost the time of a pass, or anything in eight
- * rounds, it pauses, twice as long each time, and is tried with a few short drafts then. */
+ * what drafting brought is counted, too: where it has lost most of a pass, or anything in eight
+ * rounds, it pauses, twice as long each time, and is tried with a few single tokens then, at half
+ * the risk each time. */
 #ifndef EBB_DRAFT_LENGTH_H
 #define EBB_DRAFT_LENGTH_H
 #include <stdbool.h>
@@ -42,6 +43,7 @@ typedef struct ebb_draft_length {
                                     choice of a rank was sampled */
     double   rank_sampled[EBB_DRAFT_RANKS];
     uint32_t n_pause, pause;     /* passes left without a draft; length of the next pause */
+    double   risk;               /* passes that it may lose before the next pause */
     uint32_t n_tries;            /* short drafts left to find out whether drafting pays */
     uint32_t n_rounds;
     uint32_t n_judged;           /* rounds in the sum below */
