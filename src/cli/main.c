@@ -206,10 +206,6 @@ int main(int argc, char **argv)
     ebb_error err = { 0 };
     int status;
 
-    ebb_cli_remember_words(argc, argv);
-    set_locale();
-    forbid_cores();
-    check_rules();
     signal(SIGPIPE, SIG_IGN);
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
@@ -217,6 +213,10 @@ int main(int argc, char **argv)
         if (strcmp(argv[i], "--version") == 0)
             return version();
     }
+    ebb_cli_remember_words(argc, argv);
+    set_locale();
+    forbid_cores();
+    check_rules();
     if (!command && strcmp(argv[1], "help") == 0)
         return print_main_help(argc > 2 ? find_subcommand(argv[2]) : NULL);
     if (!command && strcmp(argv[1], "version") == 0)
