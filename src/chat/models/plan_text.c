@@ -82,6 +82,20 @@ static void add_draft_text(ebb_buf *out, const ebb_plan *p)
         ebb_buf_addf(out, "draft head in the file: %s\n", p->draft_head);
 }
 
+/* A streamed model that writes more slowly than one reads: what would hold it, and that it can answer here. */
+static void add_machine_advice(ebb_buf *out, const ebb_model_info *model, const ebb_plan *p)
+{
+    static const double reading_tok_s = 5;       /* 250 words a minute */
+    uint64_t weights = p->weights_resident_bytes + p->weights_ring_bytes + p->expert_bytes;
+    char size[16];
+
+    if (p->stream_bytes == 0 || p->predicted_decode_tok_s >= reading_tok_s || weights >= model->weight_bytes)
+        return;
+    ebb_buf_addf(out, "that is slower than one reads (%.0f tok/s); a machine with %s to spare holds all of it, and can "
+                      "answer here: ebb --host USER@BOX, or any server with ebb -e\n",
+                 reading_tok_s, ebb_size_text(p->total_bytes - weights + model->weight_bytes, size));
+}
+
 void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine, const ebb_plan *p)
 {
     char size[16], read[16], kv[24];
@@ -123,6 +137,7 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     ebb_buf_addf(out, "  with all of the context in use: %s tok/s decode\n",
                  ebb_speed_text(p->predicted_full_tok_s, size));
     add_draft_text(out, p);
+    add_machine_advice(out, model, p);
 }
 
 void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
