@@ -25,7 +25,7 @@ complete_line() {
 expect() { [ "$2" = "$3" ] || { echo "$1: '$2', not '$3'"; exit 1; }; }
 expect command "$(complete_line ebb ses)" sessions
 expect option "$(complete_line ebb plan --ol)" --ollama
-expect default "$(complete_line ebb --lin)" --linger
+expect default "$(complete_line ebb --ling)" --linger
 expect other "$(complete_line ebb plan --lin)" ""
 expect value "$(complete_line ebb --mode max-t)" max-tps
 expect text "$(complete_line ebb run -p x)" ""
