@@ -709,7 +709,7 @@ static void test_garbage_store(void **state)
     fclose(f);
     c = open_chat(NULL);
     assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
-    assert_non_null(strstr(text, "no session database"));
+    assert_non_null(strstr(text, "not a session database"));
     assert_non_null(strstr(text, "memory"));
     assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
     say(c, "still talking");

@@ -123,7 +123,7 @@ static void test_lists(void **state)
 }
 
 static const struct { const char *schema; ebb_status code; const char *says; } refused[] = {
-    { "{\"a\"", EBB_FORMAT, "no JSON: line 1, column" },
+    { "{\"a\"", EBB_FORMAT, "not JSON: line 1, column" },
     { "[1]", EBB_FORMAT, "#: a schema is an object, true or false" },
     { "false", EBB_FORMAT, "#: nothing is valid under it" },
     { "{\"properties\":{\"a\":{\"type\":\"int\"}}}", EBB_FORMAT, "#/properties/a: type is null, boolean" },

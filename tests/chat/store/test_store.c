@@ -669,7 +669,7 @@ static void test_garbage(void **state)
     ebb_store_close(open_db());
     memset(noise, 'x', sizeof noise);
     write_at(0, noise, sizeof noise);
-    expect_open(EBB_FORMAT, "no session database");
+    expect_open(EBB_FORMAT, "not a session database");
 }
 
 static void test_damaged(void **state)
