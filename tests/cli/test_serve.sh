@@ -138,10 +138,10 @@ else:
 
 # What is wrong, in one line; what is not done, too.
 for status, path, body, words in [
-        (400, "/v1/chat/completions", b"{not json", "no JSON object"), (400, "/v1/chat/completions", b"[]", "no JSON object"),
+        (400, "/v1/chat/completions", b"{not json", "not a JSON object"), (400, "/v1/chat/completions", b"[]", "not a JSON object"),
         (400, "/v1/chat/completions", {}, "messages"), (400, "/v1/chat/completions", {"messages": []}, "messages"),
         (400, "/v1/chat/completions", {"messages": [{"content": "x"}]}, "role"), (400, "/v1/chat/completions", {"messages": [{"role": "tool", "content": "x"}]}, "role"),
-        (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "no text"),
+        (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "only text"),
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "tools": [{"type": "function"}]}, "tools"),
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "n": 2}, "n is not supported"),
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "temperature": "hot"}, "temperature"),
