@@ -71,7 +71,7 @@ const char *ebb_kv_check(const ebb_kv *kv)
 
     for (int g = 0; g < EBB_KV_GROUPS; g++) {
         const ebb_kv_pool *p = &kv->pools[g];
-        uint32_t n_spilled;
+        uint32_t n_spilled = 0;
         const char *rule = p->n_blocks > 0 ? check_free(p) : NULL;
 
         if (!rule && p->n_blocks > 0)
