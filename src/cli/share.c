@@ -223,12 +223,14 @@ static void join_others(ebb_args *a, const char *path, bool tells)
     if (!is_there)
         o = find_offer(id);
     if (o && (is_there || has_libraries())) {
+        bool waits = !is_there && is_answering(o);
+
         a->engine_name = a->shared_address;
         a->model = NULL;
-        snprintf(a->first_notice, sizeof a->first_notice, "%s (process %lld) has this model; it is loaded once for "
-                 "both%s.  -e here loads it for this one alone", is_there ? "ebb serve" : "another ebb",
-                 (long long)json_integer_value(json_object_get(o, "pid")),
-                 !is_there && is_answering(o) ? " as soon as an answer there has ended" : "");
+        snprintf(a->first_notice, sizeof a->first_notice, "%s (process %lld) has this model%s; it is loaded once for "
+                 "both%s.  %s loads it for this one alone%s", is_there ? "ebb serve" : "another ebb",
+                 (long long)json_integer_value(json_object_get(o, "pid")), waits ? " and is answering" : "",
+                 waits ? " when that answer has ended" : "", tells ? "-e here" : "/engine here", waits ? ", now" : "");
         if (tells && ebb_cli_progress(a))
             fprintf(stderr, "%s\n", a->first_notice);
         if (tells)

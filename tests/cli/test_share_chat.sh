@@ -6,7 +6,8 @@ ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname 
 export XDG_RUNTIME_DIR="$dir/run" SHELL=/bin/sh
 mkdir "$dir/run"
 servers() { $EBB stat --json | python3 -c 'import json, sys; print(*[p["pid"] for p in json.load(sys.stdin)["running"] if p["session"] == "ebb serve"])'; }
-trap 'tm kill-server 2>/dev/null; for p in $(servers); do kill $p; done; rm -rf "$dir"' EXIT
+busy=
+trap 'tm kill-server 2>/dev/null; [ "$busy" ] && kill $busy 2>/dev/null; for p in $(servers); do kill $p; done; rm -rf "$dir"' EXIT
 # The guide, as large as a model that is worth it: what is behind its weights is a hole.
 cp models/guide.gguf "$dir/big.gguf" && truncate -s 300M "$dir/big.gguf" || exit 1
 cp models/guide.gguf "$dir/small.gguf"
@@ -33,6 +34,7 @@ done
 # One that is: another ebb has the answer of a server, and the chat goes on with that server.
 chat a "-m $dir/big.gguf"; look a
 wait_until '[ "$(offers)" = 1 ]'
+file=$($EBB stat --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["running"][0]["shares"])')
 tm send-keys -t a "What is ebb?" Enter
 wait_for "tok ·"
 run -m "$dir/big.gguf" "What is a token?"
@@ -67,6 +69,40 @@ tm send-keys -t b "/engine here" Enter
 wait_until '[ "$(engines)" = 2 ]'
 [ "$(offers)" = 0 ] || fail "what was taken back is offered"
 tm kill-session -t b
+for p in $(servers); do kill "$p"; done
+wait_until '[ "$(engines)" = 0 ]'
+
+# One that has it answers for long: what is waited for is said, and the way out of it; when that answer has ended, the server is there.
+cat >"$dir/busy.py" <<'P'
+import json, os, signal, socket, sys
+signal.signal(signal.SIGUSR2, signal.SIG_IGN)
+s = socket.socket(socket.AF_UNIX)
+s.bind(f"{sys.argv[1]}/{os.getpid()}.sock")
+s.listen()
+while True:
+    c = s.accept()[0]
+    c.sendall(json.dumps({"pid": os.getpid(), "session": None, "shares": sys.argv[2], "state": "decode", "layers": 0}).encode())
+    c.close()
+P
+python3 "$dir/busy.py" "$dir/run/ebb" "$file" & busy=$!
+wait_until '[ "$(offers)" = 1 ]'
+for who in d e; do
+    chat $who "-m $dir/big.gguf"; look $who
+    wait_for "another ebb (process $busy) has this model and is answering"
+    tm send-keys -t $who "What is ebb?" Enter
+    wait_for "waits: What is ebb?"
+    [ "$(engines)" = 0 ] || fail "it does not wait"
+    if [ $who = d ]; then
+        screen | tr -d '\n' | grep -q "/engine here" || fail "no way out is named"
+        tm send-keys -t d "/engine here" Enter
+    else
+        kill $busy
+        wait_for "is in memory once"
+    fi
+    wait_for "cut at the length limit"
+    [ "$(engines)" = 1 ] || fail "$who: $(engines)"
+    tm kill-session -t $who; [ $who = e ] || wait_until '[ "$(engines)" = 0 ]'
+done
 for p in $(servers); do kill "$p"; done
 wait_until '[ "$(engines)" = 0 ]'
 
