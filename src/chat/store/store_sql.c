@@ -117,9 +117,10 @@ int ebb_store_run_kept(ebb_store *s, sqlite3_stmt **kept, const char *sql, const
     va_list ap;
     int rc = *kept ? SQLITE_OK : sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
 
+    if (rc != SQLITE_OK)                         /* a file whose tables are somebody else's */
+        return rc;
     va_start(ap, types);
-    if (rc == SQLITE_OK)
-        rc = bind_all(*kept, types, ap);
+    rc = bind_all(*kept, types, ap);
     va_end(ap);
     if (rc == SQLITE_OK)
         rc = step_to_end(*kept);
