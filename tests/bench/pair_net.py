@@ -6,17 +6,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from net import Norm                               # of models/, which train_pair.py has put on the path
+
 CHUNK = 32                  # columns of the delta net that are computed at once
-
-
-class Norm(nn.Module):
-    def __init__(self, n, eps):
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(n)), eps
-
-    def forward(self, x):
-        x = x.float()
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
 
 
 def matrix(n_in, n_out):
