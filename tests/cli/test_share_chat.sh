@@ -22,6 +22,9 @@ run -m "$dir/big.gguf" "What is a token?"
 want=$(cat "$dir/out")
 grep -q "has this model" "$dir/err" && fail "shared with nobody: $(cat "$dir/err")"
 
+# A server that ends with its last session may still be ending when the next one asks for it.
+tm new-session -d -s stays "exec sleep 100000"
+
 # What is not handed over: a small model, one that stays here, one of an own kind, a private chat.
 i=0
 for o in "-m $dir/small.gguf" "-m $dir/big.gguf -e here" "-m $dir/big.gguf --ctx 512" "-m $dir/big.gguf --private"; do

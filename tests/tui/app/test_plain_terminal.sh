@@ -13,8 +13,8 @@ screen | grep -qF '42 said' && fail "it was run"
 # A document goes through its filter, which Ctrl-C stops; typed on the line behind it, nothing is lost.
 printf 'word\n' >"$dir/a.up"
 printf 'word\n' >"$dir/b.slow"
-tm kill-server
-tm new-session -d -x 100 -y 30 "$EBB -m guide -n 8 --greedy --plain --filter '.up=tr a-z A-Z' --filter '.slow=sleep 1000'"
+tm respawn-pane -k "$EBB -m guide -n 8 --greedy --plain --filter '.up=tr a-z A-Z' --filter '.slow=sleep 1000'"
+wait_gone '42 said'
 wait_for 'You:'
 tm send-keys "read @$dir/b.slow now" Enter
 wait_for 'Note: reading b.slow with sleep; Ctrl-C stops'
