@@ -57,6 +57,8 @@ $(B)/engine/kernels/x86/avx2%.o:   ISA := -mavx2 -mfma -mf16c -mbmi2
 $(B)/engine/kernels/x86/avxvnni%.o: ISA := -mavx2 -mfma -mf16c -mbmi2 -mavxvnni
 $(B)/engine/kernels/x86/avx512%.o: ISA := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma -mf16c -mbmi2 \
                                            -mprefer-vector-width=512
+$(B)/engine/kernels/x86/amx%.o:    ISA := -mamx-tile -mamx-int8 -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mavx2 -mfma \
+                                           -mf16c -mbmi2 -mprefer-vector-width=512
 $(B)/engine/kernels/arm/%.o:       ISA := -march=armv8.2-a+dotprod
 
 ALL_SRC := $(filter-out src/cli/main.c src/engine/kernels/x86/% src/engine/kernels/arm/%,$(sort $(shell find src -name '*.c'))) \

@@ -37,7 +37,8 @@ typedef enum ebb_io { EBB_IO_AUTO, EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP } ebb
 /* Instruction set of the kernels; all give bit-identical results.  AUTO: the fastest that this CPU
  * has.  Asking for one that it lacks is UNSUPPORTED. */
 typedef enum ebb_isa {
-    EBB_ISA_AUTO, EBB_ISA_SCALAR, EBB_ISA_AVX2, EBB_ISA_AVXVNNI, EBB_ISA_AVX512, EBB_ISA_NEON
+    EBB_ISA_AUTO, EBB_ISA_SCALAR, EBB_ISA_AVX2, EBB_ISA_AVXVNNI, EBB_ISA_AVX512, EBB_ISA_AMX,
+    EBB_ISA_NEON
 } ebb_isa;
 /* Which layers are resident if ebb_engine_opts.resident says how many: evenly spread (INTERLEAVED),
  * the first, the last. */

@@ -31,7 +31,7 @@ typedef struct option {
 
 static const char *const mode_names[] = { "balanced", "max-tps", "max-context", NULL };
 static const char *const io_names[] = { "auto", "uring", "pread", "mmap", NULL };
-static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "neon", NULL };
+static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "amx", "neon", NULL };
 static const char *const place_names[] = { "interleaved", "first", "last", NULL };
 static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", "slide", NULL };
 static const char *const editing_names[] = { "emacs", "vi", NULL };
@@ -362,7 +362,7 @@ static const option options[] = {
     { 0, 0, "--kv", "TYPE", "type of the KV cache: f16, q8_0, q4_0, f32, or K/V", EBB_FOR_ENGINE, CALL, 0, 0, set_kv },
     { 0, "-t", "--threads", "N", "compute threads; default: the CPUs this process may use", EBB_FOR_ENGINE, COUNT,
       AT(engine.n_threads), 0, 0 },
-    { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avxvnni, avx512, neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu),
+    { 0, 0, "--cpu", "KERNELS", "auto, scalar, avx2, avxvnni, avx512, amx, neon", EBB_FOR_ENGINE, NAME, AT(engine.cpu),
       cpu_names, 0 },
     { 0, 0, "--io", "READER", "auto, uring, pread or mmap", EBB_FOR_ENGINE, NAME, AT(engine.io), io_names, 0 },
     { 0, 0, "--chunk", "N", "tokens of a prefill batch, up to 4096 (512)", EBB_FOR_ENGINE, CALL, 0, 0, set_chunk },

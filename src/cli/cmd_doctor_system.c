@@ -178,7 +178,8 @@ void ebb_doctor_cpu(ebb_doctor_report *r, const char *root, const ebb_machine *m
     line_of(root, "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", siblings);
     line_of(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor);
     f = ebb_doctor_add(r, "cpu", "%u CPUs for this process,%s%s%s%s; kernels %s", m->n_cpus,
-                       c.avx512 ? " AVX-512" : c.avxvnni ? " AVX-VNNI" : c.avx2 ? " AVX2" : "",
+                       c.amx ? " AVX-512 and AMX" : c.avx512 ? " AVX-512" :
+                       c.avxvnni ? " AVX-VNNI" : c.avx2 ? " AVX2" : "",
                        c.neon ? " NEON" : "", c.dotprod ? " dot product" : "", !c.avx2 &&
                        !c.neon ? " plain instructions only" : "", ebb_isa_best());
     if (c.neon && !c.dotprod)

@@ -2,7 +2,7 @@
  * blocks as in the cache of a model with 8 KV heads, so each head's rows of a block are one piece of some KB, megabytes
  * from the next.
  *
- *   bench_attend [-t THREADS] [-c scalar|avx2|avxvnni|avx512|neon] [-d POSITIONS] [-n TOKENS]
+ *   bench_attend [-t THREADS] [-c scalar|avx2|avxvnni|avx512|amx|neon] [-d POSITIONS] [-n TOKENS]
  *                [-g HEADS] [-w WIDTH] [-s MIB] [-u]
  *
  * -n tokens in the pass, -g query heads for each KV head, -w elements of a head; -s MiB of K and V (512, several
@@ -152,14 +152,13 @@ static void bench_type(bench *b, ebb_kv_type type, const char *name)
 
 static int usage(void)
 {
-    fputs("usage: bench_attend [-t THREADS] [-c scalar|avx2|avxvnni|avx512|neon] [-d POSITIONS] [-n TOKENS]\n"
+    fputs("usage: bench_attend [-t THREADS] [-c scalar|avx2|avxvnni|avx512|amx|neon] [-d POSITIONS] [-n TOKENS]\n"
           "                    [-g HEADS] [-w WIDTH] [-s MIB] [-u]\n", stderr);
     return 2;
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "neon" };
     int cpu = EBB_ISA_AUTO;
     ebb_error err;
     bench b = { 0 };
@@ -176,7 +175,7 @@ int main(int argc, char **argv)
         case 's': kv_bytes = (size_t)n << 20; break;
         case 'u': use_cpu_time = true; break;
         case 'c':
-            for (cpu = EBB_ISA_NEON; cpu > 0 && strcmp(names[cpu], optarg) != 0; cpu--)
+            for (cpu = EBB_ISA_NEON; cpu > 0 && strcmp(ebb_isa_names[cpu], optarg) != 0; cpu--)
                 ;
             break;
         default: return usage();

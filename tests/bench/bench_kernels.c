@@ -3,7 +3,7 @@
  * serves few columns, multiply-adds per second against the peak of int8 (or
  * float) products where it serves many.
  *
- *   bench_kernels [-t THREADS] [-c scalar|avx2|avxvnni|avx512|neon] [-n COLUMNS] [-u] [TYPE...]
+ *   bench_kernels [-t THREADS] [-c scalar|avx2|avxvnni|avx512|amx|neon] [-n COLUMNS] [-u] [TYPE...]
  *
  * -u divides by the CPU time the process used, not by the clock: on a machine
  * that is busy with other things this is what its share of the CPUs achieved. */
@@ -176,7 +176,7 @@ static double measure_macs(kernel_bench *b, ebb_slice_fn *fn, double macs)
 
 static void measure_peaks(kernel_bench *b)
 {
-    bool wide = strcmp(b->k->name, "avx512") == 0;
+    bool wide = strcmp(b->k->name, "avx512") == 0 || strcmp(b->k->name, "amx") == 0;     /* without the tiles of AMX */
 
     if (strcmp(b->k->name, "scalar") == 0)
         return;
@@ -258,7 +258,7 @@ static void bench_matmul(kernel_bench *b, ebb_type type, size_t n_cols)
 
 static int usage(void)
 {
-    fputs("usage: bench_kernels [-t THREADS] [-c scalar|avx2|avxvnni|avx512|neon] [-n COLUMNS] [-u] [TYPE...]\n",
+    fputs("usage: bench_kernels [-t THREADS] [-c scalar|avx2|avxvnni|avx512|amx|neon] [-n COLUMNS] [-u] [TYPE...]\n",
           stderr);
     return 2;
 }
@@ -276,7 +276,6 @@ static bool wanted(ebb_type type, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "neon" };
     static const size_t all[] = { 1, 2, 4, 8, 32, 128, 512 };
     size_t n_cols = 0;
     int cpu = EBB_ISA_AUTO;
@@ -291,7 +290,7 @@ int main(int argc, char **argv)
         else if (o == 'u')
             use_cpu_time = true;
         else if (o == 'c')
-            for (cpu = EBB_ISA_NEON; cpu > 0 && strcmp(names[cpu], optarg) != 0; cpu--)
+            for (cpu = EBB_ISA_NEON; cpu > 0 && strcmp(ebb_isa_names[cpu], optarg) != 0; cpu--)
                 ;
         else
             return usage();

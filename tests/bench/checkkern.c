@@ -1,6 +1,6 @@
 /* checkkern: checks any kernel by name against the scalar one, bit for bit, and times it.
  *
- *   checkkern [--only NAME] [--isa scalar|avx2|avxvnni|avx512|neon] [--bench] [--list]
+ *   checkkern [--only NAME] [--isa scalar|avx2|avxvnni|avx512|amx|neon] [--bench] [--list]
  *
  * A kernel is called TYPE.gemv or TYPE.gemm (slots of a product), TYPE.unpack, or by its entry of the table (rmsnorm,
  * dot ...).  --only takes a whole name, or all that begin with NAME and a dot: "q4_K".  --bench adds the time of a
@@ -191,7 +191,7 @@ static void check_vectors(checker *c)
 static void check_isa(checker *c, ebb_isa isa)
 {
     static const ebb_isa below[] = { [EBB_ISA_AVX2] = EBB_ISA_SCALAR, [EBB_ISA_AVXVNNI] = EBB_ISA_AVX2,
-                                     [EBB_ISA_AVX512] = EBB_ISA_AVX2,
+                                     [EBB_ISA_AVX512] = EBB_ISA_AVX2, [EBB_ISA_AMX] = EBB_ISA_AVX512,
                                      [EBB_ISA_NEON] = EBB_ISA_SCALAR };
 
     c->below = NULL;
@@ -209,7 +209,6 @@ int main(int argc, char **argv)
         { "only", required_argument, NULL, 'o' }, { "isa", required_argument, NULL, 'i' },
         { "bench", no_argument, NULL, 'b' },      { "list", no_argument, NULL, 'l' },  { 0 },
     };
-    static const char *const names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "neon" };
     ebb_isa first = EBB_ISA_SCALAR, last = EBB_ISA_NEON;
     checker c = { 0 };
     ebb_error err;
@@ -222,12 +221,12 @@ int main(int argc, char **argv)
         else if (o == 'l')
             c.is_list = true;
         else if (o == 'i') {
-            for (first = EBB_ISA_NEON; first > 0 && strcmp(names[first], optarg) != 0; first--)
+            for (first = EBB_ISA_NEON; first > 0 && strcmp(ebb_isa_names[first], optarg) != 0; first--)
                 ;
             last = first;
         }
         if (o == '?' || first == EBB_ISA_AUTO) {
-            fputs("usage: checkkern [--only NAME] [--isa scalar|avx2|avxvnni|avx512|neon] [--bench] [--list]\n",
+            fputs("usage: checkkern [--only NAME] [--isa scalar|avx2|avxvnni|avx512|amx|neon] [--bench] [--list]\n",
                   stderr);
             return 2;
         }

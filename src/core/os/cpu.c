@@ -8,6 +8,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 /* Which register state the system saves: XCR0.  Only after OSXSAVE was seen. */
 static uint64_t xcr0(void)
@@ -26,11 +30,13 @@ static bool has_bits(uint32_t reg, uint32_t bits)
 ebb_cpu_features ebb_cpu_detect(void)
 {
     const uint32_t ymm_state = 0x06, zmm_state = 0xe6;   /* SSE AVX; and opmask, ZMM_Hi256, Hi16_ZMM */
+    const uint32_t tile_state = 0x60000;         /* TILECFG, TILEDATA */
     const uint32_t avx_vnni = 1u << 4;           /* of leaf 7, subleaf 1 */
+    const uint32_t amx_tile = 1u << 24, amx_int8 = 1u << 25;
     ebb_cpu_features f = { 0 };
-    uint32_t a, b, c, d, b7, c7;
+    uint32_t a, b, c, d, b7, c7, d7;
 
-    if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d) || !__get_cpuid(1, &a, &b, &c, &d) || !has_bits(c, bit_OSXSAVE))
+    if (!__get_cpuid_count(7, 0, &a, &b7, &c7, &d7) || !__get_cpuid(1, &a, &b, &c, &d) || !has_bits(c, bit_OSXSAVE))
         return f;
     uint64_t state = xcr0();
     f.avx2 = (state & ymm_state) == ymm_state && has_bits(c, bit_AVX | bit_FMA | bit_F16C) &&
@@ -38,7 +44,19 @@ ebb_cpu_features ebb_cpu_detect(void)
     f.avxvnni = f.avx2 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && has_bits(a, avx_vnni);
     f.avx512 = f.avx2 && (state & zmm_state) == zmm_state && has_bits(c7, bit_AVX512VNNI) &&
                has_bits(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512VL | bit_AVX512DQ);
+    f.amx = f.avx512 && (state & tile_state) == tile_state && has_bits(d7, amx_tile | amx_int8);
     return f;
+}
+
+bool ebb_cpu_allow_amx(void)
+{
+#if defined(__linux__)
+    const unsigned long request = 0x1023, tile_data = 18;        /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+
+    return syscall(SYS_arch_prctl, request, tile_data) == 0;
+#else
+    return false;
+#endif
 }
 
 void ebb_cpu_name(char out[64])
@@ -66,7 +84,14 @@ bool ebb_cpu_flush(const void *p, size_t n)
     return true;
 }
 
-#elif defined(__aarch64__)
+#else
+bool ebb_cpu_allow_amx(void)
+{
+    return false;
+}
+#endif
+
+#if defined(__aarch64__)
 #include <stdio.h>
 #include <sys/auxv.h>
 
@@ -117,7 +142,7 @@ ebb_cpu_features ebb_cpu_detect(void)
     return (ebb_cpu_features){ .neon = true, .dotprod = getauxval(AT_HWCAP) & hwcap_asimddp };
 }
 
-#else
+#elif !defined(__x86_64__)
 ebb_cpu_features ebb_cpu_detect(void)
 {
     return (ebb_cpu_features){ 0 };

@@ -1,7 +1,7 @@
 /* The loops of gemm.h. */
 #include "kernels/gemm.h"
 
-enum { PANEL_BYTES = 32 << 10, COLUMN_BYTES = 8 << 10, MOST_ROWS = 64 };
+enum { PANEL_BYTES = 36 << 10, COLUMN_BYTES = 8 << 10, MOST_ROWS = 64 };
 
 typedef struct scratch {
     _Alignas(64) uint8_t tile[PANEL_BYTES];

@@ -29,6 +29,8 @@ void ebb_kernels_fill_avx512(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k);
 void ebb_kernels_fill_avx512_gemm32(ebb_kernels *k);
 void ebb_kernels_fill_avx512_attend(ebb_kernels *k);
+void ebb_kernels_fill_amx(ebb_kernels *k);
+void ebb_kernels_fill_amx_gemm256(ebb_kernels *k);
 #elif defined(__aarch64__)
 void ebb_kernels_fill_neon(ebb_kernels *k);
 void ebb_kernels_fill_neon_attend(ebb_kernels *k);

@@ -8,6 +8,10 @@
 #include "kernels/impl.h"
 #include "os/cpu.h"
 
+const char *const ebb_isa_names[EBB_ISA_NEON + 2] = {
+    "auto", "scalar", "avx2", "avxvnni", "avx512", "amx", "neon", NULL
+};
+
 static ebb_kernels tables[EBB_ISA_NEON + 1];     /* filled once, read-only afterwards */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -30,6 +34,10 @@ static void fill_tables(void)
         tables[EBB_ISA_AVX512] = tables[f.avxvnni ? EBB_ISA_AVXVNNI : EBB_ISA_AVX2];
         ebb_kernels_fill_avx512(&tables[EBB_ISA_AVX512]);
     }
+    if (f.amx && ebb_cpu_allow_amx()) {
+        tables[EBB_ISA_AMX] = tables[EBB_ISA_AVX512];
+        ebb_kernels_fill_amx(&tables[EBB_ISA_AMX]);
+    }
 #elif defined(__aarch64__)
     if (ebb_cpu_detect().dotprod) {
         tables[EBB_ISA_NEON] = tables[EBB_ISA_SCALAR];
@@ -50,8 +58,6 @@ static ebb_isa best_cpu(void)
 
 ebb_status ebb_kernels_get(ebb_isa cpu, const ebb_kernels **out, ebb_error *err)
 {
-    static const char *const names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "neon" };
-
     *out = NULL;
     if ((unsigned)cpu > EBB_ISA_NEON)
         return EBB_FAIL(err, EBB_USAGE, "no such kind of CPU kernels: %d", (int)cpu);
@@ -60,7 +66,7 @@ ebb_status ebb_kernels_get(ebb_isa cpu, const ebb_kernels **out, ebb_error *err)
         cpu = best_cpu();
     if (!tables[cpu].name)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "this machine has no %s kernels; its best are %s",
-                        names[cpu], tables[best_cpu()].name);
+                        ebb_isa_names[cpu], tables[best_cpu()].name);
     *out = &tables[cpu];
     return EBB_OK;
 }

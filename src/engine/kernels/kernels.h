@@ -1,9 +1,9 @@
 /* kernels/kernels.h - the inner loops, chosen once at run time.
  *
  * scalar.c is the specification: obvious, always built.  The tables are a ladder, scalar -> avx2 ->
- * avxvnni -> avx512 and scalar -> neon: each begins as a copy of the rung below that the CPU has,
- * and an ISA file (x86/, arm/) overrides entries.  So a new type is a decoder and a scalar row, and
- * runs everywhere.  Rules for every entry:
+ * avxvnni -> avx512 -> amx and scalar -> neon: each begins as a copy of the rung below that the CPU
+ * has, and an ISA file (x86/, arm/) overrides entries.  So a new type is a decoder and a scalar
+ * row, and runs everywhere.  Rules for every entry:
  *
  *  K1  The bits of an output element depend on its own row and column only:
  *      not on how many rows or columns the call has, nor on alignment.  So the
@@ -126,7 +126,7 @@ typedef struct ebb_matmul_slots {
 } ebb_matmul_slots;
 
 typedef struct ebb_kernels {
-    const char *name;            /* "scalar", "avx2", "avxvnni", "avx512", "neon" */
+    const char *name;            /* "scalar", "avx2", "avxvnni", "avx512", "amx", "neon" */
 
     /* x[n_k] to one column of the kind (EBB_ACT_F32 copies). */
     void (*quantize[EBB_ACT_COUNT])(const float *x, size_t n_k, void *out);
@@ -162,6 +162,9 @@ typedef struct ebb_kernels {
     void (*attend_merge)(float *out, const float *parts, size_t n_seg, size_t stride, size_t dim_v,
                          const float *sink);
 } ebb_kernels;
+
+/* By ebb_isa, "auto" first; NULL behind the last. */
+extern const char *const ebb_isa_names[EBB_ISA_NEON + 2];
 
 /* The product that *a describes, by the slot that suits its columns. */
 static inline void ebb_kernels_matmul(const ebb_kernels *k, const ebb_matmul *a)

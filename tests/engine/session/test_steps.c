@@ -162,7 +162,8 @@ static ebb_engine_opts opts_of(uint32_t threads, ebb_isa cpu)
 
 static void check_model(const ebb_tiny_opts *tiny)
 {
-    static const ebb_isa isas[] = { EBB_ISA_SCALAR, EBB_ISA_AVX2, EBB_ISA_AVXVNNI, EBB_ISA_AVX512, EBB_ISA_NEON };
+    static const ebb_isa isas[] = { EBB_ISA_SCALAR, EBB_ISA_AVX2, EBB_ISA_AVXVNNI, EBB_ISA_AVX512, EBB_ISA_AMX,
+                                     EBB_ISA_NEON };
     const char *path = "build/test_steps.gguf";
     ebb_engine_opts o = opts_of(2, EBB_ISA_AUTO);
     ebb_model *m;

@@ -33,23 +33,6 @@ GEMM_INLINE __m512i scaled(__m512i sum, __m512i v, __m512i scale, bool is_wide)
     return _mm512_add_epi32(sum, _mm512_mullo_epi32(v, scale));
 }
 
-GEMM_INLINE void finish(const ebb_tile256 *t, float *acc, int h, const uint8_t *block, __m512i sum, __m512i min_sum,
-                        bool has_min)
-{
-    /* d comes first */
-    __m512 x = _mm512_castsi512_ps(_mm512_set1_epi32(ebb_gemm_four(block))), y = _mm512_load_ps(acc);
-
-    if (has_min) {
-        __m512 both = _mm512_mul_ps(_mm512_load_ps(t->d[h]), _mm512_cvtepi32_ps(sum));
-
-        both = _mm512_fnmadd_ps(_mm512_load_ps(t->dmin[h]), _mm512_cvtepi32_ps(min_sum), both);
-        y = _mm512_fmadd_ps(x, both, y);
-    } else {
-        y = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(t->d[h]), x), _mm512_cvtepi32_ps(sum), y);
-    }
-    _mm512_store_ps(acc, y);
-}
-
 /* The lines of a block of activations that are asked for while the first tile is at work; the rest with the second, for
  * a core has only 16 lines on their way, and others are wanted, too. */
 enum { AHEAD_FIRST = 3, AHEAD_SECOND = sizeof(ebb_q8_256) / 64 - AHEAD_FIRST };
@@ -104,7 +87,8 @@ GEMM_INLINE void block(const ebb_tile256 *t, const uint8_t *const x[GEMM_COLS], 
     }
     GEMM_UNROLL for (int c = 0; c < n; c++)
         GEMM_UNROLL for (int h = 0; h < 2; h++)
-            finish(t, acc + c * GEMM_ROWS + 16 * h, h, x[c], sum[c][h], v[c][h], n_min > 0);
+            ebb_gemm256_finish(t->d[h], n_min > 0 ? t->dmin[h] : NULL, acc + c * GEMM_ROWS + 16 * h, x[c], sum[c][h],
+                               v[c][h]);
 }
 
 GEMM_INLINE void micro(const ebb_gemm_args *p, const int n, const int group, const bool has_start, const int n_min,
@@ -181,7 +165,7 @@ enum { ANY = 32 * 127 };
 #define ebb_avx512_gemv_IQ1_M   ebb_avx2_gemv_IQ1_M
 #define ebb_avx512_gemv_IQ3_XXS ebb_avx2_gemv_IQ3_XXS
 #define TYPE(T, narrow, wide, group, offset, n_min, peak, side)                                                \
-static void gemm_zmm_##T(const ebb_matmul *a)                                                                  \
+void ebb_avx512_gemm_##T(const ebb_matmul *a)                                                                  \
 {                                                                                                              \
     static const type256 t = { ebb_avx512_unpack_##T, narrow, wide, group, offset, n_min, peak, side };        \
     static const ebb_gemm_kind k = { TILE_ROWS, GEMM_COLS, sizeof(ebb_q8_256), 1, sizeof(ebb_tile256), unpack, \
@@ -210,7 +194,8 @@ TYPES(TYPE)
 
 void ebb_kernels_fill_avx512_gemm256(ebb_kernels *k)
 {
-#define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = gemm_zmm_##T, .gemv = ebb_avx512_gemv_##T, \
+#define X(T, ...) k->matmul[EBB_TYPE_##T] = (ebb_matmul_slots){ .gemm = ebb_avx512_gemm_##T, \
+                                                                .gemv = ebb_avx512_gemv_##T, \
                                                                 .gemv_most_cols = GEMV_COLS, \
                                                                 .gemv_most_k = GEMV_MOST_K };
     TYPES(X)
