@@ -234,11 +234,15 @@ static void open_link(renderer *r, const MD_ATTRIBUTE *href, const MD_ATTRIBUTE 
     r->link_at[r->n_links - 1] = written(r)->len;
 }
 
-/* What a terminal may follow: text and address; in a table the address can only be read. */
+/* What a terminal may follow: text and address. */
 static void add_address(renderer *r, size_t from, const ebb_buf *href)
 {
-    if (!r->table.is_open && r->n_links < LINKS_MAX && r->n_address[r->n_links] > 0)
-        ebb_wrap_add_link(r->w, from, href->data, r->n_address[r->n_links]);
+    size_t n = r->n_links < LINKS_MAX ? r->n_address[r->n_links] : 0;
+
+    if (n > 0 && r->table.is_open)
+        ebb_table_add_link(&r->table, from, href->data, n);
+    else if (n > 0)
+        ebb_wrap_add_link(r->w, from, r->w->visible.len, href->data, n);
 }
 
 /* The address, unless it is the text itself. */

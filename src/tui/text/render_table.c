@@ -7,6 +7,7 @@
 
 #include "base/grow.h"
 #include "base/utf8.h"
+#include "term/hyperlink.h"
 #include "term/width.h"
 
 enum { COLUMNS_MAX = 64 };
@@ -14,8 +15,10 @@ enum { COLUMNS_MAX = 64 };
 void ebb_table_fini(ebb_table *t)
 {
     ebb_buf_fini(&t->text);
+    ebb_buf_fini(&t->addresses);
     free(t->runs);
     free(t->cells);
+    free(t->links);
     memset(t, 0, sizeof *t);
 }
 
@@ -28,7 +31,7 @@ void ebb_table_begin_cell(ebb_table *t, uint8_t align)
     if (!cells)
         return;
     t->cells = cells;
-    t->cells[t->n_cells++] = (ebb_table_cell){ t->text.len, t->text.len, t->n_runs, align };
+    t->cells[t->n_cells++] = (ebb_table_cell){ t->text.len, t->text.len, t->n_runs, t->n_links, align };
 }
 
 void ebb_table_add(ebb_table *t, const char *s, size_t n, ebb_face face, bool ascii)
@@ -42,6 +45,18 @@ void ebb_table_add(ebb_table *t, const char *s, size_t n, ebb_face face, bool as
         return;
     t->runs[t->n_runs++] = (ebb_face_run){ (uint32_t)t->text.len, (uint8_t)face };
     ebb_utf8_add_visible(&t->text, s, n, ascii);
+}
+
+void ebb_table_add_link(ebb_table *t, size_t start, const char *address, size_t n)
+{
+    ebb_table_link *links = ebb_grow(t->links, t->n_links, &t->cap_links, sizeof *links);
+    size_t at = t->addresses.len;
+
+    t->failed = t->failed || !links;
+    if (links)
+        t->links = links;
+    if (!t->failed && n <= EBB_HYPERLINK_BYTES && ebb_buf_add(&t->addresses, address, n))
+        t->links[t->n_links++] = (ebb_table_link){ start, t->text.len, at, n };
 }
 
 void ebb_table_end_cell(ebb_table *t)
@@ -62,7 +77,14 @@ static void add_blanks(ebb_wrap *w, int n)
         ebb_wrap_add(w, " ", 1, EBB_FACE_MARKUP);
 }
 
-/* `face`: of what has none of its own, for headers. */
+/* Behind the cell's text, which begins at `start` of the visible one. */
+static void add_cell_links(const ebb_table *t, ebb_wrap *w, const ebb_table_cell *c, size_t start)
+{
+    for (const ebb_table_link *l = t->links + c->link; l < t->links + t->n_links && l->start < c->end; l++)
+        ebb_wrap_add_link(w, start + l->start - c->start, start + l->end - c->start,
+                          t->addresses.data + l->address, l->n_address);
+}
+
 static void add_cell(const ebb_table *t, ebb_wrap *w, const ebb_table_cell *c, bool is_header)
 {
     for (size_t i = c->run; i < t->n_runs && t->runs[i].start < c->end; i++) {
@@ -84,7 +106,9 @@ static void add_grid_row(const ebb_table *t, ebb_wrap *w, size_t first, const in
         if (k > 0)
             ebb_wrap_add(w, bar, strlen(bar), EBB_FACE_MARKUP);
         add_blanks(w, before);
+        size_t start = w->visible.len;
         add_cell(t, w, c, first == 0);
+        add_cell_links(t, w, c, start);
         if (k + 1 < t->n_columns)
             add_blanks(w, blanks - before);
     }
@@ -115,7 +139,8 @@ static void draw_grid(const ebb_table *t, ebb_wrap *w, const int *widths, size_t
     }
 }
 
-/* A line per cell, "header: cell"; a header alone is a line of its own. */
+/* A line per cell, "header: cell"; a header alone is a line of its own.  A header comes with every row, its links with
+ * none: addresses are long. */
 static void draw_records(const ebb_table *t, ebb_wrap *w, size_t limit, ebb_table_line_fn *begin_line, void *arg)
 {
     bool has_body = t->n_cells > t->n_columns;
@@ -127,7 +152,9 @@ static void draw_records(const ebb_table *t, ebb_wrap *w, size_t limit, ebb_tabl
         add_cell(t, w, &t->cells[k], true);
         if (has_body) {
             ebb_wrap_add(w, ": ", 2, EBB_FACE_MARKUP);
+            size_t start = w->visible.len;
             add_cell(t, w, &t->cells[i], false);
+            add_cell_links(t, w, &t->cells[i], start);
         }
     }
 }

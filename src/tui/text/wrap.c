@@ -136,14 +136,14 @@ void ebb_wrap_set_hanging_indent(ebb_wrap *w, int columns)
     w->hangs[w->n_hangs++] = (ebb_hanging_indent){ (uint32_t)w->visible.len, (uint16_t)columns };
 }
 
-void ebb_wrap_add_link(ebb_wrap *w, size_t start, const char *address, size_t n)
+void ebb_wrap_add_link(ebb_wrap *w, size_t start, size_t end, const char *address, size_t n)
 {
     ebb_text_link *links = ebb_grow(w->links, w->n_links, &w->cap_links, sizeof *links);
     size_t at = w->addresses.len;
 
     w->links = links ? links : w->links;
     if (links && n <= EBB_HYPERLINK_BYTES && ebb_buf_add(&w->addresses, address, n))     /* else it is text alone */
-        w->links[w->n_links++] = (ebb_text_link){ (uint32_t)start, (uint32_t)w->visible.len, at, n };
+        w->links[w->n_links++] = (ebb_text_link){ (uint32_t)start, (uint32_t)end, at, n };
 }
 
 /* Back to what is stable: the source of a block that has now closed goes. */

@@ -106,6 +106,38 @@ static void tables(void **state)
     assert_int_equal(face_of(text, "fig"), EBB_FACE_ITALIC);
 }
 
+/* What has an address behind it: "text<address> " of each link. */
+static const char *linked(const char *text, int width)
+{
+    static char out[512];
+    ebb_wrap w = set(text, strlen(text), width);
+    size_t n = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < w.n_links; i++) {
+        const ebb_text_link *l = &w.links[i];
+
+        assert_true(l->start < l->end && l->end <= w.visible.len && (i == 0 || w.links[i - 1].end <= l->start));
+        n += (size_t)snprintf(out + n, sizeof out - n, "%.*s<%.*s> ", (int)(l->end - l->start),
+                              w.visible.data + l->start, (int)l->n_address, w.addresses.data + l->address);
+    }
+    ebb_wrap_fini(&w);
+    return out;
+}
+
+static void links_in_tables(void **state)
+{
+    static const char text[] = "| [N](http://n.m) | Where |\n|---|--:|\n| a | see [**b** c](http://d.e \"t\"), <http://f.g> |\n"
+                               "| | [k](http://k.l) |\n";
+
+    (void)state;
+    assert_string_equal(linked("[text](http://a.b)", 80), "text (http://a.b<http://a.b> ");
+    assert_string_equal(linked(text, 120), "N (http://n.m<http://n.m> b c (http://d.e \"t\"<http://d.e> "
+                                           "http://f.g<http://f.g> k (http://k.l<http://k.l> ");
+    assert_string_equal(linked(text, 30), "b c (http://d.e \"t\"<http://d.e> http://f.g<http://f.g> "
+                                          "k (http://k.l<http://k.l> ");
+}
+
 static void repeat(ebb_buf *out, const char *s, int n)
 {
     for (int i = 0; i < n; i++)
@@ -389,6 +421,7 @@ int main(void)
         cmocka_unit_test(lists),
         cmocka_unit_test(hanging),
         cmocka_unit_test(tables),
+        cmocka_unit_test(links_in_tables),
         cmocka_unit_test(tables_follow_the_page),
         cmocka_unit_test(output_is_bounded),
         cmocka_unit_test(code),
