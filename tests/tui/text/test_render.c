@@ -127,8 +127,8 @@ static const char *linked(const char *text, int width)
 
 static void links_in_tables(void **state)
 {
-    static const char text[] = "| [N](http://n.m) | Where |\n|---|--:|\n| a | see [**b** c](http://d.e \"t\"), <http://f.g> |\n"
-                               "| | [k](http://k.l) |\n";
+    static const char text[] = "| [N](http://n.m) | Where |\n|---|--:|\n"
+                               "| a | see [**b** c](http://d.e \"t\"), <http://f.g> |\n| | [k](http://k.l) |\n";
 
     (void)state;
     assert_string_equal(linked("[text](http://a.b)", 80), "text (http://a.b<http://a.b> ");
