@@ -196,6 +196,11 @@ EBB_MUST_CHECK
 ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
                          const ebb_machine *machine, ebb_plan *out, ebb_error *err);
 
+/* Predicted seconds of a prompt of n_tokens right after m has been opened by that plan: what is to
+ * stay is still being read.  0: it cannot be predicted.  Cost: as ebb_plan_make. */
+double ebb_plan_first_prompt_s(const ebb_model *m, const ebb_engine_opts *opts,
+                               const ebb_machine *machine, const ebb_plan *plan, uint32_t n_tokens);
+
 /* The plan that ebb_engine_set_budget(e, bytes) would carry out: resident layers, predicted speed.
  * Context and KV types stay as they are.  If out->fits is false, out->why says what would fit.
  * Cost: a millisecond; for the first plan with streamed weights half a second, to measure disk and

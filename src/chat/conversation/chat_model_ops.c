@@ -91,7 +91,7 @@ static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_o
 }
 
 static ebb_status model_better(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts,
-                               ebb_better_model *out, ebb_error *err)
+                               uint32_t n_tokens, ebb_better_model *out, ebb_error *err)
 {
     const ebb_model *m = b->ops->model(b);
     ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
@@ -100,7 +100,7 @@ static ebb_status model_better(void *arg, const ebb_backend *b, const char *name
     (void)arg;
     b->ops->stats((ebb_backend *)b, &now);
     o.draft = o.no_speculation ? NULL : m;
-    return ebb_models_find_better(name, m, opts ? &o : NULL, now.rss_anon_bytes, out, err);
+    return ebb_models_find_better(name, m, opts ? &o : NULL, now.rss_anon_bytes, n_tokens, out, err);
 }
 
 static ebb_status model_prompt(void *arg, const ebb_prompter *p, const ebb_message *const *messages, size_t n,

@@ -45,9 +45,10 @@ typedef struct ebb_chat_ops {
     ebb_status (*plan)(void *arg, const ebb_backend *b, const ebb_engine_opts *opts, ebb_plan *out,
                        ebb_error *err);
     /* A better file of the model's network (ebb_models_find_better), with the model at hand as its
-     * draft; NULL: nobody can say. */
+     * draft, for a conversation of n_tokens; NULL: nobody can say. */
     ebb_status (*better)(void *arg, const ebb_backend *b, const char *name,
-                         const ebb_engine_opts *opts, ebb_better_model *out, ebb_error *err);
+                         const ebb_engine_opts *opts, uint32_t n_tokens, ebb_better_model *out,
+                         ebb_error *err);
     ebb_status (*retokenize)(void *arg, const ebb_backend *b, ebb_retokenization *r,
                              ebb_error *err);
 } ebb_chat_ops;

@@ -155,16 +155,18 @@ typedef struct ebb_better_model {
     uint64_t n_bytes;            /* of its weights */
     uint8_t  fingerprint[16];
     ebb_plan plan;               /* with opts */
+    double   first_token_s;      /* to open it and read the conversation, nothing of it known */
 } ebb_better_model;
 /* The file that `name` means (NULL: the largest found here that fits), if it has the layers, the
  * vocabulary and the template of `everyday` and at least a fifth more bits for each weight (f16 at
- * most); planned with opts (NULL: not planned) on this machine, with freed_bytes more.  Errors:
+ * most); planned with opts (NULL: not planned) on this machine, with freed_bytes more, for a
+ * conversation of n_tokens.  Errors:
  * NOTFOUND, USAGE (it is not such a file), BUDGET, NOMEM, IO, UNSUPPORTED.  Cost: reads the headers
  * of larger files, and measures what the machine is not known by, up to half a second. */
 EBB_MUST_CHECK
 ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday,
                                   const ebb_engine_opts *opts, uint64_t freed_bytes,
-                                  ebb_better_model *out, ebb_error *err);
+                                  uint32_t n_tokens, ebb_better_model *out, ebb_error *err);
 
 /* What the user chose, for the next time; NULL: nothing, choose anew.  Errors: IO, NOTFOUND,
  * NOMEM. */

@@ -56,8 +56,8 @@ static int largest_first(const void *a, const void *b)
 }
 
 /* With this one's figures, measured where they are not known. */
-static ebb_status plan_better(const ebb_model *m, const ebb_engine_opts *opts, uint64_t freed_bytes, ebb_plan *plan,
-                              ebb_error *err)
+static ebb_status plan_better(const ebb_model *m, const ebb_engine_opts *opts, uint64_t freed_bytes, uint32_t n_tokens,
+                              ebb_better_model *out, ebb_error *err)
 {
     ebb_machine machine;
     ebb_status st = ebb_machine_probe(ebb_model_get_info(m)->path, false, &machine, err);
@@ -65,14 +65,19 @@ static ebb_status plan_better(const ebb_model *m, const ebb_engine_opts *opts, u
     if (st == EBB_OK)
         st = ebb_machine_measure(&machine, m, opts, true, err);
     machine.available_bytes += freed_bytes;
-    return st == EBB_OK ? ebb_plan_make(m, opts, &machine, plan, err) : st;
+    if (st == EBB_OK)
+        st = ebb_plan_make(m, opts, &machine, &out->plan, err);
+    if (st == EBB_OK)
+        out->first_token_s = out->plan.predicted_load_s +
+                             ebb_plan_first_prompt_s(m, opts, &machine, &out->plan, n_tokens);
+    return st;
 }
 
 static ebb_status take_better(const ebb_model *m, const ebb_engine_opts *opts, uint64_t freed_bytes,
-                              ebb_better_model *out, ebb_error *err)
+                              uint32_t n_tokens, ebb_better_model *out, ebb_error *err)
 {
     const ebb_model_info *info = ebb_model_get_info(m);
-    ebb_status st = opts ? plan_better(m, opts, freed_bytes, &out->plan, err) : EBB_OK;
+    ebb_status st = opts ? plan_better(m, opts, freed_bytes, n_tokens, out, err) : EBB_OK;
 
     if (st == EBB_OK && opts && !out->plan.fits)
         st = EBB_FAIL(err, EBB_BUDGET, "the better file does not fit: %s", out->plan.why);
@@ -86,7 +91,7 @@ static ebb_status take_better(const ebb_model *m, const ebb_engine_opts *opts, u
 }
 
 static ebb_status find_named(const char *name, const ebb_model *everyday, const ebb_engine_opts *opts,
-                             uint64_t freed_bytes, ebb_better_model *out, ebb_error *err)
+                             uint64_t freed_bytes, uint32_t n_tokens, ebb_better_model *out, ebb_error *err)
 {
     char *path = NULL;
     ebb_model *m = NULL;
@@ -99,14 +104,14 @@ static ebb_status find_named(const char *name, const ebb_model *everyday, const 
                                       "and template must be the same",
                       name, ebb_model_get_info(everyday)->arch, ebb_model_get_info(everyday)->quantization);
     if (st == EBB_OK)
-        st = take_better(m, opts, freed_bytes, out, err);
+        st = take_better(m, opts, freed_bytes, n_tokens, out, err);
     ebb_model_close(m);
     free(path);
     return st;
 }
 
 ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, const ebb_engine_opts *opts,
-                                  uint64_t freed_bytes, ebb_better_model *out, ebb_error *err)
+                                  uint64_t freed_bytes, uint32_t n_tokens, ebb_better_model *out, ebb_error *err)
 {
     ebb_model_file *files;
     size_t n;
@@ -115,7 +120,7 @@ ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, c
 
     memset(out, 0, sizeof *out);
     if (name)
-        return find_named(name, everyday, opts, freed_bytes, out, err);
+        return find_named(name, everyday, opts, freed_bytes, n_tokens, out, err);
     st = ebb_models_find_chat(&files, &n, err);
     if (st != EBB_OK)
         return st;
@@ -126,7 +131,8 @@ ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, c
 
         if (!m)
             continue;
-        st = take_better(m, opts, freed_bytes, out, err);        /* too large for the memory: the next smaller one */
+        /* too large for the memory: the next smaller one */
+        st = take_better(m, opts, freed_bytes, n_tokens, out, err);
         is_found = st == EBB_OK;
         ebb_model_close(m);
     }

@@ -18,7 +18,7 @@ void ebb_quality_recognise(ebb_chat *c)
     }
     if (!is_foreign || !c->ops.better || ebb_chat_facts(c))
         return;
-    if (c->ops.better(c->ops.arg, c->backend, c->quality.named, NULL, &better, NULL) == EBB_OK)
+    if (c->ops.better(c->ops.arg, c->backend, c->quality.named, NULL, 0, &better, NULL) == EBB_OK)
         ebb_quality_set_pair(c, &better);
     free(better.path);
 }

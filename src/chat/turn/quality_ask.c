@@ -12,7 +12,6 @@ static void say_price(ebb_chat *c, const ebb_better_model *better, const char *w
 {
     const ebb_plan *p = &better->plan;
     char size[16], speed[16], with[48] = "";
-    double prompt_s = p->predicted_prefill_tok_s > 0 ? ebb_chat_n_tokens(c) / p->predicted_prefill_tok_s : 0;
 
     if (p->draft_bytes > 0 && p->draft_length > 0)
         snprintf(with, sizeof with, ", without this file's guesses %.16s",
@@ -22,7 +21,7 @@ static void say_price(ebb_chat *c, const ebb_better_model *better, const char *w
                     better->quantization, when, c->info->name, ebb_size_text(better->n_bytes, size),
                     ebb_tier_name(p->tier),
                     ebb_speed_text(with[0] ? p->draft_tok_s : p->predicted_decode_tok_s, speed), with,
-                    prompt_s + p->predicted_load_s);
+                    better->first_token_s);
 }
 
 static ebb_status find_better(ebb_chat *c, ebb_better_model *better, ebb_error *err)
@@ -37,7 +36,7 @@ static ebb_status find_better(ebb_chat *c, ebb_better_model *better, ebb_error *
     if (st != EBB_OK)
         return st;
     opts.n_ctx = c->backend->ops->n_ctx(c->backend);     /* the conversation must fit its context, too */
-    return c->ops.better(c->ops.arg, c->backend, c->quality.named, &opts, better, err);
+    return c->ops.better(c->ops.arg, c->backend, c->quality.named, &opts, ebb_chat_n_tokens(c), better, err);
 }
 
 ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err)

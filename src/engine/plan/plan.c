@@ -481,3 +481,16 @@ ebb_status ebb_plan_make(const ebb_model *m, const ebb_engine_opts *opts,
     ebb_net_fini(&net);
     return st;
 }
+
+double ebb_plan_first_prompt_s(const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
+                               const ebb_plan *plan, uint32_t n_tokens)
+{
+    ebb_net net;
+    double s;
+
+    if (ebb_net_bind(&net, ebb_model_gguf(m), opts && opts->is_forced, NULL) != EBB_OK)
+        return 0;
+    s = ebb_plan_prompt_s(&net, machine, plan, n_tokens, true);
+    ebb_net_fini(&net);
+    return s;
+}

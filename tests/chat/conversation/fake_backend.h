@@ -370,12 +370,14 @@ static ebb_status fake_plan_for(void *arg, const ebb_backend *b, const ebb_engin
 }
 
 static ebb_status fake_better(void *arg, const ebb_backend *b, const char *name,
-                              const ebb_engine_opts *opts, ebb_better_model *out, ebb_error *err)
+                              const ebb_engine_opts *opts, uint32_t n_tokens,
+                              ebb_better_model *out, ebb_error *err)
 {
     fake_script *s = arg;
 
     (void)b;
-    *out = (ebb_better_model){ .quantization = "F16", .n_bytes = 1 << 20,
+    *out = (ebb_better_model){ .first_token_s = n_tokens / 100.0,
+                               .quantization = "F16", .n_bytes = 1 << 20,
                                .fingerprint = "the bette" };
     if (!s->better && !name)
         return EBB_FAIL(err, EBB_NOTFOUND, "no better file is found here");

@@ -53,7 +53,7 @@ static ebb_status find_better(const char *everyday, const char *name, ebb_better
     ebb_status st = ebb_model_open(file(everyday), &m, err);
 
     assert_int_equal(st, EBB_OK);
-    st = ebb_models_find_better(name, m, &opts, 0, out, err);
+    st = ebb_models_find_better(name, m, &opts, 0, 100, out, err);
     ebb_model_close(m);
     return st;
 }
@@ -75,7 +75,8 @@ static void test_found(void **state)
     tiny("f16", EBB_TYPE_F16, 2);
     assert_int_equal(find_better("q8", NULL, &better, &err), EBB_OK);
     assert_string_equal(better.path, file("f16"));
-    assert_true(better.plan.fits && better.plan.n_ctx == 1024 && better.plan.predicted_decode_tok_s > 0);
+    assert_true(better.plan.fits && better.plan.n_ctx == 1024 && better.plan.predicted_decode_tok_s > 0 &&
+                better.first_token_s > 0);
     free(better.path);
     tiny("q4", EBB_TYPE_Q4_0, 2);
     assert_int_equal(find_better("q4", file("q8"), &better, &err), EBB_OK);
