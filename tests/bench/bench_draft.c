@@ -223,8 +223,8 @@ int main(int argc, char **argv)
     while (i < argc && (n = take_option(&b, argv + i, argc - i)) > 0)
         i += n;
     if (argc < 3 || i == argc) {
-        printf("bench_draft MODEL.gguf [OPTIONS] PROMPT...: tests/bench/train_pair.py makes what it needs\n");
-        return argc > 1;
+        fputs("bench_draft MODEL.gguf [OPTIONS] PROMPT...: tests/bench/train_pair.py makes what it needs\n", stderr);
+        return 2;
     }
     if (open_all(&b, argv[1])) {
         if (b.n_rows > 0 && b.engine->net.n_vocab > MAX_VOCAB)

@@ -121,8 +121,8 @@ int main(int argc, char **argv)
     text *texts;
 
     if (argc != 2 || ebb_model_open(argv[1], &m, &err) != EBB_OK) {
-        printf("%s\n", argc == 2 ? err.msg : "bench_draft_rows VOCABULARY.gguf < CONVERSATIONS");
-        return argc > 1;
+        fprintf(stderr, "%s\n", argc == 2 ? err.msg : "bench_draft_rows VOCABULARY.gguf < CONVERSATIONS");
+        return argc == 2 ? 1 : 2;
     }
     while ((n_read = fread(piece, 1, sizeof piece, stdin)) > 0)
         ebb_buf_add(&in, piece, n_read);
