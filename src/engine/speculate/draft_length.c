@@ -4,6 +4,7 @@
 #include "base/log.h"
 
 #define SMOOTH       0.2         /* weight of the newest time in a mean */
+#define STALL        4.0         /* times the mean: what a value counts at most, or one stall would be a pace */
 #define MEMORY       0.98        /* weight of earlier draft tokens, with each new one */
 #define ASSUMED      8.0         /* draft tokens that the assumed acceptance rate counts for ... */
 #define ASSUMED_BIN  2.0         /* ... and the drafter's own probability */
@@ -159,21 +160,33 @@ static void smooth_mean(double *mean, double value)
     *mean = *mean > 0 ? *mean + SMOOTH * (value - *mean) : value;
 }
 
-/* More tokens never take less: if they did, one token alone takes less than was measured. */
+static double min_seconds(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+/* Where the time is that of a disk or of a processor that others use, too, some values say nothing of the next. */
+static double without_stall(double mean, double value)
+{
+    return mean > 0 ? min_seconds(value, STALL * mean) : value;
+}
+
+/* More tokens never take less: if they did, one token alone takes less than was measured.  Nor does a further token
+ * take longer than one alone: what is beyond that is a stall. */
 void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double seconds)
 {
     bool is_first = p->alone_s <= 0;
     double further_s;
 
     if (n_tokens == 1)
-        smooth_mean(&p->alone_s, seconds);
+        smooth_mean(&p->alone_s, without_stall(p->alone_s, seconds));
     else if (is_first || seconds < p->alone_s)
         p->alone_s = seconds;
     if (is_first) {
         p->token_s = p->token_share * p->alone_s;
         p->draft_s = p->draft_s > 0 ? p->draft_s : p->draft_share * p->alone_s;
     } else if (n_tokens > 1) {
-        further_s = (seconds - p->alone_s) / (n_tokens - 1);
+        further_s = min_seconds((seconds - p->alone_s) / (n_tokens - 1), p->alone_s);
         p->token_s += SMOOTH * (further_s - p->token_s);
     }
 }
@@ -181,9 +194,9 @@ void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double 
 void ebb_draft_length_learn_draft(ebb_draft_length *p, uint32_t n_tokens, double seconds)
 {
     if (n_tokens <= FEW)
-        smooth_mean(&p->draft_s, seconds);
+        smooth_mean(&p->draft_s, without_stall(p->draft_s, seconds));
     else
-        smooth_mean(&p->catch_s, seconds / n_tokens);
+        smooth_mean(&p->catch_s, without_stall(p->catch_s, seconds / n_tokens));
 }
 
 void ebb_draft_length_learn_token(ebb_draft_length *p, double probability, bool is_accepted)

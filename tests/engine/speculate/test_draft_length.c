@@ -186,6 +186,40 @@ static void a_drafter_that_pays_stays(void **state)
     assert_true(n_drafted > 950);
 }
 
+/* A disk that hangs for half a minute, in a pass, in a token alone or in the drafter, is no pace; a drafter that has
+ * become slow for good is found out soon. */
+static void a_stall_is_no_pace(void **state)
+{
+    const double probabilities[8] = { 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9 };
+    uint32_t n_slow = 0;
+
+    (void)state;
+    for (int where = 0; where < 3; where++) {
+        ebb_draft_length p = pace_of(0.9, 1, 0.01, 0.02);
+
+        for (uint32_t i = 0; i < 200; i++) {
+            uint32_t n = ebb_draft_length_begin(&p, 8);
+            double stall = i % 50 == 20 ? 30 : 0;
+
+            assert_true(n > 0 || p.n_pause == 0);
+            ebb_draft_length_learn_draft(&p, 1, 0.02 + (where == 1 ? stall : 0));
+            ebb_draft_length_learn_pass(&p, n + 1, 1 + 0.01 * n + (where == 0 || (where == 2 && n == 0) ? stall : 0));
+            if (n > 0)
+                learn_chain(&p, probabilities, n, i % 2 ? n : n - 1, !(i % 2));
+        }
+    }
+    ebb_draft_length p = pace_of(0.9, 1, 0.01, 0.02);
+    for (; p.n_pause == 0 && n_slow < 100; n_slow++) {
+        uint32_t n = ebb_draft_length_begin(&p, 8);
+
+        ebb_draft_length_learn_draft(&p, 1, 3);
+        ebb_draft_length_learn_pass(&p, n + 1, 1 + 0.01 * n);
+        if (n > 0)
+            learn_chain(&p, probabilities, n, n, false);
+    }
+    assert_in_range(n_slow, 2, 12);
+}
+
 /* The drafter's own probability counts until it is known how often its tokens are accepted. */
 static void a_chance_is_learned(void **state)
 {
@@ -305,6 +339,7 @@ int main(void)
         cmocka_unit_test(it_learns_what_they_are_worth),
         cmocka_unit_test(a_drafter_that_loses_is_off),
         cmocka_unit_test(a_drafter_that_pays_stays),
+        cmocka_unit_test(a_stall_is_no_pace),
         cmocka_unit_test(a_chance_is_learned),
         cmocka_unit_test(a_pass_is_learned),
         cmocka_unit_test(a_branch_has_a_chance),
