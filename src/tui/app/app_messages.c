@@ -37,6 +37,8 @@ static bool can_send(const ebb_app *a)
     return ebb_chat_is_ready(a->frontend.chat) && !ebb_chat_is_busy(a->frontend.chat);
 }
 
+static const char queued[] = "queued; Ctrl-X takes it back";
+
 static bool enqueue(ebb_app *a, const char *text)
 {
     char **queue;
@@ -79,6 +81,8 @@ void ebb_app_send_next(ebb_app *a)
     if (a->queue.n == 0 || !can_send(a) || ebb_chat_awaits_overflow_choice(a->frontend.chat))
         return;
     char *text = dequeue(a, 0);
+    if (a->queue.n == 0 && strcmp(ebb_buf_text(&a->hint), queued) == 0)
+        ebb_buf_clear(&a->hint);                 /* it has gone */
     if (!send_text(a, text) && ebb_editor_is_empty(&a->editor))
         ebb_editor_set(&a->editor, text, strlen(text));
     free(text);
@@ -115,7 +119,7 @@ static void run_line(ebb_app *a, const char *line, const char *whole)
         ebb_editor_set(&a->editor, line, strlen(line));
         ebb_app_hint(a, "%d messages wait already", QUEUE_MAX);
     } else {
-        ebb_app_hint(a, "queued; Ctrl-X takes it back");
+        ebb_app_hint(a, "%s", queued);
     }
 }
 

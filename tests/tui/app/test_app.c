@@ -215,10 +215,12 @@ static void busy_queues(void **state)
     assert_has(&s, "\n> Ask something.");
     screen_keys(&s, "one\r");
     assert_has(&s, "waits: one\n>\n");
+    assert_has(&s, "queued; Ctrl-X takes it back");
     fake_ready(s.chat);
     screen_step(&s, 0.1);
     assert_has(&s, "> one\n");
     assert_lacks(&s, "waits");
+    assert_lacks(&s, "queued");
     screen_keys(&s, "two\rthree\rfour\r");
     assert_has(&s, "waits: two\nwaits: three\nwaits: four\n");
     screen_keys(&s, "\x18");                     /* Ctrl-X */
