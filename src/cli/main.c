@@ -231,8 +231,10 @@ int main(int argc, char **argv)
     }
     read_config(&args, &config, command->mask);
     if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
-        (args.trace && ebb_log_open(args.trace, &err) != EBB_OK))
+        (args.trace && ebb_log_open(args.trace, &err) != EBB_OK)) {
+        ebb_buf_fini(&config);
         return ebb_cli_fail(&err);
+    }
     if (!(command->mask & (EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_SERVE | EBB_FOR_SESSIONS)) && ebb_cli_is_encrypted())
         args.engine.no_kv_cache = true;          /* it takes no key, and nothing is kept in the clear */
     if (command->only_looks)
