@@ -90,17 +90,35 @@ static void count_products(const ebb_net *net, double *n, double *outputs)
     }
 }
 
+/* Seconds of attention of a column that has n / 2 positions before it: a layer looks at no more than its window or
+ * chunk shows, and many a one has a state in its place. */
+static double attention_s(const ebb_net *net, const ebb_machine *m, uint32_t n)
+{
+    double s = 0;
+
+    for (uint32_t i = 0; i <= net->last_mixing_layer && i < net->n_layers; i++) {
+        const ebb_layer *l = &net->layers[i];
+        double seen = l->heads.n_kv ? n / 2.0 : 0;
+
+        if (l->window)
+            seen = fmin(seen, l->window);
+        if (l->chunk)
+            seen = fmin(seen, l->chunk / 2.0);
+        s += l->heads.n * seen *
+             (m->overheads.attend_s + (l->heads.dim_k + l->heads.dim_v) * m->overheads.attend_dim_s);
+    }
+    return s;
+}
+
 /* What a column of a prompt of n takes beside multiply-adds: of every product what it gives, what goes into them, and
  * attention to the half of the prompt that stands before it on average. */
 static double column_side_s(const ebb_net *net, const ebb_machine *m, uint32_t n)
 {
     double n_products, outputs,
         elements = (2.0 * net->n_embd + (double)net->n_head * net->dim_v + net->n_ff) * (net->last_mixing_layer + 1);
-    double seen = (double)net->n_head * n / 2 * (net->last_mixing_layer + 1);
 
     count_products(net, &n_products, &outputs);
-    return outputs * m->overheads.output_s + elements * ELEMENT_OPS * m->overheads.element_s +
-           seen * (m->overheads.attend_s + (net->dim_k + net->dim_v) * m->overheads.attend_dim_s);
+    return outputs * m->overheads.output_s + elements * ELEMENT_OPS * m->overheads.element_s + attention_s(net, m, n);
 }
 
 /* Of products that take so long alone, while so much is read. */

@@ -231,6 +231,48 @@ static void test_prediction_of_what_is_no_product(void **state)
     ebb_model_close(model);
 }
 
+/* Seconds of attention for a column of a prompt of n tokens, where a head takes one for each position that it sees. */
+static double predicted_attention_s(const char *arch, uint32_t n, ebb_net *net)
+{
+    ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F32, .n_layers = 6, .n_embd = 64, .n_ff = 96, .head_dim = 32,
+                           .n_ctx = 512 };
+    ebb_engine_opts o = { .n_ctx = 512 };
+    ebb_machine m = machine_with((uint64_t)1 << 40);
+    char *bytes;
+    ebb_model *model = ebb_tiny_open(&tiny, &bytes);
+    double without_s, s;
+    ebb_plan p;
+
+    assert_int_equal(ebb_plan_make(model, &o, &m, &p, NULL), EBB_OK);
+    assert_int_equal(ebb_net_bind(net, ebb_model_gguf(model), false, NULL), EBB_OK);
+    without_s = ebb_plan_prompt_s(net, &m, &p, n, false);
+    m.overheads.attend_s = 1;
+    s = (ebb_plan_prompt_s(net, &m, &p, n, false) - without_s) / n;
+    ebb_model_close(model);
+    free(bytes);
+    return s;
+}
+
+/* Attention looks at what a window shows, and layers with a state look at nothing. */
+static void test_prediction_of_layers_that_differ(void **state)
+{
+    uint32_t n_attend = 0;
+    double s, expected;
+    ebb_net net;
+
+    (void)state;
+    s = predicted_attention_s("gemma3", 256, &net);      /* five layers with a window, one without */
+    expected = net.n_head * (5.0 * EBB_TINY_WINDOW + 128);
+    assert_true(fabs(s / expected - 1) < 0.01);
+    ebb_net_fini(&net);
+    s = predicted_attention_s("lfm2", 256, &net);
+    for (uint32_t i = 0; i < net.n_layers; i++)
+        n_attend += net.layers[i].recurrent.kind == EBB_RECURRENT_NONE;
+    assert_true(n_attend > 0 && n_attend < net.n_layers);
+    assert_true(fabs(s / (n_attend * net.n_head * 128.0) - 1) < 0.01);
+    ebb_net_fini(&net);
+}
+
 /* The first prompt finds an empty expert cache: however short it is, each expert that any of its tokens selects is
  * read, beside what is to stay.  Later ones find what has room, and long ones are chunks. */
 static void test_prompts_of_a_streamed_mixture(void **state)
@@ -352,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_prediction),
         cmocka_unit_test(test_kv_in_a_file_costs),
         cmocka_unit_test(test_prediction_of_what_is_no_product),
+        cmocka_unit_test(test_prediction_of_layers_that_differ),
         cmocka_unit_test(test_prompts_of_a_streamed_mixture),
         cmocka_unit_test(test_prediction_by_type_and_under_reads),
     };
