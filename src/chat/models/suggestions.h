@@ -21,8 +21,8 @@ const char *ebb_suggestions_date(char out[16]);
 bool ebb_suggestion_best(const ebb_machine *machine, ebb_suggestion *out, ebb_plan *plan);
 
 /* Tier, context and predicted_decode_tok_s of a file by its size alone: a token takes pass_bytes
- * from memory, and from the disk what did not fit.  `context_bytes` is what a token of context
- * takes in f16. */
+ * from memory, and from the disk what did not fit; of a mixture less, as routers come back to the
+ * experts they chose.  `context_bytes` is what a token of context takes in f16. */
 void ebb_suggestion_estimate(ebb_plan *p, double file_bytes, double pass_bytes,
                              double context_bytes, const ebb_machine *m);
 
