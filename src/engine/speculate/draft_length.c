@@ -12,7 +12,8 @@
 #define RANK_SHARE   0.3
 #define MARGIN       1.02        /* by which drafting must be faster */
 #define TRIES        4u
-#define TRY_TOKENS   1u
+#define TRY_SHARE    0.25        /* of a pass that a try may cost: several tokens where the disk sets the pace */
+#define TRY_MOST     8.0         /* tokens of a try; its costs may be no more than predicted */
 #define JUDGED       8u          /* rounds of drafting in which it has to bring something */
 #define RISK         1.0         /* passes that drafting may lose before it pauses, if it has paid; ... */
 #define RISK_NEW     0.75        /* ... if it is new; half as many after each pause, ... */
@@ -61,6 +62,11 @@ static uint32_t min_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
+static double less_of(double a, double b)
+{
+    return a < b ? a : b;
+}
+
 static void begin_pause(ebb_draft_length *p)
 {
     p->n_pause = p->pause;
@@ -69,6 +75,14 @@ static void begin_pause(ebb_draft_length *p)
     p->n_tries = TRIES;
     p->n_judged = 0;
     p->gain_s = 0;
+}
+
+/* A try has one token, or as many as cost little. */
+static uint32_t tokens_of_try(const ebb_draft_length *p)
+{
+    double each_s = p->token_s + p->draft_s, n = each_s > 0 ? TRY_SHARE * p->alone_s / each_s : 1;
+
+    return n < 1 ? 1 : (uint32_t)less_of(n, TRY_MOST);
 }
 
 /* Where drafting pays at all, the tokens' own probabilities end a draft, so n_most is not cut. */
@@ -85,7 +99,7 @@ uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most)
         return 0;
     }
     if (p->n_tries > 0)
-        return min_of(TRY_TOKENS, n_most);
+        return min_of(tokens_of_try(p), n_most);
     if (ebb_draft_length_best(p, n_most, &rate) > 0)
         return n_most;
     begin_pause(p);
@@ -160,15 +174,10 @@ static void smooth_mean(double *mean, double value)
     *mean = *mean > 0 ? *mean + SMOOTH * (value - *mean) : value;
 }
 
-static double min_seconds(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 /* Where the time is that of a disk or of a processor that others use, too, some values say nothing of the next. */
 static double without_stall(double mean, double value)
 {
-    return mean > 0 ? min_seconds(value, STALL * mean) : value;
+    return mean > 0 ? less_of(value, STALL * mean) : value;
 }
 
 /* More tokens never take less: if they did, one token alone takes less than was measured.  Nor does a further token
@@ -186,7 +195,7 @@ void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double 
         p->token_s = p->token_share * p->alone_s;
         p->draft_s = p->draft_s > 0 ? p->draft_s : p->draft_share * p->alone_s;
     } else if (n_tokens > 1) {
-        further_s = min_seconds((seconds - p->alone_s) / (n_tokens - 1), p->alone_s);
+        further_s = less_of((seconds - p->alone_s) / (n_tokens - 1), p->alone_s);
         p->token_s += SMOOTH * (further_s - p->token_s);
     }
 }
@@ -249,8 +258,7 @@ void ebb_draft_length_learn(ebb_draft_length *p, const ebb_draft_outcome *o, con
         ebb_draft_length_learn_token(p, o->probabilities[o->n_accepted], false);
         learn_rank(p, o->rank);
     }
-    if (p->n_tries > 0)
-        p->n_tries--;
+    p->n_tries -= min_of(p->n_tries, o->n_accepted + (o->n_accepted < o->n));
     if (o->n > 0)
         judge_drafting(p, o->n_gained * p->alone_s - o->n_columns * p->token_s - o->n_steps * p->draft_s);
     ebb_log("draft", "%s: a pass %.1f ms, a further token %.2f, a draft token %.2f; %.0f %% accepted", drafter,

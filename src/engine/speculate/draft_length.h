@@ -14,8 +14,9 @@
  *
  * t, c, d and the rates are measured means, the newest values weighing most.  They only promise, so
  * what drafting brought is counted, too: where it has lost most of a pass, or anything in eight
- * rounds, it pauses, twice as long each time, and is tried with a few single tokens then, at half
- * the risk each time. */
+ * rounds, it pauses, twice as long each time, and is tried with a few tokens then, at half the risk
+ * each time.  A try is one token, or as many as cost a quarter of a pass where a pass waits for a
+ * disk: there single ones would waste passes. */
 #ifndef EBB_DRAFT_LENGTH_H
 #define EBB_DRAFT_LENGTH_H
 #include <stdbool.h>
@@ -44,7 +45,7 @@ typedef struct ebb_draft_length {
     double   rank_sampled[EBB_DRAFT_RANKS];
     uint32_t n_pause, pause;     /* passes left without a draft; length of the next pause */
     double   risk;               /* passes that it may lose before the next pause */
-    uint32_t n_tries;            /* short drafts left to find out whether drafting pays */
+    uint32_t n_tries;            /* draft tokens left that show whether drafting pays */
     uint32_t n_rounds;
     uint32_t n_judged;           /* rounds in the sum below */
     double   gain_s;             /* seconds that drafting saved in them; < 0: lost */

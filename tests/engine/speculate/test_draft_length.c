@@ -186,6 +186,36 @@ static void a_drafter_that_pays_stays(void **state)
     assert_true(n_drafted > 950);
 }
 
+/* A new one, of which nothing is known but the plan's prediction. */
+static ebb_draft_length new_drafter(double t, double c, double d)
+{
+    ebb_draft_length p;
+
+    ebb_draft_length_init(&p, EBB_ACCEPT_RATE_FAMILY, c / t, d / t);
+    ebb_draft_length_learn_pass(&p, 1, t);
+    return p;
+}
+
+/* Where a pass waits for a disk, one shows whether drafting pays; where it computes, four do, with a token each. */
+static void a_try_costs_little(void **state)
+{
+    const double probabilities[7] = { 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9 };
+    ebb_draft_length disk = new_drafter(1, 0.004, 0.03), memory = new_drafter(0.16, 0.025, 0.03),
+                     free_one = new_drafter(1, 0, 0);
+
+    (void)state;
+    assert_int_equal(ebb_draft_length_begin(&free_one, MOST), 1);        /* nothing says that it is */
+    assert_int_equal(ebb_draft_length_begin(&disk, 3), 3);
+    assert_int_equal(ebb_draft_length_begin(&disk, MOST), 7);            /* a quarter of a pass */
+    learn_chain(&disk, probabilities, 7, 7, false);
+    assert_int_equal(ebb_draft_length_begin(&disk, MOST), MOST);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_int_equal(ebb_draft_length_begin(&memory, MOST), 1);
+        learn_chain(&memory, probabilities, 1, 1, false);
+    }
+    assert_int_equal(ebb_draft_length_begin(&memory, MOST), MOST);
+}
+
 /* A disk that hangs for half a minute, in a pass, in a token alone or in the drafter, is no pace; a drafter that has
  * become slow for good is found out soon. */
 static void a_stall_is_no_pace(void **state)
@@ -291,7 +321,7 @@ static void a_pass_is_learned(void **state)
     ebb_draft_length p = pace_of(0.7, 1, 0.02, 0.1), known;
 
     (void)state;
-    p.n_tries = 2;
+    p.n_tries = 5;
     known = p;
     learn_chain(&p, probabilities, 5, 3, false);
     learn_chain(&known, probabilities, 5, 3, true);
@@ -339,6 +369,7 @@ int main(void)
         cmocka_unit_test(it_learns_what_they_are_worth),
         cmocka_unit_test(a_drafter_that_loses_is_off),
         cmocka_unit_test(a_drafter_that_pays_stays),
+        cmocka_unit_test(a_try_costs_little),
         cmocka_unit_test(a_stall_is_no_pace),
         cmocka_unit_test(a_chance_is_learned),
         cmocka_unit_test(a_pass_is_learned),
