@@ -208,12 +208,36 @@ static void say_unknown_slash_command(ebb_frontend *f, const char *name, size_t 
                           (int)n, name);
 }
 
+enum { USAGE_COLUMNS = 20 };     /* what is longer has its explanation on the next line */
+
+static void add_explained(ebb_buf *out, const char *usage, const char *help)
+{
+    const char *gap = strlen(usage) > USAGE_COLUMNS - 2 ? "\n" : "";
+
+    ebb_buf_addf(out, "%s%s%*s%s\n", usage, gap, USAGE_COLUMNS - (*gap ? 0 : (int)strlen(usage)), "", help);
+}
+
 static void add_usage(ebb_buf *out, const ebb_slash_command *c)
 {
     char usage[64];
 
     snprintf(usage, sizeof usage, "/%s%s%s", c->name, *c->args ? " " : "", c->args);
-    ebb_buf_addf(out, "%-19s %s\n", usage, c->help);
+    add_explained(out, usage, c->help);
+}
+
+/* The heading that /help puts before a command; NULL: none. */
+static const char *heading_before(const char *command)
+{
+    static const char *const groups[][2] = {
+        { "retry", "Questions and answers" }, { "branch", "Branches" }, { "pin", "What the model sees" },
+        { "copy", "Text on the screen" }, { "system", "How it answers" }, { "model", "Models, memory, speed" },
+        { "theme", "The screen and keys" }, { "new", "Sessions" },
+    };
+
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        if (strcmp(groups[i][0], command) == 0)
+            return groups[i][1];
+    return NULL;
 }
 
 static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
@@ -228,14 +252,20 @@ static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
     if (one) {
         add_usage(&out, one);
     } else {
-        for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
+        for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++) {
+            const char *heading = heading_before(c->name);
+            if (heading)
+                ebb_buf_addf(&out, "\n%s\n", heading);
             add_usage(&out, c);
-        ebb_buf_adds(&out, "//text              Send text that begins with a slash.\n");
+        }
+        ebb_buf_adds(&out, "\nOther input\n");
+        add_explained(&out, "//text", "Send text that begins with a slash.");
         if (f->edit)
-            ebb_buf_adds(&out, "!command            Run it, after a second Enter, and attach its output (--shell).\n");
-        ebb_buf_addc(&out, '\n');
+            add_explained(&out, "!command", "Run it, after a second Enter, and attach its output (--shell).");
+        if (f->set_theme)
+            ebb_buf_adds(&out, "\nKeys\n");
         for (size_t i = 0; f->set_theme && ebb_key_help[i][0]; i++)
-            ebb_buf_addf(&out, "%-19s %s\n", ebb_key_help[i][0], ebb_key_help[i][1]);
+            add_explained(&out, ebb_key_help[i][0], ebb_key_help[i][1]);
     }
     while (out.len > 0 && out.data[out.len - 1] == '\n')
         ebb_buf_remove(&out, out.len - 1, 1);
@@ -283,8 +313,7 @@ void ebb_slash_command_usage(const char *text, ebb_buf *out)
     const ebb_slash_command *c = ebb_slash_command_find(text + 1, n);
 
     if (c) {
-        add_usage(out, c);
-        ebb_buf_remove(out, out->len - 1, 1);
+        ebb_buf_addf(out, "/%s%s%s: %s", c->name, *c->args ? " " : "", c->args, c->help);
         return;
     }
     for (c = ebb_slash_commands; c->name && text[1 + n] == '\0'; c++)

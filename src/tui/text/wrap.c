@@ -26,8 +26,9 @@ void ebb_wrap_fini(ebb_wrap *w)
 
 void ebb_wrap_reset(ebb_wrap *w)
 {
-    ebb_wrap fresh = { .ascii = w->ascii, .has_markdown = w->has_markdown, .is_rendered = w->is_rendered,
-                       .plain_glyphs = w->plain_glyphs, .page = w->page, .md.base = w->md.base };
+    ebb_wrap fresh = { .ascii = w->ascii, .has_markdown = w->has_markdown, .has_columns = w->has_columns,
+                       .is_rendered = w->is_rendered, .plain_glyphs = w->plain_glyphs, .page = w->page,
+                       .md.base = w->md.base };
 
     ebb_wrap_fini(w);
     *w = fresh;
@@ -211,6 +212,8 @@ void ebb_wrap_text(ebb_wrap *w, const char *raw, size_t n, bool is_final)
 
 /* -- Rows ------------------------------------------------------------------------ */
 
+enum { EXPLAINED_COLUMNS = 24 };         /* at most, in front of an explanation */
+
 /* Columns that rows after the first of a logical line are set in: its blanks and its list mark. */
 static int hanging_indent(const char *s, size_t n, int width)
 {
@@ -226,6 +229,18 @@ static int hanging_indent(const char *s, size_t n, int width)
     else if (at + 1 < n && (s[at] == '-' || s[at] == '*' || s[at] == '+' || s[at] == '>') && s[at + 1] == ' ')
         at += 2;
     return (int)at <= width / 2 ? (int)at : 0;
+}
+
+/* Columns in front of the explanation in s[0..n), which begins behind two blanks or more; 0: there is none. */
+static int explained_indent(const char *s, size_t n, int width)
+{
+    size_t at = 0;
+
+    while (at < n && s[at] != '\n' && !(s[at] == ' ' && at + 1 < n && s[at + 1] == ' '))
+        at++;
+    while (at < n && s[at] == ' ')
+        at++;
+    return at < n && s[at] != '\n' && (int)at <= EXPLAINED_COLUMNS && (int)at <= width / 2 ? (int)at : 0;
 }
 
 /* How far rows after the first of the line at `start` are set in. */
@@ -244,7 +259,10 @@ static void set_indent(const ebb_wrap *w, size_t start, ebb_row *row)
         row->indent = row->lead = w->hangs[low].columns <= w->width / 2 ? w->hangs[low].columns : 0;
         return;
     }
-    row->indent = (uint16_t)hanging_indent(ebb_buf_text(&w->visible) + start, w->n_faced - start, w->width);
+    const char *line = ebb_buf_text(&w->visible) + start;
+    int columns = w->has_columns ? explained_indent(line, w->n_faced - start, w->width) : 0;
+
+    row->indent = (uint16_t)(columns ? columns : hanging_indent(line, w->n_faced - start, w->width));
 }
 
 /* No row begins with these. */

@@ -186,6 +186,7 @@ size_t ebb_item_text_rows(ebb_transcript *t, ebb_item *it)
     it->n_head = head_rows(t, it, n > 0);
     it->wrap.ascii = t->ascii;
     it->wrap.has_markdown = l.has_markdown;
+    it->wrap.has_columns = !it->is_message;
     it->wrap.plain_glyphs = t->plain_glyphs;
     if (!it->is_cut) {
         it->wrap.is_rendered = l.has_markdown && !t->is_raw;

@@ -350,7 +350,7 @@ static void a_long_message_takes_the_row(void **state)
     open_ready(&s, 12, 60);
     screen_keys(&s, "/load x");
     screen_step(&s, 0.2);
-    assert_has(&s, "  /load NAME          Open another session, by name, titl...\n");
+    assert_has(&s, "  /load NAME: Open another session, by name, title or num...\n");
     screen_close(&s);
     open_ready(&s, 12, 90);
     screen_keys(&s, "/undo");
@@ -631,12 +631,14 @@ static void help_names_every_command(void **state)
     screen s;
 
     (void)state;
-    open_ready(&s, 60, 99);
+    open_ready(&s, 96, 99);
     screen_keys(&s, "/help\r");
     static const char *const names[] = { "/retry", "/set [NAME [VALUE]]", "/quit", "Alt-Enter, Ctrl-J",
                                          "/system [TEXT]" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         assert_has(&s, names[i]);
+    assert_has(&s, "\n  Sessions");                    /* in groups */
+    assert_has(&s, "\n  /engine [NAME [MODEL]]\n                      Show the engines");
     screen_close(&s);
 }
 
@@ -649,6 +651,7 @@ static void help_begins_at_its_top(void **state)
     open_ready(&s, 24, 80);
     screen_keys(&s, "/help\r");
     assert_has(&s, "  /help [COMMAND]     List commands and keys");
+    assert_has(&s, "\n                      price.");  /* a row that goes on is below its explanation */
     assert_has(&s, "PgDn: more, Alt-End: to the end");
     screen_keys(&s, "\033[6~");
     assert_lacks(&s, "/help [COMMAND]");
