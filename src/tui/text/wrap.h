@@ -83,8 +83,8 @@ typedef struct ebb_wrap {
     size_t   stable, stable_runs, stable_hangs, stable_links;
 } ebb_wrap;
 
-/* A zeroed ebb_wrap; then `ascii`, `has_markdown`, `has_columns`, `is_rendered`,
- * `plain_glyphs`, `page` and `md.base` (the face of plain text) may be set before the first text, `page` at any time. */
+/* A zeroed ebb_wrap; then `ascii`, `has_markdown`, `has_columns`, `is_rendered`, `plain_glyphs`,
+ * `page` and `md.base` (of plain text) may be set before the first text, `page` at any time. */
 void ebb_wrap_fini(ebb_wrap *w);
 /* Forget the text; what was set stays. */
 void ebb_wrap_reset(ebb_wrap *w);
