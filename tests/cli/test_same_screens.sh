@@ -1,0 +1,96 @@
+#!/bin/sh
+# One conversation by the same keys with the engine here, with `ebb serve` and, where it is there, with the llama-server of a package: sent,
+# queued, tried again, edited, branched, cut, gone on with, moved to another engine in the middle, exported and opened again.  The
+# screens are the same but for the lines with figures, which name the engine, and the cost of what is computed again, which only the
+# engine here knows beforehand; so are the words of the export.
+[ -s models/guide.gguf ] || { echo "no models/guide.gguf"; exit 77; }
+command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
+ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
+. tests/support/tmux.sh
+export EBB_MODELS=/nonexistent XDG_RUNTIME_DIR="$dir/run"
+unset http_proxy HTTP_PROXY ALL_PROXY all_proxy
+mkdir "$dir/run"
+pids= root=
+trap 'tm kill-server 2>/dev/null; for p in $pids; do kill $p 2>/dev/null; done; [ "$root" ] && rm -rf "$root$dir"; rm -rf "$dir"' EXIT
+model=${SAME_MODEL:-$dir/other.gguf}              # under another name the guide is a model like any other
+[ "${SAME_MODEL:-}" ] || cp models/guide.gguf "$model" || exit 1
+
+# An answer has ended, and nothing waits: so says the chat itself.
+state() { "$EBB" stat --json 2>/dev/null | python3 -c 'import json, sys
+p = [p for p in json.load(sys.stdin)["running"] if p["session"] != "ebb serve"]
+print(p[0]["state"] if p else "none")'; }
+messages() { "$EBB" sessions list --json | sed -n 's/.*"messages":\([0-9]*\).*/\1/p' | head -n 1; }
+is_idle() { [ "$(state)" = idle ] && [ "$(messages)" -ge "$1" ]; }
+settle() { wait_until "is_idle $1"; }
+# What is on the screen but figures: no panel, no lines of receipts, no line of the status
+words() { screen | grep -vE ' tok([ ·]|$)|tok/s|ctx |layers |^─*$|stopped ·|s \+ [0-9]|answers|computed again' | sed 's/ *$//' | grep -v '^$'; }
+keep() {                                          # NAME: once the same words stand there in two looks
+    last=
+    wait_until 'now=$(words); sleep 0.2; [ "$now" = "$(words)" ]'
+    echo "$now" > "$to/$1"
+}
+send() { tm send-keys -l "$1"; tm send-keys Enter; }
+
+# talk NAME OPTIONS...: the conversation, its screens in $dir/NAME
+talk() {
+    to=$dir/$1; shift
+    mkdir "$to"
+    export XDG_STATE_HOME="$to/state" XDG_DATA_HOME="$to/state"
+    tm new-session -d -x 110 -y 60 "PS1='shell> ' bash --norc --noprofile -i" || { echo "tmux does not start"; exit 77; }
+    wait_for 'shell>'
+    tm send-keys "clear; $EBB $* --no-kv-cache --greedy -n 24" Enter
+    wait_for 'ctx '
+    send 'What is a token?'; settle 2; keep sent
+    send 'What is a layer?'; send 'How do I leave?'; settle 6; keep queued
+    send '/retry'; settle 7; keep retried
+    send '/edit 3 What is ebb?'; settle 9; keep edited
+    send '/go 3a'; keep gone
+    send '/branch 1'; keep branched; tm send-keys C-u
+    send '/go 4a'; send '/tree all'; keep tree
+    send '/cut 3 words'; keep cut
+    tm send-keys Enter; settle 10; keep continued
+    send "/engine ${other:-here}"; wait_for_re 'answers'
+    send 'What is KV?'; settle 12; keep moved
+    send "/export $to/all.json"; wait_until '[ -s "$to/all.json" ]'
+    tm send-keys C-d; wait_for 'ebb -c continues'
+    tm send-keys "clear; $EBB -c $* --no-kv-cache --greedy -n 24" Enter
+    wait_for 'ctx '; keep again
+    tm send-keys C-d; wait_for 'ebb -c continues'
+    tm kill-server
+}
+# same NAME: the screens of that conversation are those of the engine here, and its export has the same messages
+same() {
+    for f in "$dir"/here/*; do
+        f=${f##*/}
+        case $f in state|all.json) continue ;; esac
+        diff "$dir/here/$f" "$dir/$1/$f" || fail "$1: another screen, $f"
+    done
+    python3 - "$dir/here/all.json" "$dir/$1/all.json" <<'P' || fail "$1: the exports differ"
+import json, sys
+here, there = ([[m["role"], m["content"]] for m in json.load(open(f))["messages"]] for f in sys.argv[1:])
+assert here == there and len(here) > 3, (here, there)
+P
+}
+$EBB serve -m "$model" --socket "$dir/one.sock" --no-kv-cache 2>"$dir/log" & pids=$!
+wait_until 'grep -qs "answers, with" "$dir/log"'
+$EBB engines add -q box "unix:$dir/one.sock" || fail "no engine"
+other=box talk here -m "$model" -e here
+other=here talk there -e box
+same there
+
+# The llama-server of a package: $LLAMA_SERVER, in the path, or below $PEER.
+server=${LLAMA_SERVER:-$(command -v llama-server)}
+peer=${PEER:-$(getent passwd "$(id -u)" | cut -d: -f6)/.cache/ebb-peer}
+if [ -z "$server" ] && [ -x "$peer/usr/bin/llama-server" ] && [ "$(id -u)" = 0 ]; then
+    server=llama-server root=$peer
+    mkdir -p "$root$dir" && cp "$model" "$root$dir/other.gguf" || exit 1
+fi
+[ "$server" ] || exit 0
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+at=$model; [ "$root" ] && at=$dir/other.gguf
+${root:+chroot "$root"} "$server" -m "$at" --host 127.0.0.1 --port "$port" -t 1 -c 2048 > "$dir/log" 2>&1 & pids="$pids $!"
+$EBB engines add -q llama "http://127.0.0.1:$port"
+wait_until '$EBB engines test llama >/dev/null 2>&1'
+other=here talk llama -e llama
+same llama
+exit 0
