@@ -38,6 +38,7 @@ typedef struct ebb_args {
     bool            is_engine_given; /* by -e or --host, here as well */
     char            shared[300];     /* the address of an engine that was not named as one */
     char            shared_address[1024];    /* ebb_chat_opts.shared_address; "": none */
+    int             begin_lock;      /* ebb_tui_opts.begin_lock */
     char            first_notice[240];       /* for the chat's beginning; "": none */
     const char     *draft;           /* --draft; NULL, or "none": none */
     const char     *prompt;          /* -p TEXT; for bench the number of prompt tokens */

@@ -103,6 +103,7 @@ int ebb_cmd_chat(ebb_args *a)
     if (ebb_cli_check_private(a, &err) != EBB_OK || ebb_cli_unlock(a, true, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     ebb_cli_share(a, false);
+    tui.begin_lock = a->begin_lock;
     ebb_filters_init(&filters, a->filters, a->n_filters);
     tui.filters = &filters;
     tui.program = ebb_cli_program();

@@ -1,11 +1,13 @@
 /* A model in memory once: the server of this user that has it answers, or a chat that has it hands it over to one
  * (cli.h). */
+#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,9 +18,12 @@
 #include "models/models.h"
 #include "net/dynlib.h"
 #include "net/listen.h"
+#include "os/file.h"
 #include "os/paths.h"
 #include "remote/address.h"
 
+/* a chat that begins is found within the product */
+enum { BEGIN_TRIES = 100, BEGIN_MS = 20 };
 enum { REPLY_MS = 2000, REPLY_BYTES = 1 << 20, TRIES = 20, TRY_MS = 100 };
 /* of a chat that is asked to hand over its model: looks, their distance, looks between two requests */
 enum { TAKE_TRIES = 6000, TAKE_MS = 100, TAKE_AGAIN = 20 };
@@ -206,6 +211,30 @@ static bool use_server(ebb_args *a, const char *path, bool tells)
     return is_there;
 }
 
+/* Of chats that begin at the same instant each looks for the others, and none can be found yet: so they look one after
+ * the other.  A lock that is held until this chat can be found, or -1: who holds it takes too long, or it cannot be had. */
+static int wait_for_beginners(const char *socket)
+{
+    const struct timespec wait = { .tv_nsec = BEGIN_MS * 1000000L };
+    ebb_buf path = { 0 };
+    int fd = -1;
+
+    if (ebb_path_run(&path, NULL) == EBB_OK && ebb_file_mkdirs(path.data, NULL) == EBB_OK) {
+        ebb_buf_clear(&path);
+        if (ebb_buf_addf(&path, "%s.begin", socket))
+            fd = open(path.data, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
+    for (int i = 0; fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
+        if (i < BEGIN_TRIES) {
+            nanosleep(&wait, NULL);
+        } else {
+            close(fd);
+            fd = -1;
+        }
+    ebb_buf_fini(&path);
+    return fd;
+}
+
 /* The server for several that has taken over already, or does so now. */
 static void join_others(ebb_args *a, const char *path, bool tells)
 {
@@ -213,12 +242,14 @@ static void join_others(ebb_args *a, const char *path, bool tells)
     char id[EBB_MODELS_FILE_ID];
     json_t *o = NULL;
     bool is_there;
+    int lock;
 
     if ((size_t)snprintf(a->shared_address, sizeof a->shared_address, "shared:%s", path) >= sizeof a->shared_address ||
         ebb_address_parse(a->shared_address, &at, NULL) != EBB_OK || !ebb_models_file_id(path, id)) {
         a->shared_address[0] = '\0';
         return;
     }
+    lock = wait_for_beginners(ebb_address_socket(&at));
     is_there = access(ebb_address_socket(&at), R_OK | W_OK) == 0 && (o = query_server(ebb_address_socket(&at))) != NULL;
     if (!is_there)
         o = find_offer(id);
@@ -236,6 +267,11 @@ static void join_others(ebb_args *a, const char *path, bool tells)
         if (tells)
             a->first_notice[0] = '\0';
     }
+    if (a->engine_name || tells) {
+        ebb_file_close(lock);
+        lock = -1;
+    }
+    a->begin_lock = lock > 0 ? lock : 0;
     json_decref(o);
 }
 

@@ -109,6 +109,13 @@ done
 for p in $(servers); do kill "$p"; done
 wait_until '[ "$(engines)" = 0 ]'
 
+# Two begin at the same instant: one has it, or the other, and then a server for both.
+tm new-session -d -s f -x 100 -y 30 "$EBB -m $dir/big.gguf" \; new-session -d -s g -x 100 -y 30 "$EBB -m $dir/big.gguf"; look g
+wait_until '[ "$(servers | wc -w)" = 1 ] && [ "$(engines)" = 1 ] && [ "$(offers)" = 0 ]'
+tm kill-session -t f; tm kill-session -t g
+for p in $(servers); do kill "$p"; done
+wait_until '[ "$(engines)" = 0 ]'
+
 # The server cannot be had: the model is opened here.
 chat c "-m $dir/big.gguf"; look c
 wait_until '[ "$(offers)" = 1 ]'

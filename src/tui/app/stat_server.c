@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -72,6 +73,14 @@ void ebb_stat_server_open(ebb_stat_server *s, const char *dir)
     if (s->fd >= 0 && (fchmod(s->fd, 0600) != 0 || bind(s->fd, (struct sockaddr *)&s->at, sizeof s->at) != 0 ||
                        chmod(s->at.sun_path, 0600) != 0 || listen(s->fd, 8) != 0))
         ebb_stat_server_close(s);
+}
+
+void ebb_stat_server_unlock(int lock)
+{
+    if (lock <= 0)
+        return;
+    (void)flock(lock, LOCK_UN);
+    close(lock);
 }
 
 void ebb_stat_server_close(ebb_stat_server *s)

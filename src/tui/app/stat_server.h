@@ -17,6 +17,8 @@ typedef struct ebb_stat_server {
 /* Listen in the folder of ebb_path_run, or in `dir` if it is not NULL.  Where that
  * cannot be had, there is no socket, and the chat goes on. */
 void ebb_stat_server_open(ebb_stat_server *s, const char *dir);
+/* The lock of ebb_tui_opts is let go; for whoever has inherited it, too. */
+void ebb_stat_server_unlock(int lock);
 void ebb_stat_server_close(ebb_stat_server *s);
 /* Answer all who wait; never blocks. */
 void ebb_stat_server_serve(ebb_stat_server *s, const ebb_chat *chat);
