@@ -211,8 +211,9 @@ static bool use_server(ebb_args *a, const char *path, bool tells)
     return is_there;
 }
 
-/* Of chats that begin at the same instant each looks for the others, and none can be found yet: so they look one after
- * the other.  A lock that is held until this chat can be found, or -1: who holds it takes too long, or it cannot be had. */
+/* Of chats that begin at the same instant each looks for the others, and none can be found yet: so they look one
+ * after the other.  A lock that is held until this chat can be found; -1: who holds it takes too long, or it cannot be
+ * had. */
 static int wait_for_beginners(const char *socket)
 {
     const struct timespec wait = { .tv_nsec = BEGIN_MS * 1000000L };

@@ -34,8 +34,8 @@ typedef struct ebb_tui_opts {
     bool        accessible;      /* ACCESSIBLE=1: plain text comes by whole sentences */
     bool        is_private;      /* --private: it is said that nothing is kept */
     uint32_t    linger_s;        /* how long an answer may go on without a terminal */
-    int         begin_lock;      /* a lock (flock) that is let go, and closed, as soon as `ebb stat` sees
-                                  * this chat; 0: none */
+    int         begin_lock;      /* a lock (flock) that is let go, and closed, as soon as `ebb stat`
+                                  * sees this chat; 0: none */
     const char *program;         /* ebb itself, to be started again for /pull; NULL: it cannot be */
     const char *editor;          /* $VISUAL or $EDITOR, a shell command; NULL: vi */
     const char *config_dir;      /* NULL: $XDG_CONFIG_HOME/ebb */

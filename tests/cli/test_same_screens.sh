@@ -23,7 +23,7 @@ messages() { "$EBB" sessions list --json | sed -n 's/.*"messages":\([0-9]*\).*/\
 is_idle() { [ "$(state)" = idle ] && [ "$(messages)" -ge "$1" ]; }
 settle() { wait_until "is_idle $1"; }
 # What is on the screen but figures: no panel, no lines of receipts, no line of the status
-words() { screen | grep -vE ' tok([ ·]|$)|tok/s|ctx |layers |^─*$|stopped ·|s \+ [0-9]|answers|computed again' | sed 's/ *$//' | grep -v '^$'; }
+words() { screen | grep -vE ' tok([ ·]|$)|tok/s|ctx |layers |^─*$|stopped ·|s \+ [0-9]|answers|computed again|^ {60}' | sed 's/ *$//' | grep -v '^$'; }
 keep() {                                          # NAME: once the same words stand there in two looks
     last=
     wait_until 'now=$(words); sleep 0.2; [ "$now" = "$(words)" ]'
