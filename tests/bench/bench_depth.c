@@ -1,4 +1,5 @@
-/* Decode behind a long context, beside decode at the beginning: milliseconds for a token, the depths in turn.
+/* Decode behind a long context, beside decode at the beginning: milliseconds for a token and bytes of weights read
+ * for it, the depths in turn.
  *
  *     bench_depth [-r ROUNDS] [-n TOKENS] [-t THREADS] [-m MIB] [-x] MODEL KV DEPTH...
  *     bench_depth -r 5 model.gguf q8_0 4096 16384
@@ -25,6 +26,7 @@ typedef struct bench {
     ebb_session *session;
     uint32_t     n_tokens, n_rounds, n_depths, depths[DEPTHS_MAX];
     double       token_ms[DEPTHS_MAX][ROUNDS_MAX], attend_ms[DEPTHS_MAX][ROUNDS_MAX];
+    double       token_read[DEPTHS_MAX];     /* bytes, of the last round */
 } bench;
 
 static int by_value(const void *a, const void *b)
@@ -90,6 +92,7 @@ static ebb_status run(bench *b, uint32_t depth, uint32_t round, ebb_error *err)
     ebb_engine_stats(b->engine, &after);
     b->attend_ms[depth][round] = 1e3 * (after.time_s[EBB_TIME_ATTENTION] - before.time_s[EBB_TIME_ATTENTION]) /
                                  b->n_tokens;
+    b->token_read[depth] = (double)(after.read_bytes - before.read_bytes) / b->n_tokens;
     return st;
 }
 
@@ -117,8 +120,9 @@ static void show(bench *b, const char *kv)
         double ms = median(b->token_ms[i], b->n_rounds);
 
         first = i == 0 ? ms : first;
-        printf("%s behind %5u: %7.2f ms a token (%.3f of the speed behind %u), attention %6.2f ms\n", kv, b->depths[i],
-               ms, first / ms, b->depths[0], median(b->attend_ms[i], b->n_rounds));
+        printf("%s behind %5u: %7.2f ms a token (%.3f of the speed behind %u), attention %6.2f ms, %.1f MB read\n", kv,
+               b->depths[i], ms, first / ms, b->depths[0], median(b->attend_ms[i], b->n_rounds),
+               b->token_read[i] / 1e6);
     }
 }
 
