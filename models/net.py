@@ -5,8 +5,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from bag import LOUD
+
 SHAPE = dict(n_layer=4, n_embd=256, n_head=8, n_head_kv=4, n_ff=704, n_ctx=2048, rope_base=10000.0, eps=1e-5)
-N_WORD = 120                # places of an embedding that begin as bag.py's; the 8 behind them begin as 2
+N_WORD = 120                # places of an embedding that are bag.py's words
 MIDDLE = 1                  # the layer behind which it should be clear what was asked
 
 
@@ -75,27 +77,38 @@ class Net(nn.Module):
             if p.dim() > 1:
                 deep = name.endswith(("attn_output.weight", "ffn_down.weight"))
                 nn.init.normal_(p, std=0.04 / (math.sqrt(2 * shape["n_layer"]) if deep else 1))
+        nn.init.normal_(self.token_embd.weight, std=0.3)
 
     @torch.no_grad()
-    def begin_with(self, bag, head):
-        """What a bag of words learned (bag.py): the first layer begins as that bag, its heads look at all tokens alike
-        and put the mean of their words behind the embedding's own half, where `head` begins to read it.  The twos
-        behind the words keep the norm from making all words equally loud."""
-        words, loud = bag.words.weight, 0.5 / bag.words.weight.std()
-        n, half = N_WORD, self.shape["n_embd"] // 2
+    def begin_with(self, bag, head, last):
+        """What a bag of words learned (bag.py): the first layer begins as that bag.  One head of each group looks at all
+        tokens alike and puts the mean of their words behind the embedding's own half, where `head` reads it; nothing else
+        is added up to there.  last: the token that an answer is begun behind, whose own places are there as well.
+        Returns (weights, mask) pairs of what is to stay as it is while the rest learns."""
+        n, half = bag.words.weight.shape[1], self.shape["n_embd"] // 2
         first, d, group = self.blk[0], self.blk[0].d, self.blk[0].n_head // self.blk[0].n_kv
-        self.token_embd.weight.normal_(std=0.02)
-        self.token_embd.weight[:, :n] = words * loud
-        self.token_embd.weight[:, n:half] = 2.0
-        first.attn_q.weight.mul_(0.3)
+        self.token_embd.weight[:, :n] = bag.words.weight
+        self.token_embd.weight[:, n:half] = LOUD
         first.attn_v.weight.zero_()
         first.attn_v.weight[:, :half] = torch.eye(half)
-        first.attn_output.weight.mul_(0.1)
+        for layer in self.blk[:MIDDLE + 1]:
+            layer.attn_output.weight.zero_()
+            layer.ffn_down.weight.zero_()
+        even = torch.zeros(self.shape["n_embd"], dtype=torch.bool)
         for kv in range(first.n_kv):
-            first.attn_output.weight[half + kv * d:half + kv * d + d, kv * group * d:kv * group * d + d] += 2 * torch.eye(d)
+            at = kv * group * d
+            even[at:at + d] = True
+            first.attn_output.weight[half + kv * d:half + kv * d + d, at:at + d] = torch.eye(d)
+        first.attn_q.weight[even] = 0
         head.weight.zero_()
-        head.weight[:, half:half + n] = bag.facts.weight / (2.4 * loud)
-        head.bias.copy_(bag.facts.bias)
+        head.weight[:, half:half + n] = bag.facts.weight
+        head.bias.copy_(bag.facts.bias - bag.facts.weight @ self.token_embd.weight[last, half:half + n])
+        own = torch.zeros_like(self.token_embd.weight, dtype=torch.bool)
+        own[:, :half] = True
+        return [(self.token_embd.weight, own), (first.attn_v.weight, torch.ones_like(first.attn_v.weight, dtype=torch.bool)),
+                (first.attn_q.weight, even[:, None].expand_as(first.attn_q.weight)),
+                (first.attn_output.weight, even[None].expand_as(first.attn_output.weight)),
+                (first.attn_norm.weight, torch.ones_like(first.attn_norm.weight, dtype=torch.bool))]
 
     def half(self, ids, pos):
         """What stands behind the layer MIDDLE: B x T x n_embd."""

@@ -156,7 +156,8 @@ class Worker:
     threads that wait for each other at every product of matrices lose far more than two processes that meet twice
     a step.  The weights and every worker's gradient are in shared memory; each worker updates its share of them."""
 
-    def __init__(self, net, head, vocabulary, names, args):
+    def __init__(self, net, head, vocabulary, names, args, stays):
+        self.stays = [(p, mask, p[mask].clone()) for p, mask in stays]
         self.net, self.head, self.vocabulary, self.names, self.args = net.share_memory(), head.share_memory(), vocabulary, names, args
         self.named, self.n = [*net.named_parameters(), *head.named_parameters()], args.threads
         size = sum(p.numel() for _, p in self.named)
@@ -182,6 +183,12 @@ class Worker:
                 mine.append((name, p, slice(at, at + p.numel())))
             at += p.numel()
         return mine
+
+    @torch.no_grad()
+    def put_back(self, mine):
+        for p, mask, kept in self.stays:
+            if any(p is q for _, q, _ in mine):
+                p[mask] = kept
 
     def batches(self, i):
         """Endless; the corpus is read again when its files have changed, if asked for."""
@@ -217,6 +224,7 @@ class Worker:
                 for group in opt.param_groups:
                     group["lr"] = peak * rate(step, now, self.args.warm)
                 opt.step()
+            self.put_back(mine)
             step += 1
             if log:
                 log.step(step, loss.item(), which.item(), (batch[0].numel() + batch[4].numel()) * self.n)
@@ -259,21 +267,28 @@ def grown(kept, wanted):
     return kept["names"] + later, head
 
 
+def learn_words(net, corpus, vocabulary, names, args):
+    shape, own = net.shape, net.token_embd.weight.detach()[:, net.shape["n_embd"] // 2:]
+    loud = (shape["n_embd"] // 2 - N_WORD) * bag.LOUD ** 2
+    batches = Batches(corpus, vocabulary, 0, args.seed, names)
+    return bag.learn(bag.Bag(own.pow(2).sum(-1) + loud, shape["n_embd"], N_WORD, len(names), shape["eps"]),
+                     iter(batches.question, None), args.bag)
+
+
 def train(args):
     torch.manual_seed(args.seed)
     corpus = Corpus(q for q, _ in read_held_out())
-    names = corpus.names + [OFF]
+    names, stays = corpus.names + [OFF], []
     if args.start:
         net, vocabulary = restore(args.start)
         names, head = grown(load(args.start), names)
     else:
         vocabulary = make_vocabulary(corpus, args.seed)
         net, head = Net(len(vocabulary.tokens)), torch.nn.Linear(SHAPE["n_embd"], len(names))
-        words = bag.learn(corpus, vocabulary, N_WORD, args.bag, args.seed)
-        net.begin_with(words, head)
+        stays = net.begin_with(learn_words(net, corpus, vocabulary, names, args), head, vocabulary.encode("\n")[-1])
     net.train()
     print(f"{len(vocabulary.tokens)} tokens, {sum(p.numel() for p in net.parameters()) / 1e6:.2f} M weights", flush=True)
-    Worker(net, head, vocabulary, names, args).run()
+    Worker(net, head, vocabulary, names, args, stays).run()
     return restore(args.checkpoint)
 
 
