@@ -90,7 +90,8 @@ static void check_confinement(ebb_doctor_report *r)
                           "what reads models and imports may then do all that you may; ebb is the same otherwise");
     else if (!holds.landlock_abi)
         ebb_doctor_advise(ebb_doctor_add(r, "confinement", "connections and programs (seccomp), but not files"),
-                          "this kernel has no Landlock: Linux 5.13 and later do, where it is in the list of lsm=");
+                          "this kernel has no Landlock: Linux 5.13 and later do, where it is in the list of lsm=; the "
+                          "filters of attached documents may read and write files, too");
     else if (!holds.has_filter)
         ebb_doctor_advise(ebb_doctor_add(r, "confinement", "files (Landlock %u), but not connections",
                                          holds.landlock_abi),

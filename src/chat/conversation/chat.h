@@ -207,7 +207,9 @@ const char *ebb_chat_advised_system(const ebb_chat *c);
 EBB_MUST_CHECK ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err);
-/* Write the path to a file that is not there yet; its name ends in .md, .json or .txt. */
+/* Write the path to a file that is not there yet; its name ends in .md, .json or .txt.  More than
+ * 1 MiB of text is written meanwhile, if the chat is not busy (ebb_chat_job_under_way): then a
+ * notice or REFUSED tells how it ended. */
 EBB_MUST_CHECK ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
 /* A draft model stays where it can draft for that one, too; else a notice says so. */

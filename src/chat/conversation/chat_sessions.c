@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
-#include "os/file.h"
 #include "store/export.h"
 #include "store/kept.h"
 #include "store/title.h"
@@ -24,21 +23,6 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     c->generation++;
     ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return ebb_chat_replace_system(c, c->system, err);
-}
-
-ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
-{
-    ebb_export_format format;
-    ebb_buf text = { 0 };
-    ebb_status st;
-
-    if (!ebb_export_format_parse(path, &format))
-        return EBB_FAIL(err, EBB_USAGE, "%s: a file's name must end in .md, .json or .txt", path);
-    st = ebb_export(&c->facts, &c->tree, format, &text, err);
-    if (st == EBB_OK)
-        st = ebb_file_create(path, ebb_buf_text(&text), text.len, err);
-    ebb_buf_fini(&text);
-    return st;
 }
 
 static ebb_status check_session_name(const char *name, ebb_error *err)

@@ -224,13 +224,15 @@ ebb_status ebb_slash_export(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     char name[80];
     ebb_buf path = { 0 };
+    double share;
     ebb_status st;
 
     choose_file(ebb_chat_session_name(f->chat), name, sizeof name);
     st = ebb_path_expand(*arg ? arg : name, &path, err);
     if (st == EBB_OK)
         st = ebb_chat_export(f->chat, path.data, err);
-    if (st == EBB_OK)
+    f->has_warned_of_job &= st != EBB_OK;
+    if (st == EBB_OK && !ebb_chat_job_under_way(f->chat, &share))        /* a long one is written meanwhile */
         say_written(f, path.data);
     ebb_buf_fini(&path);
     return st;

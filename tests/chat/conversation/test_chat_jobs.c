@@ -1,4 +1,4 @@
-/* Imports and forms beside the chat: they do not hold it up, can be stopped, and bring all or nothing. */
+/* Imports, exports and forms beside the chat: they do not hold it up, can be stopped, and bring all or nothing. */
 #include "ebb_test.h"
 
 #include <sqlite3.h>
@@ -201,6 +201,56 @@ static void test_steps(void **state)
     ebb_store_close(s);
 }
 
+/* -- Exports ---------------------------------------------------------------------------------- */
+
+/* A conversation of 3 MB: it is written beside the chat, and what was said is what is read back. */
+static void test_long_export(void **state)
+{
+    enum { N_TEXT = 3 << 20 };
+    ebb_chat *c = open_ready(NULL);
+    char *said = malloc(N_TEXT), to[160];
+    ebb_buf text = { 0 };
+    ebb_error err;
+    double share;
+
+    (void)state;
+    memset(said, 'q', N_TEXT);
+    snprintf(file, sizeof file, "%s/talks.json", dir);
+    ebb_buf_addf(&text, "[{\"title\": \"long\", \"messages\": [{\"role\": \"user\", \"content\": \"");
+    ebb_buf_add(&text, said, N_TEXT);
+    ebb_buf_adds(&text, "\"}, {\"role\": \"assistant\", \"content\": \"a\"}]}]");
+    assert_int_equal(ebb_file_create(file, text.data, text.len, &err), EBB_OK);
+    ebb_buf_fini(&text);
+    import_begins(c);
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, NULL, 0));
+    for (int i = 0; i < 3; i++) {
+        static const char *const endings[] = { "md", "txt", "json" };
+
+        snprintf(to, sizeof to, "%s/long.%s", dir, endings[i]);
+        assert_int_equal(ebb_chat_export(c, to, &err), EBB_OK);
+        assert_string_equal(ebb_chat_job_under_way(c, &share), "exporting");
+        assert_int_equal(ebb_chat_set_title(c, "changed", &err), EBB_OK);
+        assert_true(fake_wait(c, EBB_EVENT_NOTICE, line, sizeof line));
+        assert_non_null(strstr(line, "written to "));
+        assert_non_null(strstr(line, endings[i]));
+        assert_int_equal(ebb_chat_export(c, to, &err), EBB_OK);          /* the name is taken: seen meanwhile */
+        assert_true(fake_wait(c, EBB_EVENT_REFUSED, line, sizeof line));
+        assert_false(ebb_chat_is_busy(c));
+    }
+    assert_int_equal(ebb_chat_import(c, to, &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, NULL, 0));
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    assert_int_equal(ebb_chat_message(c, 0)->n_text, N_TEXT);
+    assert_memory_equal(ebb_chat_message(c, 0)->text, said, N_TEXT);
+    snprintf(to, sizeof to, "%s/stopped.md", dir);
+    assert_int_equal(ebb_chat_export(c, to, &err), EBB_OK);
+    ebb_chat_close(c);                           /* waits for the thread: there is a whole file or none */
+    if (ebb_file_slurp(to, 2 * N_TEXT, &text, &err) == EBB_OK)
+        assert_true(text.len > N_TEXT);
+    ebb_buf_fini(&text);
+    free(said);
+}
+
 /* -- Forms ------------------------------------------------------------------------------------ */
 
 static void test_forms(void **state)
@@ -236,6 +286,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_or_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_in_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_steps, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_long_export, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forms, setup, teardown),
     };
 
