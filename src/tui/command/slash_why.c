@@ -126,7 +126,7 @@ ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE,
                         "this answer came from an engine that is not connected now; its receipt shows what it cost");
     if (!m || ebb_chat_is_busy(f->chat) || !ebb_chat_is_ready(f->chat))
-        return EBB_FAIL(err, EBB_BUSY, "/why speaks of the last answer, when it has ended");
+        return EBB_FAIL(err, EBB_BUSY, "/why is about the last answer, once it has ended");
     ebb_chat_stats(f->chat, &s);
     add_turn(&out, &m->turn_stats);
     add_reason(&out, &m->turn_stats, &s);

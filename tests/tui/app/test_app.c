@@ -566,7 +566,7 @@ static void why_it_was_slow(void **state)
     open_ready(&s, 40, 99);                      /* as wide as it can be without a panel */
     stats = fake_stats(s.chat);
     screen_keys(&s, "/why\r");
-    assert_has(&s, "! /why speaks of the last answer");
+    assert_has(&s, "! /why is about the last answer");
     screen_keys(&s, "Hello\r");
     fake_done(s.chat, EBB_FINISH_STOP);
     stats->tier = EBB_TIER_STREAMING;
