@@ -14,12 +14,13 @@ static bool is_blank_cp(uint32_t cp)
     return cp == ' ' || (cp >= '\t' && cp <= '\r') || cp == 0xa0 || cp == 0x2028 || cp == 0x2029;
 }
 
+/* What the filter would show as a number, and what has no picture. */
 static bool is_invisible_cp(uint32_t cp)
 {
     utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)cp);
 
     return c == UTF8PROC_CATEGORY_CC || c == UTF8PROC_CATEGORY_CS || c == UTF8PROC_CATEGORY_CN ||
-           (c == UTF8PROC_CATEGORY_CF && cp != 0x200d);
+           (c == UTF8PROC_CATEGORY_CF && cp != 0x200d) || (cp != EBB_UTF8_BAD && !ebb_utf8_is_visible(cp));
 }
 
 static size_t line_end(const char *s, size_t n, size_t at)

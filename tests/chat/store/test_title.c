@@ -1,6 +1,7 @@
 /* Titles out of first questions. */
 #include "ebb_test.h"
 
+#include "base/utf8.h"
 #include "store/title.h"
 
 static void check(const char *text, size_t cap, const char *want)
@@ -31,9 +32,27 @@ static void test_titles(void **state)
     check("a.c:\n```c\nint x;", 128, "a.c: ```c int x;");
 }
 
+/* A title stands in lists that other programs read, too: no character hides in one, be it a filler that counts as a
+ * letter. */
+static void test_nothing_hides(void **state)
+{
+    (void)state;
+    for (uint32_t cp = 1; cp < 0x110000; cp++) {
+        char text[8] = "a", out[64];
+        size_t n = 1 + ebb_utf8_encode(cp, text + 1);
+
+        if (ebb_utf8_is_visible(cp) || (cp >= 0xD800 && cp < 0xE000) || cp == EBB_UTF8_BAD)
+            continue;
+        text[n++] = 'b';
+        ebb_title_make(text, n, out, sizeof out);
+        if (strcmp(out, "ab") != 0 && strcmp(out, "a b") != 0)
+            fail_msg("U+%04X stays in a title", (unsigned)cp);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_titles) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_titles), cmocka_unit_test(test_nothing_hides) };
 
     return cmocka_run_group_tests_name("title", tests, NULL, NULL);
 }
