@@ -9,7 +9,11 @@ HOME=$dir; export HOME
 unset EBB_MODELS XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_CONFIG_HOME XDG_RUNTIME_DIR http_proxy HTTP_PROXY all_proxy ALL_PROXY
 fail() { echo "$*"; cat "$dir/out"; exit 1; }
 talk() { timeout 600 "$EBB" --plain -m guide --greedy "$@" >"$dir/out" 2>&1 || fail "exit $?: $*"; }
-answers() { sed -n 's/^Model: //p' "$dir/out"; }
+# One to a line: white space of JSON may be a line's end.
+answers() {
+    awk '/^(Model|You|Note|Error): / { if (a != "") print a; a = "" } /^Model: / { a = substr($0, 8); next } a != "" { a = a " " $0 }
+         END { if (a != "") print a }' "$dir/out"
+}
 cat >"$dir/book.json" <<'JSON'
 {"type": "object", "additionalProperties": false, "required": ["title", "year"],
  "properties": {"title": {"type": "string", "maxLength": 20}, "year": {"type": "integer", "minimum": 1900, "maximum": 2026}}}

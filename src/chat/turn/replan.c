@@ -49,10 +49,10 @@ static const char *as_typed(uint64_t bytes, char out[24])
     return out;
 }
 
-/* Worth reporting: more layers in memory, or a tenth faster. */
-static bool is_better(const ebb_plan *plan, const ebb_stats *now)
+/* Worth reporting: the only way to that budget, more layers in memory, or a tenth faster. */
+static bool is_better(const ebb_plan *plan, uint64_t budget_bytes, const ebb_stats *now)
 {
-    return plan->n_resident > now->n_resident ||
+    return now->budget_bytes > budget_bytes || plan->n_resident > now->n_resident ||
            (now->predicted_decode_tok_s > 0 && plan->predicted_decode_tok_s > 1.1 * now->predicted_decode_tok_s);
 }
 
@@ -69,7 +69,7 @@ void ebb_replan_offer(ebb_chat *c)
         return;
     c->backend->ops->stats(c->backend, &now);
     if (plan_anew(c, bytes, &plan, NULL) != EBB_OK ||
-        plan.n_ctx < ebb_chat_n_tokens(c) + ebb_overflow_reserve(c) || !is_better(&plan, &now))
+        plan.n_ctx < ebb_chat_n_tokens(c) + ebb_overflow_reserve(c) || !is_better(&plan, bytes, &now))
         return;
     ebb_buf_addf(&line, "A new plan would have %u of %u layers in memory", plan.n_resident, plan.n_layers);
     if (plan.predicted_decode_tok_s > 0)
