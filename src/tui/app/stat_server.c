@@ -63,15 +63,29 @@ static bool make_address(ebb_stat_server *s, const char *dir)
     return n > 0 && (size_t)n < sizeof s->at.sun_path;
 }
 
+/* Under its name only when it listens: whoever is refused there takes the socket for that of a dead process, and
+ * removes it (cmd_stat.c). */
+static bool begin_listening(const ebb_stat_server *s)
+{
+    struct sockaddr_un begun = s->at;
+    bool ok;
+
+    strcpy(begun.sun_path + strlen(begun.sun_path) - strlen(".sock"), ".new");
+    unlink(begun.sun_path);                      /* of a process that had our number and was killed */
+    ok = fchmod(s->fd, 0600) == 0 && bind(s->fd, (struct sockaddr *)&begun, sizeof begun) == 0 &&
+         chmod(begun.sun_path, 0600) == 0 && listen(s->fd, 8) == 0 && rename(begun.sun_path, s->at.sun_path) == 0;
+    if (!ok)
+        unlink(begun.sun_path);
+    return ok;
+}
+
 void ebb_stat_server_open(ebb_stat_server *s, const char *dir)
 {
     *s = (ebb_stat_server){ .fd = -1 };
     if (!make_address(s, dir))
         return;
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    unlink(s->at.sun_path);                      /* of a process that had our number and was killed */
-    if (s->fd >= 0 && (fchmod(s->fd, 0600) != 0 || bind(s->fd, (struct sockaddr *)&s->at, sizeof s->at) != 0 ||
-                       chmod(s->at.sun_path, 0600) != 0 || listen(s->fd, 8) != 0))
+    if (s->fd >= 0 && !begin_listening(s))
         ebb_stat_server_close(s);
 }
 
