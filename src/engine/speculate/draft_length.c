@@ -1,6 +1,8 @@
 /* How many tokens to draft (draft_length.h). */
 #include "speculate/draft_length.h"
 
+#include <math.h>
+
 #include "base/log.h"
 
 #define SMOOTH       0.2         /* weight of the newest time in a mean */
@@ -62,11 +64,6 @@ static uint32_t min_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static double less_of(double a, double b)
-{
-    return a < b ? a : b;
-}
-
 static void begin_pause(ebb_draft_length *p)
 {
     p->n_pause = p->pause;
@@ -82,7 +79,7 @@ static uint32_t tokens_of_try(const ebb_draft_length *p)
 {
     double each_s = p->token_s + p->draft_s, n = each_s > 0 ? TRY_SHARE * p->alone_s / each_s : 1;
 
-    return n < 1 ? 1 : (uint32_t)less_of(n, TRY_MOST);
+    return n < 1 ? 1 : (uint32_t)fmin(n, TRY_MOST);
 }
 
 /* Where drafting pays at all, the tokens' own probabilities end a draft, so n_most is not cut. */
@@ -177,7 +174,7 @@ static void smooth_mean(double *mean, double value)
 /* Where the time is that of a disk or of a processor that others use, too, some values say nothing of the next. */
 static double without_stall(double mean, double value)
 {
-    return mean > 0 ? less_of(value, STALL * mean) : value;
+    return mean > 0 ? fmin(value, STALL * mean) : value;
 }
 
 /* More tokens never take less: if they did, one token alone takes less than was measured.  Nor does a further token
@@ -195,7 +192,7 @@ void ebb_draft_length_learn_pass(ebb_draft_length *p, uint32_t n_tokens, double 
         p->token_s = p->token_share * p->alone_s;
         p->draft_s = p->draft_s > 0 ? p->draft_s : p->draft_share * p->alone_s;
     } else if (n_tokens > 1) {
-        further_s = less_of((seconds - p->alone_s) / (n_tokens - 1), p->alone_s);
+        further_s = fmin((seconds - p->alone_s) / (n_tokens - 1), p->alone_s);
         p->token_s += SMOOTH * (further_s - p->token_s);
     }
 }
