@@ -37,7 +37,7 @@ $EBB sessions encrypt --unlock "$key" >"$dir/out" 2>&1 || fail "encrypt: $(cat "
 [ "$(stat -c %a "$key" "$state/sessions.key" "$state/sessions.db" "$state/history" | sort -u)" = 600 ] || fail "modes: $(ls -l "$key" "$state")"
 [ -z "$(readable)" ] || fail "encrypted: $(readable)"
 [ ! -e "$state/copy.txt" ] || fail "what was copied last is there"
-[ -z "$(ls "$HOME/.cache/ebb/kv")" ] || fail "K and V in the clear stay"
+[ "$(ls "$HOME/.cache/ebb/kv")" = key ] || fail "K and V in the clear stay"
 EBB_UNLOCK=$key; export EBB_UNLOCK
 $EBB sessions list | grep -c planted | grep -qx 50 || fail "list"
 $EBB sessions search "xylophon affair" | grep -c xylophon | grep -qx 50 || fail "search"

@@ -216,10 +216,15 @@ def figures(more):
 
 
 same("figures nobody asked for", [f for f in figures({}) if f], [])
-there = figures({"ebb": {"figures": True}})
-found = [f for f in there if f]
-if len(found) < 2 or not there[-2] or there[-1]:
-    fail("figures in a stream:", there)
+for _ in range(50):                              # an answer that ended before its stream was looked at has them once
+    there = figures({"ebb": {"figures": True}})
+    found = [f for f in there if f]
+    if not found or not there[-2] or there[-1]:
+        fail("figures in a stream:", there)
+    if len(found) > 1:
+        break
+else:
+    fail("figures only at the end:", there)
 for f in found:
     if (f["pid"], f["layers"], len(f["layer_states"]), f["resident"]) != (s.p.pid, 4, 4, 4) or f["clients"] < 1 or f["rss_bytes"] < 1 << 20:
         fail("figures:", f)

@@ -11,6 +11,8 @@
 
 enum { N_DATA = 256 };
 
+static const uint8_t key[EBB_KV_KEY_BYTES] = "of the folder";
+
 static const char *folder(void)
 {
     static char dir[] = "/tmp/ebb-fuzz-XXXXXX";
@@ -40,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                                                                    : 1 + data[1] % EBB_KV_BLOCK;
     for (int i = 0; i < N_DATA; i++)
         good[i] = (char)i;
-    FUZZ_MUST(ebb_kv_file_write(folder(), &item, &err) == EBB_OK);
+    FUZZ_MUST(ebb_kv_file_write(folder(), &item, key, &err) == EBB_OK);
     ebb_kv_file_path(folder(), &item, path, sizeof path);
     f = fopen(path, data[2] % 4 ? "r+" : "w");
     FUZZ_MUST(f);
@@ -51,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     memset(read, 0, sizeof read);
     item.data = read;
     err = (ebb_error){ 0 };
-    if (ebb_kv_file_read(folder(), &item, &err) == EBB_OK)
+    if (ebb_kv_file_read(folder(), &item, key, &err) == EBB_OK)
         FUZZ_MUST(memcmp(read, good, N_DATA) == 0);
     else
         FUZZ_MUST(err.msg[0]);

@@ -11,7 +11,7 @@ bool ebb_small_disk_mount(const char *dir, unsigned kib)
 {
     char size[32];
 
-    snprintf(size, sizeof size, "size=%uk", kib);
+    snprintf(size, sizeof size, "size=%uk,mode=700", kib);
     return mount("none", dir, "tmpfs", 0, size) == 0;
 }
 

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "os/confine.h"
 #include "os/file.h"
 #include "os/paths.h"
+#include "os/random.h"
 
 enum { COMMAND_IDLE_S = 7 * 86400 };      /* an open connection is reused, however long it was idle */
 enum { CONNECT_S = 20, SILENCE_S = 600, TICK_MS = 1000, MAX_HEADERS = 262144, MAX_ARGS = 32, LAST_WORDS_MS = 300 };
@@ -133,7 +133,7 @@ static ebb_status name_door(ebb_client *c, ebb_error *err)
     struct sockaddr_un at;
     ebb_buf path = { 0 };
     uint64_t random = 0;
-    bool ok = getrandom(&random, sizeof random, 0) == sizeof random && ebb_path_run(&path, NULL) == EBB_OK &&
+    bool ok = ebb_random(&random, sizeof random, NULL) == EBB_OK && ebb_path_run(&path, NULL) == EBB_OK &&
               ebb_file_mkdirs(path.data, NULL) == EBB_OK &&
               ebb_buf_addf(&path, "/door-%016llx", (unsigned long long)random) && path.len < sizeof at.sun_path;
 

@@ -45,6 +45,7 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
 {
     static const int flags[] = {
         [EBB_FILE_READ] = O_RDONLY,
+        [EBB_FILE_READ_HERE] = O_RDONLY | O_NOFOLLOW,
         [EBB_FILE_READ_DIRECT] = O_RDONLY | O_DIRECT,
         [EBB_FILE_CREATE] = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW,
         [EBB_FILE_UPDATE] = O_RDWR | O_CREAT,
@@ -109,6 +110,14 @@ ebb_status ebb_file_reopen(int fd, const char *path, ebb_file_mode mode, int *ou
         *out = -1;
     }
     return st;
+}
+
+bool ebb_file_is_private(int fd)
+{
+    struct stat st;
+
+    return !ebb_os_fault(EIO) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+           (st.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
 void ebb_file_system_name(const char *path, char out[16])

@@ -13,6 +13,7 @@
 
 typedef enum ebb_file_mode {
     EBB_FILE_READ,               /* must exist */
+    EBB_FILE_READ_HERE,          /* the same, and a symbolic link is not followed */
     EBB_FILE_READ_DIRECT,        /* O_DIRECT: past the page cache; UNSUPPORTED where the file system
                                     refuses */
     EBB_FILE_CREATE,             /* read and write, made, 0600; IO where anything of that name is
@@ -41,6 +42,9 @@ typedef struct ebb_file_id {
 } ebb_file_id;
 EBB_MUST_CHECK
 ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err);
+
+/* Whether it is a regular file of this user's that no other user may read or write. */
+bool ebb_file_is_private(int fd);
 
 /* The name of the file system that `path` is on: "ext4"; "0x1234" if it is not known by name. */
 void ebb_file_system_name(const char *path, char out[16]);

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include "os/fault.h"
 #include "os/file.h"
 #include "os/folder.h"
+#include "os/random.h"
 
 ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err)
 {
@@ -19,8 +19,9 @@ ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb
     ebb_status st;
 
     *fd = -1;
-    if (ebb_os_fault(EIO) || getrandom(&random, sizeof random, 0) != sizeof random)
-        return EBB_FAIL(err, EBB_IO, "%s: no random number for a name beside it: %s", path, strerror(errno));
+    st = ebb_random(&random, sizeof random, err);
+    if (st != EBB_OK)
+        return st;
     if (!ebb_buf_addf(beside, "%s.%016llx.new", path, (unsigned long long)random))
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
     st = ebb_file_open(beside->data, EBB_FILE_CREATE, fd, NULL);

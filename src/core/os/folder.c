@@ -42,6 +42,19 @@ ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_e
     return EBB_OK;
 }
 
+ebb_status ebb_folder_check_own(const char *path, ebb_error *err)
+{
+    struct stat st;
+
+    if (ebb_os_fault(EACCES) || stat(path, &st) != 0)
+        return EBB_FAIL(err, EBB_IO, "%s: %s", path, strerror(errno));
+    if (st.st_uid != geteuid())
+        return EBB_FAIL(err, EBB_IO, "%s: belongs to another user", path);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return EBB_FAIL(err, EBB_IO, "%s: other users may write to it; chmod 700 it", path);
+    return EBB_OK;
+}
+
 ebb_status ebb_folder_free_bytes(const char *path, uint64_t *bytes, ebb_error *err)
 {
     struct statvfs fs;

@@ -17,6 +17,10 @@ typedef void ebb_folder_fn(void *arg, const ebb_folder_entry *entry);
  * meanwhile are left out.  Errors: NOTFOUND, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_error *err);
+/* That the folder is this user's and nobody else may write to it, so that what is in it is ours.
+ * Errors: IO, also if it is not so. */
+EBB_MUST_CHECK
+ebb_status ebb_folder_check_own(const char *path, ebb_error *err);
 /* Bytes that we may still write to the file system of `path`. */
 EBB_MUST_CHECK
 ebb_status ebb_folder_free_bytes(const char *path, uint64_t *bytes, ebb_error *err);

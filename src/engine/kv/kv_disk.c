@@ -9,6 +9,7 @@
 
 #include "base/grow.h"
 #include "base/log.h"
+#include "kv/kv_key.h"
 #include "os/file.h"
 #include "os/folder.h"
 
@@ -30,6 +31,8 @@ struct ebb_kv_disk {
     pthread_cond_t  wake, done_one;
     ebb_kv_disk_job *waiting, *done;             /* first in, first out; a stack */
     bool            is_writing, quit;
+    bool            has_key;
+    uint8_t         key[EBB_KV_KEY_BYTES];       /* does not change any more once it is there */
     char            notice[160];
 
     /* the writer's own */
@@ -59,6 +62,21 @@ bool ebb_kv_disk_take_notice(ebb_kv_disk *d, char out[160])
     return is_there;
 }
 
+/* -- The key -------------------------------------------------------------------------- */
+
+/* Asked for when it is wanted: a disk that is full now may have room for it later. */
+static ebb_status need_key(ebb_kv_disk *d, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    pthread_mutex_lock(&d->lock);
+    if (!d->has_key)
+        st = ebb_kv_key_open(d->dir, d->key, err);
+    d->has_key = st == EBB_OK;
+    pthread_mutex_unlock(&d->lock);
+    return st;
+}
+
 /* -- Reading ------------------------------------------------------------------------- */
 
 bool ebb_kv_disk_has(ebb_kv_disk *d, const ebb_kv_file *item, uint32_t *n_ids)
@@ -76,7 +94,7 @@ bool ebb_kv_disk_read(ebb_kv_disk *d, const ebb_kv_file *item)
     ebb_error err = { 0 };
     char path[4096];
 
-    if (ebb_kv_file_read(d->dir, item, &err) == EBB_OK)
+    if (need_key(d, &err) == EBB_OK && ebb_kv_file_read(d->dir, item, d->key, &err) == EBB_OK)
         return true;
     if (err.code == EBB_FORMAT) {
         ebb_kv_file_path(d->dir, item, path, sizeof path);
@@ -258,7 +276,9 @@ static ebb_status write_item(ebb_kv_disk *d, const ebb_kv_file *item, int64_t si
     ebb_status st = has_disk_space(d, n) ? EBB_OK : make_disk_space(d, n, since_ns, err);
 
     if (st == EBB_OK)
-        st = ebb_kv_file_write(d->dir, item, err);
+        st = need_key(d, err);
+    if (st == EBB_OK)
+        st = ebb_kv_file_write(d->dir, item, d->key, err);
     if (st == EBB_OK) {
         d->n_bytes += n;
         d->n_files++;

@@ -21,8 +21,8 @@ typedef struct ebb_kv_disk_job {
     uint32_t       n_items;
 } ebb_kv_disk_job;
 
-/* The directory is created; max_bytes 0: the lesser of 4 GiB and a tenth of the file system's free
- * space.  Errors: IO, NOMEM. */
+/* The directory is created; it must be this user's, and nobody else's to write.  max_bytes 0: the
+ * lesser of 4 GiB and a tenth of the file system's free space.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **out, ebb_error *err);
 /* After all jobs are reaped; NULL is fine. */

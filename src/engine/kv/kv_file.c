@@ -11,7 +11,7 @@
 #include "os/folder.h"
 #include "os/guard.h"
 
-#define VERSION    2u
+#define VERSION    3u
 #define SYNC_BYTES ((size_t)1 << 20)             /* files of this size do not stay in the page cache */
 
 /* The head as it stands in the file, little-endian as every machine that ebb runs on. */
@@ -78,21 +78,22 @@ static void fill_head(const ebb_kv_file *item, file_head *h)
     memcpy(h->ids, item->ids, item->n_ids * sizeof *h->ids);
 }
 
-static void file_checksum(const file_head *h, const void *data, size_t n, uint8_t out[EBB_KV_HASH_BYTES])
+static void file_checksum(const uint8_t key[EBB_KV_KEY_BYTES], const file_head *h, const void *data, size_t n,
+                          uint8_t out[EBB_KV_HASH_BYTES])
 {
-    ebb_hash128(h, sizeof *h, NULL, out);
+    ebb_hash128(h, sizeof *h, key, out);
     ebb_hash128(data, n, out, out);
 }
 
 /* -- Writing ----------------------------------------------------------------------- */
 
 static ebb_status write_in_the_clear(int fd, const char *dir, const ebb_kv_file *item, const file_head *h,
-                                     ebb_error *err)
+                                     const uint8_t key[EBB_KV_KEY_BYTES], ebb_error *err)
 {
     uint8_t sum[EBB_KV_HASH_BYTES];
     ebb_status st;
 
-    file_checksum(h, item->data, item->n_data, sum);
+    file_checksum(key, h, item->data, item->n_data, sum);
     st = ebb_file_write_at(fd, dir, h, sizeof *h, 0, err);
     if (st == EBB_OK)
         st = ebb_file_write_at(fd, dir, item->data, item->n_data, sizeof *h, err);
@@ -102,14 +103,15 @@ static ebb_status write_in_the_clear(int fd, const char *dir, const ebb_kv_file 
 }
 
 /* Errors name the folder: a file that is begun has no name that anybody knows. */
-static ebb_status write_file_body(int fd, const char *dir, const ebb_kv_file *item, ebb_error *err)
+static ebb_status write_file_body(int fd, const char *dir, const ebb_kv_file *item,
+                                  const uint8_t key[EBB_KV_KEY_BYTES], ebb_error *err)
 {
     ebb_status st;
     file_head h;
 
     fill_head(item, &h);
     st = item->seal ? ebb_kv_sealed_write(fd, dir, item->seal, &h, sizeof h, item->data, item->n_data, err)
-                    : write_in_the_clear(fd, dir, item, &h, err);
+                    : write_in_the_clear(fd, dir, item, &h, key, err);
     if (st == EBB_OK && ebb_guard_is_hit(item->guard))
         st = EBB_FAIL(err, EBB_IO, "%s: what was to be kept could not be read any more", dir);
     if (st != EBB_OK || item->n_data < SYNC_BYTES)
@@ -119,7 +121,8 @@ static ebb_status write_file_body(int fd, const char *dir, const ebb_kv_file *it
     return st;
 }
 
-ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, ebb_error *err)
+ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, const uint8_t key[EBB_KV_KEY_BYTES],
+                             ebb_error *err)
 {
     char path[4096];
     ebb_buf beside = { 0 };
@@ -129,7 +132,7 @@ ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, ebb_error
     ebb_kv_file_path(dir, item, path, sizeof path);
     st = ebb_file_begin_beside(path, &beside, &fd, err);
     if (st == EBB_OK)
-        st = write_file_body(fd, dir, item, err);
+        st = write_file_body(fd, dir, item, key, err);
     ebb_file_close(fd);
     if (st == EBB_OK)
         st = ebb_file_rename(beside.data, path, err);
@@ -152,6 +155,8 @@ static ebb_status read_any_head(int fd, const char *path, const ebb_kv_seal *sea
         return st;
     if (memcmp(h->magic, kv_magic, sizeof kv_magic) != 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: is no file of the KV cache", path);
+    if (h->version < VERSION)                    /* an older ebb's: as good as none, and written anew */
+        return EBB_FAIL(err, EBB_NOTFOUND, "%s: has version %u", path, h->version);
     if (h->version != VERSION)
         return EBB_FAIL(err, EBB_FORMAT, "%s: has version %u, this ebb reads %u", path, h->version, VERSION);
     if (h->n_ids > EBB_KV_BLOCK)
@@ -211,7 +216,7 @@ bool ebb_kv_file_has(const char *dir, const ebb_kv_file *item, uint32_t *n_ids, 
 }
 
 static ebb_status read_in_the_clear(int fd, const char *path, const ebb_kv_file *item, const file_head *h,
-                                    ebb_error *err)
+                                    const uint8_t key[EBB_KV_KEY_BYTES], ebb_error *err)
 {
     uint8_t sum[EBB_KV_HASH_BYTES], want[EBB_KV_HASH_BYTES];
     ebb_status st = ebb_file_read_at(fd, path, item->data, item->n_data, sizeof *h, err);
@@ -220,12 +225,13 @@ static ebb_status read_in_the_clear(int fd, const char *path, const ebb_kv_file 
         st = ebb_file_read_at(fd, path, want, sizeof want, sizeof *h + item->n_data, err);
     if (st != EBB_OK)
         return st;
-    file_checksum(h, item->data, item->n_data, sum);
+    file_checksum(key, h, item->data, item->n_data, sum);
     return memcmp(sum, want, sizeof sum) == 0 ? EBB_OK
                                               : EBB_FAIL(err, EBB_FORMAT, "%s: damaged: its checksum is wrong", path);
 }
 
-ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, ebb_error *err)
+ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, const uint8_t key[EBB_KV_KEY_BYTES],
+                            ebb_error *err)
 {
     char path[4096];
     uint8_t salt[EBB_KV_SALT_BYTES];
@@ -240,7 +246,7 @@ ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, ebb_error 
     st = read_head(fd, path, item, &h, salt, err);
     if (st == EBB_OK)
         st = item->seal ? ebb_kv_sealed_read_data(fd, path, item->seal, salt, sizeof h, item->data, item->n_data, err)
-                        : read_in_the_clear(fd, path, item, &h, err);
+                        : read_in_the_clear(fd, path, item, &h, key, err);
     if (st == EBB_OK && item->n_data >= SYNC_BYTES)
         ebb_file_drop_cache(fd, 0, ebb_kv_file_bytes(item));
     ebb_file_close(fd);

@@ -8,7 +8,7 @@
  *
  * so a hash covers all tokens up to a block's end, and sequences with a common prefix share its
  * files.  Nothing in a file is trusted: shape, ids and length are compared with the expected ones,
- * and a checksum covers all bytes. */
+ * and a checksum under the folder's key (kv_key.h) covers all bytes. */
 #ifndef EBB_KV_FILE_H
 #define EBB_KV_FILE_H
 #include <stdbool.h>
@@ -17,6 +17,7 @@
 
 #include "ebb/model.h"
 #include "ebb/status.h"
+#include "kv/kv_key.h"
 
 #define EBB_KV_HASH_BYTES 16u    /* bytes of a block hash */
 
@@ -54,9 +55,11 @@ void ebb_kv_file_path(const char *dir, const ebb_kv_file *item, char *path, size
 /* Whether `suffix` is the suffix of a kind. */
 bool ebb_kv_file_is_suffix(const char *suffix);
 
-/* Writes a temporary file and renames it.  Error: IO, also if item->guard caught a fault. */
+/* Writes a temporary file and renames it.  `key` is of its checksum; what is sealed has its own.
+ * Error: IO, also if item->guard caught a fault. */
 EBB_MUST_CHECK
-ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item, ebb_error *err);
+ebb_status ebb_kv_file_write(const char *dir, const ebb_kv_file *item,
+                             const uint8_t key[EBB_KV_KEY_BYTES], ebb_error *err);
 
 /* Sets *n_ids to how many of item->ids the file has: of a block all or none, of a state all that it
  * covers (which may be fewer) or none, of a tail the common prefix.  Reads the head only.  false:
@@ -68,9 +71,10 @@ bool ebb_kv_file_is_name(const char *name, bool *is_leftover);
  * it is no such cache file. */
 bool ebb_kv_file_read_ids(const char *path, const struct ebb_kv_seal *seal, ebb_token ids[],
                           uint32_t cap, uint32_t *n_ids);
-/* Reads item->data and checks everything.  Errors: NOTFOUND, IO, FORMAT (damaged, or replaced since
- * ebb_kv_file_has). */
+/* Reads item->data and checks everything.  Errors: NOTFOUND, IO, FORMAT (damaged, written with
+ * another key, or replaced since ebb_kv_file_has). */
 EBB_MUST_CHECK
-ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, ebb_error *err);
+ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item,
+                            const uint8_t key[EBB_KV_KEY_BYTES], ebb_error *err);
 
 #endif

@@ -11,6 +11,7 @@
 /* What an engine keeps beside the blocks of its KV pool. */
 typedef struct ebb_prefix_cache {
     ebb_kv_disk   *disk;         /* NULL: nothing is kept */
+    char           notice[160];  /* why, until the user is told; "": is told, or wanted */
     const struct ebb_kv_seal *seal;      /* of its files; NULL: they are in the clear */
     uint8_t        shape[16];    /* what K and V belong to: model, types, layout */
     ebb_state_slot slots[EBB_MAX_STATE_SLOTS];     /* of forward.n_states; without states none is
@@ -19,7 +20,8 @@ typedef struct ebb_prefix_cache {
                                             nobody's */
 } ebb_prefix_cache;
 
-/* Without a folder to write to there is none; the log says why. */
+/* Without a folder to write to, and of this user's alone, there is none; the log and a notice say
+ * why. */
 void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o);
 /* Write what waits. */
 void ebb_persist_close(ebb_engine *e);

@@ -248,12 +248,18 @@ void ebb_stats_idle(ebb_engine *e, const ebb_session *s)
 static void show_disk_notice(ebb_engine *e)
 {
     ebb_memory_event event = { .code = EBB_MEMORY_CACHE_NOTICE };
+    bool is_new = e->cache.disk && ebb_kv_disk_take_notice(e->cache.disk, event.detail);
 
-    if (!ebb_kv_disk_take_notice(e->cache.disk, event.detail))
-        return;
     pthread_mutex_lock(&e->lock);
-    event.number = e->stats.memory_event.number + 1;
-    e->stats.memory_event = event;
+    if (e->cache.notice[0]) {
+        memcpy(event.detail, e->cache.notice, sizeof event.detail);
+        e->cache.notice[0] = '\0';
+        is_new = true;
+    }
+    if (is_new) {
+        event.number = e->stats.memory_event.number + 1;
+        e->stats.memory_event = event;
+    }
     pthread_mutex_unlock(&e->lock);
 }
 
@@ -292,8 +298,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     ebb_memory_snapshot snapshot = ebb_reclaim_last_snapshot(e);
     ebb_proc own;
 
-    if (e->cache.disk)
-        show_disk_notice(e);
+    show_disk_notice(e);
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
     *out = e->stats;

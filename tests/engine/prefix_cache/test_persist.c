@@ -81,7 +81,7 @@ static unsigned each_file(file_fn *fn, void *arg)
     while ((e = readdir(d))) {
         char path[400];
 
-        if (e->d_name[0] == '.')
+        if (e->d_name[0] == '.' || strcmp(e->d_name, "key") == 0)
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         n++;
@@ -145,6 +145,14 @@ static void halve(const char *path, void *arg)
     assert_int_equal(truncate(path, st.st_size / 2), 0);
 }
 
+static void remove_key(void)
+{
+    char path[80];
+
+    snprintf(path, sizeof path, "%s/key", dir);
+    unlink(path);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -156,6 +164,7 @@ static int teardown(void **state)
 {
     (void)state;
     each_file(remove_it, NULL);
+    remove_key();
     return rmdir(dir);
 }
 
@@ -383,6 +392,49 @@ static void test_files_are_for_their_owner_alone(void **state)
     close_tiny_engine(&f);
 }
 
+/* Files that came without the folder's key: each is whole, and none is used. */
+static void test_files_of_another_key_are_never_used(void **state)
+{
+    float want[EBB_TINY_VOCAB];
+    ebb_sync_result r;
+    ebb_token ids[N];
+    tiny_engine f;
+
+    (void)state;
+    fill_ids(ids, N, 1);
+    fresh(&small, (ebb_engine_opts){ 0 }, ids, N, want);
+    compute(&small, (ebb_engine_opts){ 0 }, ids, N);
+    remove_key();
+    open_kept(&f, &small, (ebb_engine_opts){ 0 });
+    assert_int_equal(ebb_session_sync(f.s, ids, N, &r, NULL), EBB_OK);
+    assert_int_equal(r.n_reused_disk, ebb_sealed_kv() ? N - 1 : 0);      /* what is encrypted has a key of its own */
+    assert_memory_equal(ebb_session_logits(f.s), want, sizeof want);
+    close_tiny_engine(&f);
+}
+
+/* Of a folder that others may write to nothing is read, nothing is written to it, and the user is told. */
+static void test_a_folder_that_others_may_write_to(void **state)
+{
+    char line[200] = "";
+    ebb_token ids[N];
+    ebb_stats stats;
+    tiny_engine f;
+
+    (void)state;
+    fill_ids(ids, N, 1);
+    compute(&small, (ebb_engine_opts){ 0 }, ids, N);
+    assert_int_equal(chmod(dir, 0777), 0);
+    expect_restored(&small, (ebb_engine_opts){ 0 }, ids, N, 0);
+    open_kept(&f, &small, (ebb_engine_opts){ 0 });
+    ebb_engine_stats(f.engine, &stats);
+    ebb_memory_event_text(&stats.memory_event, line, sizeof line);
+    assert_non_null(strstr(line, dir));
+    assert_non_null(strstr(line, "chmod 700"));
+    close_tiny_engine(&f);
+    assert_int_equal(chmod(dir, 0700), 0);
+    expect_restored(&small, (ebb_engine_opts){ 0 }, ids, N, N - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +450,8 @@ int main(void)
         TEST(test_a_full_disk_costs_only_time),
         TEST(test_the_cap_is_held),
         TEST(test_files_are_for_their_owner_alone),
+        TEST(test_files_of_another_key_are_never_used),
+        TEST(test_a_folder_that_others_may_write_to),
 #undef TEST
     };
 
