@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "cmd_doctor.h"
@@ -10,6 +11,8 @@
 #include "json/json_text.h"
 #include "models/models.h"
 #include "models/suggestions.h"
+#include "os/folder.h"
+#include "os/paths.h"
 #include "store/sealed.h"
 #include "unlock.h"
 
@@ -121,6 +124,19 @@ static void look_at_encryption(ebb_doctor_report *r)
     ebb_buf_fini(&path);
 }
 
+/* A folder of K and V that is not used (prefix_cache/persist.h); one that is has nothing to say. */
+static void look_at_kv_folder(ebb_doctor_report *r)
+{
+    ebb_buf path = { 0 };
+    ebb_error err = { 0 };
+
+    if (ebb_path_in(EBB_DIR_CACHE, "kv", &path, NULL) == EBB_OK && access(path.data, F_OK) == 0 &&
+        ebb_folder_check_own(path.data, &err) != EBB_OK)
+        ebb_doctor_advise(ebb_doctor_add(r, "kv_cache", "%s", err.msg),
+                          "until then nothing computed is kept there, or taken from there");
+    ebb_buf_fini(&path);
+}
+
 static int print_doctor_json(ebb_doctor_report *r)
 {
     json_t *list = json_array(), *root = json_object();
@@ -200,6 +216,7 @@ int ebb_cmd_doctor(ebb_args *a)
         ebb_doctor_disk(r, "", path);
         check_confinement(r);
         look_at_encryption(r);
+        look_at_kv_folder(r);
         check_fit(r, a, m, &machine);
         check_remembered(r, a);
         status = a->json ? print_doctor_json(r) : print_doctor_text(r);

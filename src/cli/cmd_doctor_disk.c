@@ -53,10 +53,12 @@ static bool says_rotational(const char *root, const char *path)
     return is;
 }
 
+/* Disks of virtual machines say that they rotate, whatever they are: it is believed of slow ones. */
 void ebb_doctor_file_system(ebb_doctor_report *r, const char *name, bool is_rotational, double best_bytes_s)
 {
+    bool is_slow = best_bytes_s > 0 && best_bytes_s < SLOW_DISK;
     ebb_doctor_finding *f = ebb_doctor_add(r, "file_system", "%s%s", name,
-                                           is_rotational ? ", on a rotating disk" : "");
+                                           is_rotational && is_slow ? ", on a rotating disk" : "");
 
     if (strcmp(name, "btrfs") == 0 || strcmp(name, "zfs") == 0)
         ebb_doctor_advise(f, "compression defeats direct reads: keep models in a folder without it (chattr +m; zfs set "
@@ -66,7 +68,7 @@ void ebb_doctor_file_system(ebb_doctor_report *r, const char *name, bool is_rota
         ebb_doctor_advise(f, "a model that does not fit is read from it for every token: a local disk is faster");
     else if (strcmp(name, "tmpfs") == 0)
         ebb_doctor_advise(f, "files on tmpfs take memory themselves: a model is better kept on a disk");
-    else if (best_bytes_s > 0 && best_bytes_s < SLOW_DISK)
+    else if (is_slow)
         ebb_doctor_advise(f, "at %.2f GB/s a model that does not fit is slow: choose one that fits, or a faster disk",
                           best_bytes_s / 1e9);
 }

@@ -176,6 +176,11 @@ static void test_disk(void **state)
     expect("file_system", "ext4, on a rotating disk", "at 0.15 GB/s a model that does not fit is slow");
 
     begin();
+    ebb_doctor_file_system(&r, "ext4", true, 1.9e9);
+    expect("file_system", "ext4", NULL);
+    assert_null(strstr(r.list[0].text, "rotating"));
+
+    begin();
     ebb_doctor_io_uring(&r, fake_root, &uring);
     expect("io_uring", "allowed", NULL);
     uring.is_allowed = false;

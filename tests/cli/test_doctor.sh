@@ -28,3 +28,12 @@ if [ -s "$dir/cache/ebb/speeds" ]; then
     "$EBB" doctor --measure >"$dir/text"
     grep -q '^remembered .*weights Q4_K: ' "$dir/text" || ! grep -q 'weights Q4_K' "$dir/speeds" || { echo "no figure after --measure"; exit 1; }
 fi
+
+# K and V that others may have put there are not used, and that is said.
+mkdir -p "$dir/cache/ebb/kv"
+chmod 700 "$dir/cache/ebb/kv"
+"$EBB" doctor >"$dir/text"
+! grep -q '^kv cache' "$dir/text" || { echo "a folder of our own is refused"; cat "$dir/text"; exit 1; }
+chmod 777 "$dir/cache/ebb/kv"
+"$EBB" doctor >"$dir/text"
+grep -q '^kv cache .*chmod 700' "$dir/text" || { echo "nothing about the folder of K and V"; cat "$dir/text"; exit 1; }
