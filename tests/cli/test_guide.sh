@@ -35,3 +35,9 @@ $EBB --plain -m guide --greedy <"$dir/questions" >"$dir/together" 2>"$dir/said" 
 [ -s "$dir/said" ] && fail "a hundred questions: $(cat "$dir/said")"
 sed -i 's/^Model: //' "$dir/together"
 cmp -s "$dir/alone" "$dir/together" || fail "a hundred questions: $(diff "$dir/alone" "$dir/together" | head -n 6)"
+
+# Its /why: nothing is smaller, so nobody is sent to look for it.
+printf 'What is a branch?\n/why\n' | $EBB --plain -m guide >"$dir/why" 2>&1 || fail "/why: exit $?"
+grep -q 'All layers are in memory: each token takes .* through the processor' "$dir/why" || fail "/why: $(cat "$dir/why")"
+grep -q Faster "$dir/why" && fail "/why of the guide: $(cat "$dir/why")"
+exit 0

@@ -33,26 +33,26 @@ static const char *const thinking_names[] = {
 };
 
 static const setting settings[] = {
-    { "temp", "how freely words are chosen; 0 always takes the likeliest", FLOAT, AT(sampling.temp), 0, 10,
+    { "temp", "how freely words are chosen; 0: always the likeliest", FLOAT, AT(sampling.temp), 0, 10,
       ADVICE("temp") },
-    { "top-k", "choose among this many of the likeliest tokens; 0 is no limit", UINT32, AT(sampling.top_k), 0, 1e6,
+    { "top-k", "choose among this many of the likeliest tokens; 0: no limit", UINT32, AT(sampling.top_k), 0, 1e6,
       ADVICE("top_k") },
-    { "top-p", "choose among the likeliest tokens that together have this probability; 1 is off", FLOAT,
+    { "top-p", "choose among the likeliest tokens that together have this probability; 1: off", FLOAT,
       AT(sampling.top_p), 0, 1, ADVICE("top_p") },
-    { "min-p", "leave out tokens below this share of the likeliest one's probability; 0 is off", FLOAT,
+    { "min-p", "leave out tokens below this share of the likeliest one's probability; 0: off", FLOAT,
       AT(sampling.min_p), 0, 1, ADVICE("min_p") },
-    { "repeat-penalty", "above 1, tokens that were used lately become less likely", FLOAT, AT(sampling.repeat_penalty),
+    { "repeat-penalty", "above 1, recently used tokens become less likely; 1: off", FLOAT, AT(sampling.repeat_penalty),
       0.1, 10, ADVICE("penalty_repeat") },
-    { "repeat-last", "how many tokens the penalty looks back upon", UINT32, AT(sampling.repeat_last_n), 0, 1e6,
+    { "repeat-last", "how many tokens back the penalty looks", UINT32, AT(sampling.repeat_last_n), 0, 1e6,
       ADVICE("penalty_last_n") },
-    { "seed", "the same seed gives the same answer; 0 takes one from the clock", UINT64, AT(sampling.seed), 0,
+    { "seed", "the same seed gives the same answer; 0: a new one each time", UINT64, AT(sampling.seed), 0,
       9007199254740992.0, NULL },
-    { "predict", "most tokens of one answer; 0 is until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
-    { "thinking", "whether the model thinks first, where its template can say so", CHOICE, AT(thinking), 0, 2, NULL },
-    { "overflow", "what happens when the context is full: you are asked, the oldest turns are forgotten or summed up, "
-                  "it grows, or no more is answered",
+    { "predict", "the most tokens of one answer; 0: until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
+    { "thinking", "whether the model thinks first, if its template offers the choice", CHOICE, AT(thinking), 0, 2, NULL },
+    { "overflow", "when the context is full: ask you, forget the oldest turns, sum them up, make it larger, stop, or "
+                  "let the oldest tokens slide out",
       CHOICE, AT(overflow), 0, 4, NULL },
-    { "prefill", "whether the model reads what you type while you type it", CHOICE, AT(prefill), 0, 1, NULL },
+    { "prefill", "whether the model reads your question while you type it", CHOICE, AT(prefill), 0, 1, NULL },
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };

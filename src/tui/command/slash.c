@@ -210,7 +210,7 @@ static void say_unknown_slash_command(ebb_frontend *f, const char *name, size_t 
 
 enum { USAGE_COLUMNS = 20 };     /* what is longer has its explanation on the next line */
 
-static void add_explained(ebb_buf *out, const char *usage, const char *help)
+void ebb_slash_explain(ebb_buf *out, const char *usage, const char *help)
 {
     const char *gap = strlen(usage) > USAGE_COLUMNS - 2 ? "\n" : "";
 
@@ -222,7 +222,7 @@ static void add_usage(ebb_buf *out, const ebb_slash_command *c)
     char usage[64];
 
     snprintf(usage, sizeof usage, "/%s%s%s", c->name, *c->args ? " " : "", c->args);
-    add_explained(out, usage, c->help);
+    ebb_slash_explain(out, usage, c->help);
 }
 
 /* The heading that /help puts before a command; NULL: none. */
@@ -259,13 +259,13 @@ static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
             add_usage(&out, c);
         }
         ebb_buf_adds(&out, "\nOther input\n");
-        add_explained(&out, "//text", "Send text that begins with a slash.");
+        ebb_slash_explain(&out, "//text", "Send text that begins with a slash.");
         if (f->edit)
-            add_explained(&out, "!command", "Run it, after a second Enter, and attach its output (--shell).");
+            ebb_slash_explain(&out, "!command", "Run it, after a second Enter, and attach its output (--shell).");
         if (f->set_theme)
             ebb_buf_adds(&out, "\nKeys\n");
         for (size_t i = 0; f->set_theme && ebb_key_help[i][0]; i++)
-            add_explained(&out, ebb_key_help[i][0], ebb_key_help[i][1]);
+            ebb_slash_explain(&out, ebb_key_help[i][0], ebb_key_help[i][1]);
     }
     while (out.len > 0 && out.data[out.len - 1] == '\n')
         ebb_buf_remove(&out, out.len - 1, 1);

@@ -5,6 +5,10 @@
 
 typedef ebb_status ebb_slash_fn(ebb_frontend *f, const char *arg, ebb_error *err);
 
+/* -- slash.c -- */
+/* Append "usage    help" as /help aligns them, and a line end. */
+void ebb_slash_explain(ebb_buf *out, const char *usage, const char *help);
+
 /* -- slash_sessions.c -- */
 ebb_slash_fn ebb_slash_new, ebb_slash_save, ebb_slash_load, ebb_slash_list, ebb_slash_search,
     ebb_slash_title, ebb_slash_delete,

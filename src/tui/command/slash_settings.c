@@ -14,18 +14,34 @@
 #include "os/paths.h"
 #include "text/humanize.h"
 
-/* "name = value (range): help"; in a list without the help. */
-static ebb_status say_setting(ebb_frontend *f, const char *name, bool is_list, ebb_buf *out, ebb_error *err)
+/* "name = value (range): help" */
+static ebb_status say_setting(ebb_frontend *f, const char *name, ebb_buf *out, ebb_error *err)
 {
     char text[300];
     ebb_status st = ebb_chat_set(f->chat, name, NULL, text, sizeof text, err);
 
     if (st == EBB_OK)
-        ebb_buf_addf(out, "%s%.*s", out->len ? "\n" : "", (int)(is_list ? strcspn(text, ":") : strlen(text)), text);
+        ebb_buf_adds(out, text);
     return st;
 }
 
-/* The context size is no setting of a session but an option with which the model is opened. */
+/* "name = value    help": what a number means says more in a list than between which others it must be. */
+static ebb_status list_setting(ebb_frontend *f, const char *name, ebb_buf *out, ebb_error *err)
+{
+    char text[300], *range, *help;
+    ebb_status st = ebb_chat_set(f->chat, name, NULL, text, sizeof text, err);
+
+    if (st != EBB_OK)
+        return st;
+    range = strstr(text, " (");
+    help = range ? strstr(range, "): ") : NULL;
+    if (help)
+        *range = '\0';
+    ebb_slash_explain(out, text, help ? help + 3 : "");
+    return EBB_OK;
+}
+
+/* The context size is not a setting of a session but an option with which the model is opened. */
 static bool is_context(const char *name)
 {
     static const char *const names[] = { "ctx", "context", "num_ctx", "n_ctx", "ctx-size" };
@@ -36,15 +52,20 @@ static bool is_context(const char *name)
     return false;
 }
 
+static const char context_help[] = "how much of the conversation the model sees, in tokens";
+
 static void add_context(const ebb_frontend *f, ebb_buf *out, bool is_list)
 {
+    char now[32];
     ebb_stats s;
 
     ebb_chat_stats(f->chat, &s);
-    ebb_buf_addf(out, "%sctx = %u (tokens, or max)", is_list ? "\n" : "", s.n_ctx);
-    if (!is_list)
-        ebb_buf_adds(out, ": how much of the conversation the model sees; max is the longest context that stays in "
-                          "memory. The model is opened again");
+    snprintf(now, sizeof now, "ctx = %u", s.n_ctx);
+    if (is_list)
+        ebb_slash_explain(out, now, context_help);
+    else
+        ebb_buf_addf(out, "%s (a number, or max): %s; max is the longest context that stays in memory. A change opens "
+                     "the model again", now, context_help);
 }
 
 static ebb_status set_context(ebb_frontend *f, const char *value, ebb_error *err)
@@ -66,11 +87,15 @@ static bool is_template(const char *name)
 
 static void add_template(const ebb_frontend *f, ebb_buf *out, bool is_list)
 {
-    ebb_buf_addf(out, "%stemplate = %s (auto, none, a family like chatml, or a file)", is_list ? "\n" : "",
-                 ebb_chat_template(f->chat));
-    if (!is_list)
-        ebb_buf_adds(out, ": how messages become a prompt. auto is the model's own, else what suits; none sets texts "
-                          "one after the other");
+    ebb_buf now = { 0 };
+
+    ebb_buf_addf(&now, "template = %s", ebb_chat_template(f->chat));
+    if (is_list)
+        ebb_slash_explain(out, ebb_buf_text(&now), "how messages become a prompt");
+    else
+        ebb_buf_addf(out, "%s (auto, none, a family like chatml, or a file): how messages become a prompt; auto takes the "
+                     "model's own, or else one that suits it; none joins the texts as they are", ebb_buf_text(&now));
+    ebb_buf_fini(&now);
 }
 
 bool ebb_slash_is_setting(ebb_frontend *f, const char *s, size_t n)
@@ -99,10 +124,10 @@ ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
     if (*name == '\0') {
         const char *each;
         for (size_t i = 0; st == EBB_OK && (each = ebb_chat_setting_name(i)) != NULL; i++)
-            st = say_setting(f, each, true, &out, err);
+            st = list_setting(f, each, &out, err);
         add_context(f, &out, true);
         add_template(f, &out, true);
-        ebb_buf_adds(&out, "\n/set NAME says more, /set NAME VALUE changes it");
+        ebb_buf_adds(&out, "\n/set NAME shows what it takes, /set NAME VALUE changes it");
     } else if (is_context(name)) {
         if (*value)
             st = set_context(f, value, err);
@@ -117,7 +142,7 @@ ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
         if (*value)
             st = ebb_chat_set(f->chat, name, value, text, sizeof text, err);
         if (st == EBB_OK)
-            st = say_setting(f, name, false, &out, err);
+            st = say_setting(f, name, &out, err);
     }
     if (st == EBB_OK && out.len > 0)
         f->say(f, EBB_SAY_PAGE, out.data, out.len);

@@ -1,5 +1,8 @@
 /* /why: what the last answer's time went into, and what would change it. */
+#include <string.h>
+
 #include "command/slash_impl.h"
+#include "models/models.h"
 #include "text/humanize.h"
 #include "transcript/turn_stats_line.h"
 
@@ -45,15 +48,13 @@ static void add_turn(ebb_buf *out, const ebb_turn_stats *c)
     ebb_buf_adds(out, "The prompt: ");
     if (c->n_reused > 0) {
         ebb_humanize_count(out, c->n_reused);
-        ebb_buf_adds(out, c->n_reused == 1 ? " token stood already" : " tokens stood already");
-        add_share(out, " (from disk ", c->n_reused_disk);
-        add_share(out, " (computed while you typed ", c->n_prefilled_early);
-        ebb_buf_adds(out, c->n_computed > 0 ? ", " : "");
+        ebb_buf_adds(out, c->n_reused == 1 ? " token was known already" : " tokens were known already");
+        add_share(out, " (from disk: ", c->n_reused_disk);
+        add_share(out, " (read while you typed: ", c->n_prefilled_early);
+        ebb_buf_adds(out, c->n_computed > 0 ? "; read: " : "");
     }
-    if (c->n_computed > 0) {
-        ebb_buf_adds(out, "computed ");
+    if (c->n_computed > 0)
         add_token_rate(out, c->n_computed, c->prefill_s);
-    }
     ebb_buf_adds(out, ".\nThe answer: ");
     add_token_rate(out, c->n_generated, c->decode_s);
     if (c->n_accepted_reference > 0)
@@ -69,15 +70,15 @@ static void add_disk(ebb_buf *out, const ebb_stats *s)
     ebb_buf_addf(out, "%u of %u layers are in memory; the others are read from disk for each token", s->n_resident,
                  s->n_layers);
     if (s->stall_share > much_waiting)
-        ebb_buf_addf(out, ", and %.0f%% of the time was waiting for it", s->stall_share * 100);
-    ebb_buf_adds(out, ".\nFaster: more memory for it (other programs closed, /mem), a smaller file of the model, a "
-                      "shorter --ctx, --kv q8_0");
+        ebb_buf_addf(out, ", and %.0f%% of the time was spent waiting for them", s->stall_share * 100);
+    ebb_buf_adds(out, ".\nFaster: more memory (close other programs; /mem), a smaller file of the model, a shorter "
+                      "--ctx, --kv q8_0");
     ebb_buf_adds(out, s->draft_bytes > 0 ? "."
-                                         : ",\na small model with the same vocabulary that drafts tokens (--draft).");
+                                         : ",\nor a small model with the same vocabulary to draft tokens (--draft).");
 }
 
 /* All that decides the speed is how fast memory and processor take the weights. */
-static void add_memory(ebb_buf *out, const ebb_stats *s)
+static void add_memory(ebb_buf *out, const ebb_stats *s, bool is_guide)
 {
     ebb_buf_adds(out, "All layers are in memory: each token takes ");
     ebb_humanize_bytes(out, s->pinned_bytes + s->mapped_bytes);
@@ -87,37 +88,37 @@ static void add_memory(ebb_buf *out, const ebb_stats *s)
         ebb_humanize_rate(out, s->predicted_decode_tok_s);
         ebb_buf_adds(out, " tok/s on this machine");
     }
-    ebb_buf_adds(out, ".\nFaster: a smaller file (fewer bits, or a smaller model).");
+    ebb_buf_adds(out, is_guide ? "." : ".\nFaster: a smaller file (fewer bits, or a smaller model).");
 }
 
-static void add_reason(ebb_buf *out, const ebb_turn_stats *c, const ebb_stats *s)
+static void add_reason(ebb_buf *out, const ebb_turn_stats *c, const ebb_stats *s, bool is_guide)
 {
     double tok_s = c->decode_s > 0 ? c->n_generated / c->decode_s : 0;
 
     if (s->tier >= EBB_TIER_STREAMING)
         add_disk(out, s);
     else if (s->n_resident < s->n_layers)
-        ebb_buf_addf(out, "%u of %u layers of the file are in memory so far: the others come from disk when they are "
-                          "first used.\n"
-                          "Faster: the next answer.", s->n_resident, s->n_layers);
+        ebb_buf_addf(out, "%u of %u layers are in memory so far: the others come from disk when they are first used.\n"
+                          "The next answer will be faster.", s->n_resident, s->n_layers);
     else
-        add_memory(out, s);
+        add_memory(out, s, is_guide);
     if (s->tier < EBB_TIER_STREAMING && tok_s > 0 && tok_s < slower * s->predicted_decode_tok_s)
-        ebb_buf_adds(out, "\nIt was slower than that: the file came from disk at first, or other programs use the "
-                          "processor.");
+        ebb_buf_adds(out, "\nIt was slower than that: the file had to be read from disk first, or other programs were using "
+                          "the processor.");
 }
 
 ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     const ebb_message *m = last_measured_answer(f->chat);
+    const ebb_model_info *loaded;
     ebb_buf out = { 0 };
     ebb_stats s;
 
     (void)arg;
     if (m && m->engine && !ebb_chat_is_busy(f->chat)) {
         ebb_turn_stats_line(m, !f->opts || f->opts->ascii, &out);
-        ebb_buf_adds(&out, "\nThis is what the server says, and what the clock here says; where its time goes is "
-                           "known there.");
+        ebb_buf_adds(&out, "\nThese figures are the server's and this machine's clock's; only the server knows where "
+                           "its time went.");
         f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
         ebb_buf_fini(&out);
         return EBB_OK;
@@ -127,9 +128,13 @@ ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
                         "this answer came from an engine that is not connected now; its receipt shows what it cost");
     if (!m || ebb_chat_is_busy(f->chat) || !ebb_chat_is_ready(f->chat))
         return EBB_FAIL(err, EBB_BUSY, "/why is about the last answer, once it has ended");
+    loaded = ebb_chat_model(f->chat);
     ebb_chat_stats(f->chat, &s);
     add_turn(&out, &m->turn_stats);
-    add_reason(&out, &m->turn_stats, &s);
+    if (m->model && loaded && strcmp(m->model, loaded->name) != 0)       /* the figures at hand are another model's */
+        ebb_buf_addf(&out, "It was written by %s, which is no longer loaded.", m->model);
+    else
+        add_reason(&out, &m->turn_stats, &s, loaded && strcmp(loaded->path, EBB_MODELS_GUIDE) == 0);
     f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);
     return EBB_OK;

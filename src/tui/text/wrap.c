@@ -212,7 +212,11 @@ void ebb_wrap_text(ebb_wrap *w, const char *raw, size_t n, bool is_final)
 
 /* -- Rows ------------------------------------------------------------------------ */
 
-enum { EXPLAINED_COLUMNS = 24 };         /* at most, in front of an explanation */
+enum {
+    EXPLAINED_COLUMNS = 24,              /* at most, in front of an explanation */
+    LEAST_EXPLANATION = 16,              /* columns for it, else it goes on at the left edge */
+    NARROW_INDENT     = 2,               /* there */
+};
 
 /* Columns that rows after the first of a logical line are set in: its blanks and its list mark. */
 static int hanging_indent(const char *s, size_t n, int width)
@@ -231,7 +235,8 @@ static int hanging_indent(const char *s, size_t n, int width)
     return (int)at <= width / 2 ? (int)at : 0;
 }
 
-/* Columns in front of the explanation in s[0..n), which begins behind two blanks or more; 0: there is none. */
+/* Columns in front of the explanation in s[0..n), which begins behind two blanks or more; 0: there is none.  On a narrow
+ * screen what follows is set in a little, so that the next word at the edge is seen to be another. */
 static int explained_indent(const char *s, size_t n, int width)
 {
     size_t at = 0;
@@ -240,7 +245,9 @@ static int explained_indent(const char *s, size_t n, int width)
         at++;
     while (at < n && s[at] == ' ')
         at++;
-    return at < n && s[at] != '\n' && (int)at <= EXPLAINED_COLUMNS && (int)at <= width / 2 ? (int)at : 0;
+    if (at >= n || s[at] == '\n' || at > EXPLAINED_COLUMNS)
+        return 0;
+    return (int)at + LEAST_EXPLANATION <= width ? (int)at : width / 2 < NARROW_INDENT ? 0 : NARROW_INDENT;
 }
 
 /* How far rows after the first of the line at `start` are set in. */

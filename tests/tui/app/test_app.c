@@ -489,7 +489,12 @@ static void template_of_the_session(void **state)
     screen_keys(&s, "/set template chatml\r");
     assert_has(&s, "* chat template: another\n");
     screen_keys(&s, "/set\r");
-    assert_has(&s, "template = chatml (");
+    assert_has(&s, "\n  template = chatml   how messages become a prompt\n");
+    assert_has(&s, "\n  temp = 0.7          warmth\n");      /* not its range */
+    assert_has(&s, "\n  ctx = ");
+    ebb_term_mem_resize(s.term, 24, 36);         /* too narrow for two columns: further rows are set in a little */
+    screen_keys(&s, "");
+    assert_has(&s, "how messages\n    become a prompt\n");
     screen_close(&s);
 }
 
@@ -572,7 +577,7 @@ static void why_it_was_slow(void **state)
     stats->tier = EBB_TIER_STREAMING;
     stats->stall_share = 0.8;
     screen_keys(&s, "/why\r");
-    assert_has(&s, "The prompt: 7,412 tokens stood already, computed 318 tokens in 7.8 s, 41 tok/s.\n");
+    assert_has(&s, "The prompt: 7,412 tokens were known already; read: 318 tokens in 7.8 s, 41 tok/s.\n");
     assert_has(&s, "The answer: 212 tokens in 34 s, 6.3 tok/s.\n");
     assert_has(&s, "6 of 8 layers are in memory; the others are read from disk for each token, and 80% of the time");
     *stats = (ebb_stats){ .tier = EBB_TIER_FULL, .n_layers = 8, .n_resident = 8, .mapped_bytes = 4300ull << 20,
@@ -587,7 +592,7 @@ static void why_it_was_slow(void **state)
     assert_has(&s, "It was slower than that");
     stats->n_resident = 3;
     screen_keys(&s, "/why\r");
-    assert_has(&s, "3 of 8 layers of the file are in memory so far");
+    assert_has(&s, "3 of 8 layers are in memory so far");
     last = (ebb_message *)ebb_chat_message(s.chat, ebb_chat_n_messages(s.chat) - 1);
     last->turn_stats.n_accepted = 12;
     screen_keys(&s, "/why\r");
@@ -595,6 +600,11 @@ static void why_it_was_slow(void **state)
     last->turn_stats.n_accepted_reference = 5;
     screen_keys(&s, "\x0c/why\r");
     assert_has(&s, "tok/s (guessed 12, 5 of them from other conversations).\n");
+    assert_has(&s, "The next answer will be faster.");
+    last->model = (char *)"Other 1B";
+    screen_keys(&s, "\x0c/why\r");
+    assert_has(&s, "It was written by Other 1B, which is no longer loaded.\n");
+    last->model = NULL;
     screen_close(&s);
 }
 
