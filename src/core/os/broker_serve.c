@@ -143,12 +143,13 @@ static bool is_export(const char *name)
     return false;
 }
 
-/* The folder is opened first, so that its real path is what was looked at. */
+/* The folder that was looked at is the one that gets the file: a neighbour may swap those of the path
+ * meanwhile. */
 static ebb_status create_in(const ebb_broker_opts *o, const char *path, int folder, int contents, ebb_error *err)
 {
     char real[4096], *copy = strdup(path);
     const char *name = copy ? basename(copy) : "";
-    ebb_buf whole = { 0 }, data = { 0 };
+    ebb_buf data = { 0 };
     uint64_t n = 0;
     ebb_status st;
 
@@ -157,14 +158,12 @@ static ebb_status create_in(const ebb_broker_opts *o, const char *path, int fold
                       "folder of the home", path);
     else
         st = ebb_file_size(contents, path, &n, err);
-    if (st == EBB_OK &&
-        (n > MAX_EXPORT || !ebb_buf_reserve(&data, n + 1) || !ebb_buf_addf(&whole, "%s/%s", real, name)))
+    if (st == EBB_OK && (n > MAX_EXPORT || !ebb_buf_reserve(&data, n + 1)))
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for it", path);
     if (st == EBB_OK)
         st = ebb_file_read_at(contents, path, data.data, n, 0, err);
     if (st == EBB_OK)
-        st = ebb_file_create(whole.data, data.data, n, err);
-    ebb_buf_fini(&whole);
+        st = ebb_file_create_in(folder, name, path, data.data, n, err);
     ebb_buf_fini(&data);
     free(copy);
     return st;

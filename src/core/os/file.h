@@ -109,6 +109,11 @@ ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_er
  * even if it was created meanwhile. */
 EBB_MUST_CHECK
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);
+/* The same in the folder that is open, wherever its path leads by now; `name` has no slash.  Needs
+ * /proc. */
+EBB_MUST_CHECK
+ebb_status ebb_file_create_in(int folder, const char *name, const char *path, const void *data,
+                              size_t n, ebb_error *err);
 /* Overwrite a file that has lost its name with zeros, down to the disk, as far as its file system
  * writes in place.  One that has another name still is somebody's copy, and stays.  Nobody waits
  * for the result, so this is no error. */

@@ -13,7 +13,8 @@
 #include "os/folder.h"
 #include "os/random.h"
 
-ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err)
+/* `at` is what the system is told, `path` what the user is. */
+static ebb_status begin_beside(const char *at, const char *path, ebb_buf *beside, int *fd, ebb_error *err)
 {
     uint64_t random;
     ebb_status st;
@@ -22,7 +23,7 @@ ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb
     st = ebb_random(&random, sizeof random, err);
     if (st != EBB_OK)
         return st;
-    if (!ebb_buf_addf(beside, "%s.%016llx.new", path, (unsigned long long)random))
+    if (!ebb_buf_addf(beside, "%s.%016llx.new", at, (unsigned long long)random))
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
     st = ebb_file_open(beside->data, EBB_FILE_CREATE, fd, NULL);
     if (st == EBB_OK)
@@ -30,6 +31,11 @@ ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb
     if (st == EBB_NOTFOUND)
         return EBB_FAIL(err, st, "%s: its folder is not there", path);
     return EBB_FAIL(err, st, "%s: cannot be opened: %s", path, strerror(errno));
+}
+
+ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err)
+{
+    return begin_beside(path, path, beside, fd, err);
 }
 
 /* As rename, but not over what is there: EEXIST. */
@@ -48,22 +54,23 @@ static int rename_new(const char *from, const char *to)
     return rename(from, to);
 }
 
-static ebb_status write_whole(const char *path, bool is_new, const void *data, size_t n, ebb_error *err)
+static ebb_status write_whole(const char *at, const char *path, bool is_new, const void *data, size_t n,
+                              ebb_error *err)
 {
     ebb_buf beside = { 0 };
     int fd;
-    ebb_status st = ebb_file_begin_beside(path, &beside, &fd, err);
+    ebb_status st = begin_beside(at, path, &beside, &fd, err);
 
     if (st == EBB_OK)
         st = ebb_file_write_at(fd, path, data, n, 0, err);
     if (st == EBB_OK)
         st = ebb_file_sync(fd, path, err);
     ebb_file_close(fd);
-    if (st == EBB_OK && (ebb_os_fault(EACCES) || (is_new ? rename_new : rename)(beside.data, path) != 0))
+    if (st == EBB_OK && (ebb_os_fault(EACCES) || (is_new ? rename_new : rename)(beside.data, at) != 0))
         st = is_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s exists already; choose another name", path)
                                        : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
     if (st == EBB_OK)
-        ebb_folder_sync_name(path);
+        ebb_folder_sync_name(at);
     else if (fd >= 0)
         unlink(beside.data);
     ebb_buf_fini(&beside);
@@ -72,15 +79,27 @@ static ebb_status write_whole(const char *path, bool is_new, const void *data, s
 
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err)
 {
-    return write_whole(path, false, data, n, err);
+    return write_whole(path, path, false, data, n, err);
 }
 
 /* Where a confined process may make nothing, its broker may. */
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err)
 {
-    ebb_status st = write_whole(path, true, data, n, err);
+    ebb_status st = write_whole(path, path, true, data, n, err);
 
     return st == EBB_IO && errno == EACCES && ebb_broker_is_there() ? ebb_broker_create(path, data, n, err) : st;
+}
+
+ebb_status ebb_file_create_in(int folder, const char *name, const char *path, const void *data, size_t n,
+                              ebb_error *err)
+{
+    ebb_buf at = { 0 };
+    ebb_status st = ebb_buf_addf(&at, "/proc/self/fd/%d/%s", folder, name)
+                        ? write_whole(at.data, path, true, data, n, err)
+                        : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
+
+    ebb_buf_fini(&at);
+    return st;
 }
 
 /* Unless it has more names than that. */

@@ -2,6 +2,7 @@
  * since nothing brings it back. */
 #include "ebb_test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -572,6 +573,53 @@ static void test_broker_links(void **state)
     unlink(link);
 }
 
+/* Exports into a folder that is a link to a hidden one at every other moment, as a neighbour may arrange it. */
+static void export_to_both(void)
+{
+    enum { N_EXPORTS = 1000 };
+    char path[256];
+    int n_made = 0;
+
+    start_broker();
+    for (int i = 0; i < N_EXPORTS; i++) {
+        snprintf(path, sizeof path, "%s/own/now/%d.md", home, i);
+        n_made += ebb_broker_create(path, "talk", 4, NULL) == EBB_OK;
+    }
+    MUST(n_made > 0);
+}
+
+static void test_broker_swapped_folders(void **state)
+{
+    char folder[200], link[200], hidden[200];
+    struct dirent *entry;
+    DIR *d;
+    pid_t pid;
+    int n = 0;
+
+    (void)state;
+    if (!has_landlock() || !has_filter())
+        skip();
+    snprintf(folder, sizeof folder, "%s/own/now", home);
+    snprintf(link, sizeof link, "%s/own/then", home);
+    snprintf(hidden, sizeof hidden, "%s/.ssh", home);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(symlink(hidden, link), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    while (pid == 0)
+        if (renameat2(AT_FDCWD, folder, AT_FDCWD, link, RENAME_EXCHANGE) != 0)
+            _exit(1);
+    in_child(export_to_both);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    d = opendir(hidden);
+    assert_non_null(d);
+    while ((entry = readdir(d)) != NULL)
+        n += strstr(entry->d_name, ".md") != NULL;
+    closedir(d);
+    assert_int_equal(n, 0);
+}
+
 /* It ends with its owner, also with one that was killed: the pipe that it would hold is closed. */
 static void test_broker_ends(void **state)
 {
@@ -661,6 +709,7 @@ int main(void)
         cmocka_unit_test(test_repositories),
         cmocka_unit_test(test_broker_files),
         cmocka_unit_test(test_broker_links),
+        cmocka_unit_test(test_broker_swapped_folders),
         cmocka_unit_test(test_broker_ends),
         cmocka_unit_test(test_each_fault),
     };
