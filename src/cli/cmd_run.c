@@ -102,11 +102,14 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
         size_t start = prompt->len;
         for (;;) {
             ssize_t got = read(STDIN_FILENO, chunk, sizeof chunk);
-            if (got < 0 && errno == EINTR && !stop_signal)
+            if (stop_signal)
+                return EBB_FAIL(err, EBB_CANCELED, "run: stopped while the input was read");
+            if (got < 0 && errno == EINTR)
                 continue;
             if (got <= 0)                        /* closed or unreadable: what -p says is the prompt */
                 break;
-            ebb_buf_add(prompt, chunk, (size_t)got);
+            if (!ebb_buf_add(prompt, chunk, (size_t)got))
+                break;                           /* there may be no end of it */
         }
         if (prompt->len == start)
             ebb_buf_remove(prompt, before, start - before);

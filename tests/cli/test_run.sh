@@ -81,13 +81,18 @@ grep -q 'no-such-program is not installed' "$dir/err" || fail "no program: $(cat
 status 2 "$EBB" run --filter 'rev' -p x
 rm "$dir/.config/ebb/config"
 
-# Binary input is named, a reader that has seen enough is no error, a text that is too long says what would help.
+# Binary input is named, a reader that has seen enough is no error, a text that is too long says what would help, and one
+# without an end is refused, or ends with a signal.
 head -c 100 "$EBB" | "$EBB" run -p 'What is this?' 2>"$dir/err" && fail "binary input is answered"
 grep -q 'piped input is binary' "$dir/err" || fail "binary input: $(cat "$dir/err")"
 { "$EBB" run --greedy -n 200 -p 'Tell me everything.' 2>"$dir/err"; echo $? >"$dir/status"; } | true
 [ "$(cat "$dir/status")" -eq 0 ] && [ ! -s "$dir/err" ] || fail "a closed pipe: $(cat "$dir/status" "$dir/err")"
 yes word | head -n 3000 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "3,000 words in 512"
 grep -q 'the input has .* tokens, the context holds .*: give --ctx' "$dir/err" || fail "too long: $(cat "$dir/err")"
+yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
+[ $? -eq 1 ] && grep -qx 'ebb: the input is larger than 64 MiB' "$dir/err" || fail "input without an end: $(cat "$dir/err")"
+{ while sleep 0.01; do echo word; done; } 2>"$dir/no" | timeout 1 "$EBB" run -n 3 2>"$dir/err"
+[ $? -eq 124 ] || fail "a slow input without an end: $(cat "$dir/err")"
 
 # The first word may be a model, as elsewhere; a slip is asked about; a sentence is a sentence.
 mkdir -p "$dir/.local/share/ebb/models" && cp models/guide.gguf "$dir/.local/share/ebb/models/tiny2-1b.gguf"
