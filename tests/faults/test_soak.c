@@ -118,6 +118,15 @@ static ebb_chat *open_chat(uint64_t *seed)
     return ebb_chat_open(&o, &c, NULL) == EBB_OK ? c : NULL;
 }
 
+/* One program asks the other to stop the answer that it sees growing. */
+static volatile sig_atomic_t is_to_stop;
+
+static void on_stop(int number)
+{
+    (void)number;
+    is_to_stop = 1;
+}
+
 /* What comes until nothing is under way, or n events. */
 static void pump(ebb_chat *c, int who, unsigned n)
 {
@@ -127,6 +136,10 @@ static void pump(ebb_chat *c, int who, unsigned n)
         struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
 
         atomic_fetch_add(&all->beats[who], 1);
+        if (is_to_stop) {
+            is_to_stop = 0;
+            ebb_chat_stop(c);
+        }
         if (!ebb_chat_event_next(c, &ev)) {
             if (ebb_chat_is_ready(c) && !ebb_chat_is_busy(c))
                 return;
@@ -246,6 +259,7 @@ static void act(ebb_chat *c, int who, uint64_t *seed)
 static void talk(int who, uint64_t seed)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGUSR1, on_stop);
     for (;;) {
         ebb_chat *c = open_chat(&seed);
 
