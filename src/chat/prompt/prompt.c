@@ -189,16 +189,17 @@ static void find_reuse_end(prompt_build *w, size_t k)
 
 static bool reserve_ids(prompt_build *w, size_t more)
 {
-    size_t need = w->out->n_ids + more;
+    size_t need = w->out->n_ids + more, cap = need + need / 2 + 64;
     int32_t *grown;
 
     if (need <= w->cap)
         return true;
-    w->cap = need + need / 2 + 64;
-    grown = realloc(w->out->ids, w->cap * sizeof *grown);
-    if (grown)
-        w->out->ids = grown;
-    return grown != NULL;
+    grown = realloc(w->out->ids, cap * sizeof *grown);
+    if (!grown)
+        return false;
+    w->out->ids = grown;
+    w->cap = cap;
+    return true;
 }
 
 static ebb_status append_ids(prompt_build *w, const int32_t *ids, size_t n, ebb_error *err)

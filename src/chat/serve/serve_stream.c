@@ -323,13 +323,13 @@ void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q,
 {
     stream *t = begin_stream(s, form, flags);
     ebb_error err = { 0 };
+    ebb_status st = t ? ebb_serve_submit(s, q, &t->reader, &t->a, &err)
+                      : EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
 
-    if (!t)
-        EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
-    else if (ebb_serve_submit(s, q, &t->reader, &t->a, &err) != EBB_OK)
+    if (t && st != EBB_OK)
         drop_stream(t);
     ebb_serve_question_fini(q);
-    if (err.code) {
+    if (st != EBB_OK) {
         ebb_serve_reply_error(s, x, &err);
     } else if (streams) {
         ebb_http_stream(x, "text/event-stream", read_answer, release_stream, t);
@@ -345,16 +345,16 @@ void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_
     stream *t = begin_stream(s, form, flags);
     ebb_error err = { 0 };
 
+    if (t && (t->a = ebb_serve_find(s, number, &t->reader)) != NULL) {
+        t->next = from;
+        ebb_http_stream(x, "text/event-stream", read_answer, release_stream, t);
+        return;
+    }
     if (!t) {
         EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
-    } else if (!(t->a = ebb_serve_find(s, number, &t->reader))) {
+    } else {
         drop_stream(t);
         EBB_FAIL(&err, EBB_NOTFOUND, "there is no answer %llu any more", (unsigned long long)number);
     }
-    if (err.code) {
-        ebb_serve_reply_error(s, x, &err);
-        return;
-    }
-    t->next = from;
-    ebb_http_stream(x, "text/event-stream", read_answer, release_stream, t);
+    ebb_serve_reply_error(s, x, &err);
 }
