@@ -6,7 +6,7 @@
 #include "tree/message.h"
 
 /* Most of one event; of all text of an answer. */
-enum { EBB_EVENT_BYTES = 1 << 20, EBB_ANSWER_BYTES = 4 << 20 };
+enum { EBB_EVENT_BYTES = 1 << 20, EBB_ANSWER_BYTES = 1 << 20 };
 
 /* A zeroed one is an answer of which nothing was received. */
 typedef struct ebb_answer {

@@ -125,19 +125,32 @@ bool ebb_utf8_is_visible(uint32_t cp)
     return cp >= 0x20 && cp != 0x7F && cp != EBB_UTF8_BAD && !is_format(cp);
 }
 
+static size_t count_plain(const char *s, size_t n)
+{
+    size_t k = 0;
+
+    while (k < n && ((s[k] >= ' ' && s[k] < 0x7F) || s[k] == '\n' || s[k] == '\t'))
+        k++;
+    return k;
+}
+
 bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii)
 {
-    while (n > 0) {
+    for (;;) {
+        size_t used = count_plain(s, n);         /* most text, in long runs */
         uint32_t cp;
-        size_t used = ebb_utf8_decode(s, n, &cp);
 
+        ebb_buf_add(out, s, used);
+        s += used;
+        n -= used;
+        if (n == 0)
+            break;
+        used = ebb_utf8_decode(s, n, &cp);
         if (used == 0) {
             used = n;
             cp = EBB_UTF8_BAD;
         }
-        if (cp == '\n' || cp == '\t')
-            ebb_buf_addc(out, (char)cp);
-        else if (cp < 0x20 || cp == 0x7F) {
+        if (cp < 0x20 || cp == 0x7F) {
             char picture[4];
             if (ascii)
                 ebb_buf_addf(out, "^%c", (char)(cp ^ 0x40));
