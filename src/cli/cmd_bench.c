@@ -121,6 +121,12 @@ static double predict_prefill(const bench *b, const ebb_engine *e, double *speed
     return b->n_prompt ? median(speeds, b->runs) : 0;
 }
 
+/* With a draft model that is worth its memory: at the share of right draft tokens that the plan assumes. */
+static double predicted_decode(const bench *b)
+{
+    return b->plan.draft_bytes > 0 ? b->plan.draft_tok_s : b->plan.predicted_decode_tok_s;
+}
+
 static ebb_status measure_bench(bench *b, ebb_engine *e, const ebb_args *a, ebb_error *err)
 {
     ebb_session *s = NULL;
@@ -173,8 +179,7 @@ static int print_bench_json(const bench *b, const ebb_stats *s)
         "disk_bytes_s", s->disk_bytes_s, "stall_share", s->stall_share, "drafted", (json_int_t)s->n_drafted,
         "accepted", (json_int_t)s->n_accepted, "tier", ebb_tier_name(s->tier), "cpu", s->cpu, "io", s->io,
         "threads", (int)s->n_threads, "ctx", (int)s->n_ctx, "kv_type", s->kv_type,
-        "predicted_prefill_tok_s", b->predicted_prefill_tok_s, "predicted_decode_tok_s",
-        b->plan.predicted_decode_tok_s,
+        "predicted_prefill_tok_s", b->predicted_prefill_tok_s, "predicted_decode_tok_s", predicted_decode(b),
         "predicted_first_token_s", b->plan.predicted_first_token_s, "planned_bytes", (json_int_t)b->plan.total_bytes,
         "bare_disk_bytes_s", b->bare_bytes_s, "bound_tok_s", b->bound_tok_s,
         "bound_share", b->bound_tok_s > 0 ? b->decode_tok_s / b->bound_tok_s : 0,
@@ -194,7 +199,10 @@ static void print_bench(const bench *b, const ebb_stats *s)
     printf("prefill %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_prompt, b->depth, b->prefill_tok_s,
            b->predicted_prefill_tok_s);
     printf("decode  %u tokens at depth %u: %8.2f tok/s, predicted %.2f\n", b->n_gen, b->depth ? b->depth : 1,
-           b->decode_tok_s, b->plan.predicted_decode_tok_s);
+           b->decode_tok_s, predicted_decode(b));
+    if (b->plan.draft_bytes > 0)
+        printf("        predicted for draft tokens of which %.0f %% are right; without a draft model %.2f\n",
+               100 * b->plan.draft_accept_rate, b->plan.no_draft_tok_s);
     if (b->n_gen)
         printf("        %.2f ms a token: matrices %.2f, attention %.2f, waiting for reads %.2f, the rest of the pass "
                "%.2f; of these %.2f waiting for the other threads\n",
@@ -274,7 +282,7 @@ static void print_mode(const char *name, const bench *b, const ebb_stats *s)
     snprintf(layers, sizeof layers, "%u/%u", s->n_resident, s->n_layers);
     printf("%-12s %9u %-6s %-9s %7s %10s %8.2f %9.2f %8.1f\n", name, s->n_ctx, s->kv_type,
            ebb_tier_name(s->tier), layers,
-           ebb_size_text(s->rss_anon_bytes + s->rss_file_bytes, size), b->decode_tok_s, b->plan.predicted_decode_tok_s,
+           ebb_size_text(s->rss_anon_bytes + s->rss_file_bytes, size), b->decode_tok_s, predicted_decode(b),
            b->prefill_tok_s);
     fflush(stdout);                              /* each takes a while */
 }
@@ -307,7 +315,7 @@ static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, i
                                 (int)s.n_resident,
                                 "rss_bytes", (json_int_t)(s.rss_anon_bytes + s.rss_file_bytes), "decode_tok_s",
                                 b->decode_tok_s,
-                                "predicted_decode_tok_s", b->plan.predicted_decode_tok_s, "prefill_tok_s",
+                                "predicted_decode_tok_s", predicted_decode(b), "prefill_tok_s",
                                 b->prefill_tok_s, "predicted_prefill_tok_s", b->predicted_prefill_tok_s));
     }
     if (st == EBB_OK && a->json)

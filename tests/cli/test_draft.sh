@@ -28,6 +28,9 @@ ebb bench -m "$stories" --draft "$stories" --draft-tokens 5 -p 8 -n 60 -r 1 --js
 [ "$(value decode_passes "$dir/json")" -le 20 ] || fail "$(value decode_passes "$dir/json") passes for 60 tokens"
 ebb bench -m "$stories" -p 8 -n 60 -r 1 --json >"$dir/json" || fail "bench --json without"
 [ "$(value decode_passes "$dir/json")" -eq 60 ] || fail "$(value decode_passes "$dir/json") passes for 60 tokens without a draft model"
+ebb bench -m "$stories" --draft "$stories" -p 8 -n 8 -r 1 -q >"$dir/text" || fail "bench"
+grep -q 'predicted for draft tokens of which [0-9]* % are right; without a draft model [0-9.]*$' "$dir/text" || fail "not predicted with the draft model: $(cat "$dir/text")"
+ebb bench -m "$stories" -p 8 -n 8 -r 1 -q | grep -q 'draft' && fail "a draft model in a bench without one"
 
 ebb plan -m "$stories" --draft "$stories" >"$dir/plan" || fail plan
 grep -q '^  draft model  ' "$dir/plan" || fail "the plan does not count it: $(cat "$dir/plan")"
