@@ -1,4 +1,5 @@
 /* ebb serve: the engine for other programs (serve/serve.h). */
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -119,6 +120,14 @@ static ebb_status read_key(const ebb_args *a, char key[EBB_SECRET_BYTES], ebb_er
     return a->key_file ? ebb_secret_get(&from, never, NULL, key, err) : EBB_OK;
 }
 
+/* Each connection is a thread, and would get one of many heaps, each of which keeps what its busiest moment took. */
+static void use_one_heap(void)
+{
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 1);
+#endif
+}
+
 /* -- The command --------------------------------------------------------------------------------------------- */
 
 /* Until a signal comes, or it has ended by itself. */
@@ -159,6 +168,7 @@ int ebb_cmd_serve(ebb_args *a)
 
     if (st == EBB_OK && a->attaches)
         return ebb_cmd_serve_attach(a);
+    use_one_heap();
     opts.models.path = a->model;
     if (st == EBB_OK)
         st = ebb_cli_unlock(a, false, &err);
