@@ -48,9 +48,11 @@ const char *ebb_status_text(ebb_status status);
 ebb_status ebb_error_set(ebb_error *err, ebb_status code, const char *where,
                          const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* What comes back is `code` itself, so that compilers and analyzers see which way a failure goes. */
+/* What comes back is `code` itself, so that compilers and analyzers see which way a failure
+ * goes. */
 #define EBB_FAIL(err, code, ...) \
-    ebb_error_is_set(ebb_error_set((err), (code), __FILE__ ":" EBB_STR(__LINE__), __VA_ARGS__), (code))
+    ebb_error_is_set(ebb_error_set((err), (code), __FILE__ ":" EBB_STR(__LINE__), __VA_ARGS__), \
+                     (code))
 
 static inline ebb_status ebb_error_is_set(ebb_status set, ebb_status code)
 {

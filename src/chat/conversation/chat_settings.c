@@ -48,7 +48,8 @@ static const setting settings[] = {
     { "seed", "the same seed gives the same answer; 0: a new one each time", UINT64, AT(sampling.seed), 0,
       9007199254740992.0, NULL },
     { "predict", "the most tokens of one answer; 0: until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
-    { "thinking", "whether the model thinks first, if its template offers the choice", CHOICE, AT(thinking), 0, 2, NULL },
+    { "thinking", "whether the model thinks first, if its template offers the choice", CHOICE, AT(thinking), 0, 2,
+      NULL },
     { "overflow", "when the context is full: ask you, forget the oldest turns, sum them up, make it larger, stop, or "
                   "let the oldest tokens slide out",
       CHOICE, AT(overflow), 0, 4, NULL },

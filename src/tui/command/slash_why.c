@@ -103,8 +103,8 @@ static void add_reason(ebb_buf *out, const ebb_turn_stats *c, const ebb_stats *s
     else
         add_memory(out, s, is_guide);
     if (s->tier < EBB_TIER_STREAMING && tok_s > 0 && tok_s < slower * s->predicted_decode_tok_s)
-        ebb_buf_adds(out, "\nIt was slower than that: the file had to be read from disk first, or other programs were using "
-                          "the processor.");
+        ebb_buf_adds(out, "\nIt was slower than that: the file had to be read from disk first, or other programs were "
+                          "using the processor.");
 }
 
 ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)

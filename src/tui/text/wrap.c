@@ -235,8 +235,8 @@ static int hanging_indent(const char *s, size_t n, int width)
     return (int)at <= width / 2 ? (int)at : 0;
 }
 
-/* Columns in front of the explanation in s[0..n), which begins behind two blanks or more; 0: there is none.  On a narrow
- * screen what follows is set in a little, so that the next word at the edge is seen to be another. */
+/* Columns in front of the explanation in s[0..n), which begins behind two blanks or more; 0: there is none.  On a
+ * narrow screen what follows is set in a little, so that the next word at the edge is seen to be another. */
 static int explained_indent(const char *s, size_t n, int width)
 {
     size_t at = 0;

@@ -380,8 +380,8 @@ static void greets(void **state)
     setenv("HOME", "/home/u", 1);
     unsetenv("XDG_DATA_HOME");
     ebb_greeting_machine(&out, &small);
-    assert_string_equal(out.data, "6.5 GB free, 2 cores: LFM2.5-8B-A1B (mixture: 1.5B of 8.3B weights per token; thinks "
-                                  "first) fits with 16k of context; larger ones are read from disk as they go");
+    assert_string_equal(out.data, "6.5 GB free, 2 cores: LFM2.5-8B-A1B (mixture: 1.5B of 8.3B weights per token; "
+                                  "thinks first) fits with 16k of context; larger ones are read from disk as they go");
     small.memory_bytes_s = 22e9;
     ebb_buf_clear(&out);
     ebb_greeting_machine(&out, &small);
