@@ -92,6 +92,9 @@ void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_a
 /* What the chats and servers of this user say that run now, an array of `ebb stat`'s objects; of
  * process `pid` alone unless it is NULL.  `dir`: ebb_path_run.  The caller lets go of it. */
 json_t *ebb_cli_running(const char *dir, const char *pid);
+/* Send a signal to the process of such an object: to the one that answers at its socket, never to a
+ * number.  false: it is gone, or out of reach. */
+bool ebb_cli_signal(const json_t *running, int number);
 
 /* What --private means for the other options; USAGE where it cannot be. */
 EBB_MUST_CHECK

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -18,8 +19,20 @@
 
 enum { MAX_ANSWER = 1 << 16, WAIT_S = 2 };
 
-/* What the process at this socket says; NULL: nobody is there (then the socket is removed), or it is busy. */
-static json_t *query_process(const char *path)
+/* Whose socket this is, as this process sees it, even from another PID namespace. */
+static int open_peer(int fd)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.pid <= 1 || peer.uid != geteuid())
+        return -1;
+    return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+}
+
+/* What the process at this socket says; NULL: nobody is there (then the socket is removed), or it is busy.
+ * *process, if not NULL: a descriptor of that very process, since it answers after it was opened; or -1. */
+static json_t *query_process(const char *path, int *process)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
     struct timeval wait = { .tv_sec = WAIT_S };
@@ -37,6 +50,8 @@ static json_t *query_process(const char *path)
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
     if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) {
+        if (process)
+            *process = open_peer(fd);
         while ((got = read(fd, bytes, sizeof bytes)) > 0 && ebb_buf_add(&answer, bytes, (size_t)got))
             ;
     } else if (errno == ECONNREFUSED) {
@@ -61,13 +76,31 @@ json_t *ebb_cli_running(const char *dir, const char *pid)
             continue;
         ebb_buf_clear(&path);
         ebb_buf_addf(&path, "%s/%s", dir, e->d_name);
-        if ((one = query_process(ebb_buf_text(&path))) != NULL)
+        if ((one = query_process(ebb_buf_text(&path), NULL)) != NULL)
             json_array_append_new(list, one);
     }
     if (d)
         closedir(d);
     ebb_buf_fini(&path);
     return list;
+}
+
+bool ebb_cli_signal(const json_t *running, int number)
+{
+    ebb_buf path = { 0 };
+    int process = -1;
+    json_t *now = NULL;
+    bool ok;
+
+    if (ebb_path_run(&path, NULL) == EBB_OK &&
+        ebb_buf_addf(&path, "/%lld.sock", (long long)json_integer_value(json_object_get(running, "pid"))))
+        now = query_process(path.data, &process);
+    ok = now && process >= 0 && syscall(SYS_pidfd_send_signal, process, number, NULL, 0) == 0;
+    if (process >= 0)
+        close(process);
+    json_decref(now);
+    ebb_buf_fini(&path);
+    return ok;
 }
 
 static double json_number(json_t *o, const char *name)
@@ -147,8 +180,7 @@ int ebb_cmd_stop(ebb_args *a)
     ebb_buf_fini(&dir);
     json_array_foreach(list, i, one) {
         pid_t pid = (pid_t)json_number(one, "pid");
-        /* It has just answered on a socket that is ours alone, so the number is still its own. */
-        if (!is_meant(one, word) || !is_answering(one) || pid <= 1 || kill(pid, SIGUSR1) != 0)
+        if (!is_meant(one, word) || !is_answering(one) || !ebb_cli_signal(one, SIGUSR1))
             continue;
         n++;
         if (!a->quiet) {

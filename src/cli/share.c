@@ -167,9 +167,8 @@ void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_a
         if (i == 0 && !a->quiet)
             fprintf(stderr, "process %ld has this model and hands it over%s\n", (long)pid,
                     is_answering(o) ? " as soon as its answer has ended" : "");
-        /* It has just answered on a socket that is ours alone, so the number is still its own. */
-        if (i % TAKE_AGAIN == 0 && pid > 1)
-            kill(pid, SIGUSR2);
+        if (i % TAKE_AGAIN == 0)
+            (void)!ebb_cli_signal(o, SIGUSR2);
         json_decref(o);
         nanosleep(&wait, NULL);
     }

@@ -34,6 +34,20 @@ for off in '' 1; do                              # by its own doing, too, where 
     for f in before after; do grep -v "$learned" "$dir/$f" >"$dir/$f-judged"; done
     cmp -s "$dir/before-judged" "$dir/after-judged" || fail "written in private: $(diff "$dir/before-judged" "$dir/after-judged")"
 done
+
+# A crash leaves no core: not where the limit would let it, nor by a program that the kernel hands it to (a limit of 1).
+if ulimit -c unlimited 2>/dev/null; then
+    unset EBB_CORE
+    mkfifo "$dir/in" && { $EBB run -n 1 <"$dir/in" >"$dir/out" 2>&1 & } && pid=$! && exec 9>"$dir/in" || fail "no pipe"
+    for i in $(seq 3000); do                     # until it is its own program, and has begun
+        limit=$(awk '/^Max core file size/ { print $5 }' "/proc/$pid/limits")
+        [ "$limit" = unlimited ] || break
+        sleep 0.1
+    done
+    exec 9>&-
+    wait $pid
+    [ "$limit" = 1 ] || fail "a crash may leave a core of $limit bytes"
+fi
 $EBB run --private -s name "x" 2>"$dir/err"; [ $? = 2 ] || fail "a session of a private chat"
 grep -q "cannot name or continue" "$dir/err" || fail "its message: $(cat "$dir/err")"
 exit 0

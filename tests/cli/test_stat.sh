@@ -71,6 +71,27 @@ try:
         p.wait()
         if json.loads(stat("--json").stdout) != {"running": []} or os.path.exists(path):
             sys.exit("the socket of a killed process stayed")
+
+    # the signal goes to whoever answers at the socket, whatever number it tells: elsewhere that is another process's
+    other = subprocess.Popen(["sleep", "1000"])
+    answers = """
+import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+print("here", flush=True)
+while True:
+    peer = s.accept()[0]
+    peer.sendall(b'{"pid": ' + sys.argv[2].encode() + b', "state": "decode", "session": "there"}')
+    peer.close()
+"""
+    p = subprocess.Popen([sys.executable, "-c", answers, "%s/%d.sock" % (folder, other.pid), str(other.pid)], stdout=subprocess.PIPE)
+    p.stdout.readline()
+    r = subprocess.run([ebb, "stop", "there"], env=env, capture_output=True, text=True)
+    if r.returncode != 0 or p.wait(300) != -signal.SIGUSR1 or other.poll() is not None:
+        sys.exit("stop of what says to be process %d: %r, %r, %r" % (other.pid, r, p.poll(), other.poll()))
+    other.kill()
+    other.wait()
 finally:
     shutil.rmtree(home)
 PY
