@@ -509,16 +509,18 @@ static ebb_status apply_option(const option *o, ebb_args *a, const char *value, 
     case FLAG: *(bool *)field = true; return EBB_OK;
     case TEXT: *(const char **)field = value; return EBB_OK;
     case CALL: return o->call(a, value, err);
-    case NAME:
-        i = name_index(o->names, value);
-        if (i < 0)
-            return EBB_FAIL(err, EBB_USAGE, "%s %s: %s%s", shown, value, hint_for_value(value) ? "" : "is ",
-                            hint_for_value(value) ? hint_for_value(value) : o->help);
-        memcpy(field, &(unsigned){ (unsigned)i }, sizeof(unsigned));
-        return EBB_OK;
-    case COUNT: case SIZE: case REAL: break;
+    case NAME: case COUNT: case SIZE: case REAL: break;
     }
-    return set_number(o, shown, field, value, err);
+    if (!value)                                  /* their rows name one */
+        return EBB_FAIL(err, EBB_USAGE, "%s: its value is missing", shown);
+    if (o->kind != NAME)
+        return set_number(o, shown, field, value, err);
+    i = name_index(o->names, value);
+    if (i < 0)
+        return EBB_FAIL(err, EBB_USAGE, "%s %s: %s%s", shown, value, hint_for_value(value) ? "" : "is ",
+                        hint_for_value(value) ? hint_for_value(value) : o->help);
+    memcpy(field, &(unsigned){ (unsigned)i }, sizeof(unsigned));
+    return EBB_OK;
 }
 
 static const option *find_option(const char *word, size_t n, unsigned mask, bool *elsewhere)
@@ -539,7 +541,7 @@ ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsign
 {
     static const char *const switches[] = { "off", "no", "false", "0", "on", "yes", "true", "1", NULL };
     char word[64];
-    bool elsewhere;
+    bool elsewhere = false;
     int n = snprintf(word, sizeof word, "--%s", name), state;
     const option *o = n > 0 && (size_t)n < sizeof word ? find_option(word, (size_t)n, mask, &elsewhere) : NULL;
 

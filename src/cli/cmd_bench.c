@@ -313,7 +313,8 @@ static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, i
                                                           (int)s.n_ctx, "kv_type", s.kv_type,
                                 "tier", ebb_tier_name(s.tier), "layers", (int)s.n_layers, "resident_layers",
                                 (int)s.n_resident,
-                                "rss_bytes", (json_int_t)(s.rss_anon_bytes + s.rss_file_bytes), "decode_tok_s",
+                                "rss_bytes", (json_int_t)s.rss_anon_bytes + (json_int_t)s.rss_file_bytes,
+                                "decode_tok_s",
                                 b->decode_tok_s,
                                 "predicted_decode_tok_s", predicted_decode(b), "prefill_tok_s",
                                 b->prefill_tok_s, "predicted_prefill_tok_s", b->predicted_prefill_tok_s));

@@ -10,20 +10,22 @@
 #include "tui.h"
 #include "unlock.h"
 
-static bool is_set(const char *name)
+/* NULL: it is not set, or empty. */
+static const char *get_set(const char *name)
 {
     const char *v = getenv(name);
 
-    return v && *v;
+    return v && *v ? v : NULL;
 }
 
 bool ebb_cli_has_utf8(void)
 {
     static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+    const char *v;
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (is_set(names[i]))
-            return strcasestr(getenv(names[i]), "utf") != NULL;
+        if ((v = get_set(names[i])) != NULL)
+            return strcasestr(v, "utf") != NULL;
     return false;
 }
 
@@ -34,7 +36,7 @@ static bool reflows(void)
                                          "ALACRITTY_WINDOW_ID", "ITERM_SESSION_ID", "WT_SESSION" };
 
     for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++)
-        if (is_set(signs[i]))
+        if (get_set(signs[i]))
             return true;
     return false;
 }
@@ -69,13 +71,13 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
 /* What was asked for, else what the environment says: NO_COLOR goes before CLICOLOR_FORCE, as its page has it. */
 static bool has_no_color(const ebb_args *a)
 {
-    const char *wish = getenv("CLICOLOR");
+    const char *wish = getenv("CLICOLOR"), *force = get_set("CLICOLOR_FORCE");
 
     if (a->color != EBB_COLOR_AUTO)
         return a->color == EBB_COLOR_NEVER;
-    if (is_set("NO_COLOR"))
+    if (get_set("NO_COLOR"))
         return true;
-    return wish && strcmp(wish, "0") == 0 && !(is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0);
+    return wish && strcmp(wish, "0") == 0 && !(force && strcmp(force, "0") != 0);
 }
 
 int ebb_cmd_chat(ebb_args *a)
@@ -85,12 +87,13 @@ int ebb_cmd_chat(ebb_args *a)
     const char *term = getenv("TERM");
     ebb_tui_opts tui = {
         .theme = a->theme, .background_theme = ebb_theme_for_background(getenv("COLORFGBG")), .bell = a->bell,
-        .notifies = a->notify == EBB_NOTIFY_DESKTOP && term, .term_name = term, .is_vte = is_set("VTE_VERSION"),
+        .notifies = a->notify == EBB_NOTIFY_DESKTOP && term, .term_name = term,
+        .is_vte = get_set("VTE_VERSION") != NULL,
         .no_title = a->no_title, .links = a->links,
         .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
         .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(),
-        .in_tmux = is_set("TMUX"), .accessible = is_set("ACCESSIBLE"),
-        .editor = is_set("VISUAL") ? getenv("VISUAL") : is_set("EDITOR") ? getenv("EDITOR") : NULL,
+        .in_tmux = get_set("TMUX") != NULL, .accessible = get_set("ACCESSIBLE") != NULL,
+        .editor = get_set("VISUAL") ? get_set("VISUAL") : get_set("EDITOR"),
     };
     ebb_error err = { 0 };
 

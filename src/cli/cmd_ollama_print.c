@@ -26,7 +26,7 @@ static json_t *json_entries(const ebb_ollama_layout *l)
     for (size_t i = 0; i < l->n_entries; i++) {
         json_t *layers = json_array();
         for (size_t j = 0; j < l->entry[i].n; j++)
-            json_array_append_new(layers, json_integer((json_int_t)(l->entry[i].first + j)));
+            json_array_append_new(layers, json_integer((json_int_t)l->entry[i].first + (json_int_t)j));
         json_array_append_new(assign, json_pack("[I, o]", (json_int_t)l->entry[i].gpu, layers));
     }
     return assign;

@@ -20,6 +20,8 @@ static int compare_nodes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* One that is there: all nodes of the tree are. */
+__attribute__((returns_nonnull))
 static node_position *find_position(node_position *places, size_t n, const ebb_node *node)
 {
     node_position key = { .node = node };

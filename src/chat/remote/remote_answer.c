@@ -247,7 +247,7 @@ static ebb_status send_until_begun(turn *t, ebb_error *err)
     ebb_client_reply reply;
     double wait_s = 1;
 
-    for (int i = 1;; i++, wait_s *= 2) {
+    for (int i = 1;; i++) {
         char line[500];
         double s;
         ebb_status st = send_once(t, r->has_no_usage, &reply, err);
@@ -261,6 +261,7 @@ static ebb_status send_until_begun(turn *t, ebb_error *err)
         if (st == EBB_OK || i == TRIES || !may_try_again(t, &reply, st))
             return st;
         s = reply.retry_after_s ? reply.retry_after_s : wait_s;
+        wait_s *= 2;
         snprintf(line, sizeof line, "%s; it is tried again in %.0f s", err->msg, s);
         ebb_remote_emit_text(r, EBB_BACKEND_NOTICE, line);
         if (!ebb_remote_wait(r, s))

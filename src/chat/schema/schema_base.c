@@ -65,7 +65,7 @@ static void decode_percents(char *s)
     for (; *s; s++) {
         bool is_code = s[0] == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0;
 
-        *to++ = (char)(is_code ? hex_digit(s[1]) << 4 | hex_digit(s[2]) : *s);
+        *to++ = (char)(is_code ? hex_digit(s[1]) * 16 + hex_digit(s[2]) : *s);
         s += is_code ? 2 : 0;
     }
     *to = '\0';

@@ -237,7 +237,7 @@ static bool write_property_rules(ebb_compiler *c, const object *o, size_t i)
     return ok;
 }
 
-static bool write_rest(ebb_compiler *c, const object *o, bool may_be_empty)
+static void write_rest(ebb_compiler *c, const object *o, bool may_be_empty)
 {
     ebb_buf *b = c->out;
 
@@ -247,10 +247,10 @@ static bool write_rest(ebb_compiler *c, const object *o, bool may_be_empty)
         else
             ebb_buf_addf(b, "o%u-f%zu ::= \"?\" o%u-f%zu\n", o->number, o->n, o->number, o->n); /* has no end */
         ebb_buf_addf(b, "o%u-g%zu ::= \"\"\n", o->number, o->n);
-        return true;
+        return;
     }
     if (!write_other_names(c, o))
-        return false;
+        return;
     ebb_buf_addf(b, "o%u-other ::= \"\\\"\" o%u-n0 \"\\\":\" ws ", o->number, o->number);
     ebb_schema_add_call(b, o->other_rule);
     ebb_buf_addf(b, "\no%u-f%zu ::= %so%u-other (\",\" ws o%u-other)", o->number, o->n, may_be_empty ? "(" : "",
@@ -261,7 +261,6 @@ static bool write_rest(ebb_compiler *c, const object *o, bool may_be_empty)
     else
         ebb_buf_addf(b, "{0,%" PRIu64 "}%s\no%u-g%zu ::= (\",\" ws o%u-other){0,%" PRIu64 "}\n", o->most_others - 1,
                      may_be_empty ? ")?" : "", o->number, o->n, o->number, o->most_others);
-    return true;
 }
 
 void ebb_write_object(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
@@ -273,7 +272,8 @@ void ebb_write_object(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
     if (ok && !o.is_never) {
         for (size_t i = 0; ok && i < o.n; i++)
             ok = write_property_rules(c, &o, i);
-        ok = ok && write_rest(c, &o, s->min_properties == 0 || o.n_required > 0);
+        if (ok)
+            write_rest(c, &o, s->min_properties == 0 || o.n_required > 0);
         ebb_write_way(b);
         ebb_buf_addf(b, "\"{\" ws o%u-f0 ws \"}\"", o.number);
     }

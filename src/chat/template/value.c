@@ -397,7 +397,7 @@ static tpl_list *chars_of(tpl_vm *vm, tpl_str *s)
     ebb_tpl_step(vm, n);
     for (size_t at = 0; at < s->n; at += len) {
         ebb_tpl_str_cp(s, at, &len);
-        l->v[l->n++] = ebb_tpl_str(ebb_tpl_str_cut(vm, s, at, at + len));
+        l->v[l->n++] = ebb_tpl_str(ebb_tpl_str_cut(vm, s, at, at + len));    /* NOLINT: there are n of them */
     }
     return l;
 }
@@ -420,6 +420,7 @@ static tpl_list *rest_of(tpl_vm *vm, tpl_iter *it)
 tpl_list *ebb_tpl_items(tpl_vm *vm, tpl_val v)
 {
     tpl_list *l;
+    size_t n;
 
     switch (v.kind) {
     case TPL_UNDEF: return ebb_tpl_list_new(vm, 0);
@@ -433,8 +434,9 @@ tpl_list *ebb_tpl_items(tpl_vm *vm, tpl_val v)
         ebb_tpl_step(vm, l->n / 8);
         return l;
     case TPL_RANGE:
-        l = ebb_tpl_list_new(vm, range_len(v.range));
-        for (size_t n = range_len(v.range); l->n < n; l->n++)
+        n = range_len(v.range);
+        l = ebb_tpl_list_new(vm, n);
+        for (; l->n < n; l->n++)
             l->v[l->n] = ebb_tpl_int(ebb_tpl_range_item(v.range, l->n));
         ebb_tpl_step(vm, l->n / 8);
         return l;

@@ -179,9 +179,12 @@ ebb_status ebb_overflow_tokenize_head(ebb_chat *c, ebb_node *note, ebb_error *er
 {
     ebb_prompt head;
     ebb_context_view v;
-    ebb_status st = ebb_chat_facts(c) ? EBB_OK : ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, err);
+    ebb_status st;
 
-    if (st != EBB_OK || ebb_chat_facts(c))       /* without ids there are none to be kept */
+    if (ebb_chat_facts(c))                       /* without ids there are none to be kept */
+        return EBB_OK;
+    st = ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, err);
+    if (st != EBB_OK)
         return st;
     v.messages[v.n_head - 1].n_ids = 0;          /* a summary's own */
     st = ebb_context_view_prompt(c, &v, v.n_head, &head, err);
