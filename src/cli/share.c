@@ -82,6 +82,17 @@ static json_t *ask_server(const char *path)
 
 /* -- What is wanted -------------------------------------------------------------------------------------------- */
 
+/* Where a server for several listens, or would. */
+static bool find_socket(const char *path, char *address, size_t cap, ebb_address *at)
+{
+    return (size_t)snprintf(address, cap, "shared:%s", path) < cap && ebb_address_parse(address, at, NULL) == EBB_OK;
+}
+
+static bool is_reachable(const ebb_address *at)
+{
+    return access(ebb_address_socket(at), R_OK | W_OK) == 0;
+}
+
 /* The model that this process would take: the one named, else the one named last.  *path is a real one, for free();
  * NULL: another one, or none yet. */
 static void find_wanted(const ebb_args *a, char **path)
@@ -119,6 +130,40 @@ static bool may_share(const ebb_args *a)
 {
     return !a->is_engine_given && !a->is_private && !ebb_cli_draft_model_name(a) &&
            ebb_chat_engine_is_usual(&a->engine);
+}
+
+/* -- No model is named -------------------------------------------------------------------------------------- */
+
+/* Of a model that a chat hands over, or that a server has for several: what is in memory already is chosen before
+ * what would suit the memory that is left beside it. */
+static void find_shared(char **path)
+{
+    ebb_buf dir = { 0 };
+    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL) : NULL, *one;
+    char address[sizeof ((ebb_args *)0)->shared_address];
+    ebb_address at;
+    size_t i;
+
+    json_array_foreach(list, i, one) {
+        const char *p = text_of(one, "path");
+
+        if (!*path && *p && find_socket(p, address, sizeof address, &at) && (*text_of(one, "shares") || is_reachable(&at)))
+            *path = strdup(p);
+    }
+    json_decref(list);
+    ebb_buf_fini(&dir);
+}
+
+/* The one that the chat will choose, to be offered to others. */
+static void find_choice(const ebb_args *a, char **path)
+{
+    ebb_buf ignored = { 0 };
+    char *choice = NULL;
+
+    if (ebb_models_choose(&a->engine, &choice, &ignored, NULL) == EBB_OK && choice)
+        *path = realpath(choice, NULL);
+    free(choice);
+    ebb_buf_fini(&ignored);
 }
 
 /* -- A chat that has it ------------------------------------------------------------------------------------- */
@@ -244,13 +289,12 @@ static void join_others(ebb_args *a, const char *path, bool tells)
     bool is_there;
     int lock;
 
-    if ((size_t)snprintf(a->shared_address, sizeof a->shared_address, "shared:%s", path) >= sizeof a->shared_address ||
-        ebb_address_parse(a->shared_address, &at, NULL) != EBB_OK || !ebb_models_file_id(path, id)) {
+    if (!find_socket(path, a->shared_address, sizeof a->shared_address, &at) || !ebb_models_file_id(path, id)) {
         a->shared_address[0] = '\0';
         return;
     }
     lock = wait_for_beginners(ebb_address_socket(&at));
-    is_there = access(ebb_address_socket(&at), R_OK | W_OK) == 0 && (o = query_server(ebb_address_socket(&at))) != NULL;
+    is_there = is_reachable(&at) && (o = query_server(ebb_address_socket(&at))) != NULL;
     if (!is_there)
         o = find_offer(id);
     if (o && (is_there || has_libraries())) {
@@ -282,7 +326,15 @@ void ebb_cli_share(ebb_args *a, bool tells)
     if (!may_share(a))
         return;
     find_wanted(a, &path);
-    if (!use_server(a, path, tells) && path && ebb_chat_is_worth_sharing(path))
+    if (use_server(a, path, tells)) {
+        free(path);
+        return;
+    }
+    if (!path && !a->model)
+        find_shared(&path);
+    if (!path && !a->model)
+        find_choice(a, &path);
+    if (path && ebb_chat_is_worth_sharing(path))
         join_others(a, path, tells);
     free(path);
 }

@@ -116,6 +116,24 @@ tm kill-session -t f; tm kill-session -t g
 for p in $(servers); do kill "$p"; done
 wait_until '[ "$(engines)" = 0 ]'
 
+# No model is named, and none was before: the second takes what the first has chosen, and so does a third, of the server.
+unnamed() { tm new-session -d -s "$1" -x 100 -y 30 "XDG_STATE_HOME=$dir/new XDG_DATA_HOME=$dir/new EBB_MODELS=$dir/big.gguf $EBB --greedy -n 30"; look "$1"; }
+unnamed h
+wait_until '[ "$(offers)" = 1 ] && [ "$(engines)" = 1 ]'
+unnamed i
+wait_for "has this model"
+wait_for "is in memory once"
+[ "$(servers | wc -w)" = 1 ] && [ "$(engines)" = 1 ] || fail "unnamed: $(servers), $(engines)"
+tm kill-session -t h
+unnamed j
+wait_for "is in memory once"
+tm send-keys -t j "What is ebb?" Enter
+wait_for "cut at the length limit"
+[ "$(servers | wc -w)" = 1 ] && [ "$(engines)" = 1 ] || fail "a third, unnamed: $(servers), $(engines)"
+tm kill-session -t i; tm kill-session -t j
+for p in $(servers); do kill "$p"; done
+wait_until '[ "$(engines)" = 0 ]'
+
 # The server cannot be had: the model is opened here.
 chat c "-m $dir/big.gguf"; look c
 wait_until '[ "$(offers)" = 1 ]'

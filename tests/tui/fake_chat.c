@@ -330,11 +330,11 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
     return EBB_OK;
 }
 
-bool ebb_chat_offers_model(const ebb_chat *c, char file[40])
+const char *ebb_chat_offers_model(const ebb_chat *c, char file[40])
 {
     (void)c;
     file[0] = '\0';
-    return false;
+    return NULL;
 }
 
 void ebb_chat_share_model(ebb_chat *c) { fake_done(c, EBB_FINISH_CANCELED); }

@@ -134,9 +134,10 @@ bool ebb_chat_is_saved(const ebb_chat *c);
  * OK. */
 EBB_MUST_CHECK ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err);
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
-/* Whether the model of this process can be handed over to a server for several (chat_share.c), and
- * which file it is (ebb_models_file_id).  Not a small one, not one opened in an own way. */
-bool ebb_chat_offers_model(const ebb_chat *c, char file[40]);
+/* The path of the model of this process if it can be handed over to a server for several
+ * (chat_share.c), and which file it is (ebb_models_file_id).  NULL: a small one, or one opened in
+ * an own way. */
+const char *ebb_chat_offers_model(const ebb_chat *c, char file[40]);
 /* Whether an engine is opened with nothing that another one might not have: only then it is
  * shared. */
 bool ebb_chat_engine_is_usual(const ebb_engine_opts *e);

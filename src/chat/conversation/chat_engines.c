@@ -76,8 +76,8 @@ void ebb_chat_share_if_idle(ebb_chat *c)
     if (!ebb_chat_offers_model(c, file))
         return;
     ebb_chat_notice(c, "another ebb wants this model, too: it is loaded anew, once for both");
-    if (!c->remote.here_model && c->opening.asked)
-        c->remote.here_model = strdup(c->opening.asked);     /* it is not open yet, so set_engine has no path */
+    if (!c->remote.here_model && !c->info)
+        c->remote.here_model = strdup(ebb_chat_opening_path(c));     /* set_engine has no path of it yet */
     if (ebb_chat_set_engine(c, c->sharing.address, NULL, &err) != EBB_OK)
         ebb_chat_emit_event(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
 }

@@ -61,6 +61,8 @@ ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err
 EBB_MUST_CHECK
 bool ebb_chat_sharing_init(ebb_chat *c, const ebb_chat_opts *o);  /* false: no memory */
 void ebb_chat_sharing_fini(ebb_chat *c);
+/* The model that is being opened; where none is named, the one that is expected to be chosen. */
+const char *ebb_chat_opening_path(const ebb_chat *c);
 /* Is the remote engine the server for several? */
 bool ebb_chat_is_shared(const ebb_chat *c);
 /* The server for several cannot be had: open its model here.  false: it is another engine, or that

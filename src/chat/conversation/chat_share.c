@@ -50,13 +50,20 @@ bool ebb_chat_is_worth_sharing(const char *path)
     return stat(path, &st) == 0 && st.st_size >= LEAST_BYTES;
 }
 
-bool ebb_chat_offers_model(const ebb_chat *c, char file[40])
+const char *ebb_chat_opening_path(const ebb_chat *c)
 {
-    const char *path = c->info ? c->info->path : c->opening.asked;
+    return c->opening.asked ? c->opening.asked : c->sharing.address ? c->sharing.address + sizeof prefix - 1 : NULL;
+}
 
-    return c->sharing.address && !c->sharing.is_refused && c->backend && !c->remote.name && !c->is_away &&
-           !c->quality.is_open && !c->opening.draft_path && ebb_chat_engine_is_usual(&c->opening.opts) && path &&
-           ebb_chat_is_worth_sharing(path) && ebb_models_file_id(path, file) && strcmp(file, c->sharing.file) == 0;
+const char *ebb_chat_offers_model(const ebb_chat *c, char file[40])
+{
+    const char *path = c->info ? c->info->path : ebb_chat_opening_path(c);
+    bool is_offered = c->sharing.address && !c->sharing.is_refused && c->backend && !c->remote.name && !c->is_away &&
+                      !c->quality.is_open && !c->opening.draft_path && ebb_chat_engine_is_usual(&c->opening.opts) &&
+                      path && ebb_chat_is_worth_sharing(path) && ebb_models_file_id(path, file) &&
+                      strcmp(file, c->sharing.file) == 0;
+
+    return is_offered ? path : NULL;
 }
 
 bool ebb_chat_share_failed(ebb_chat *c, const char *why)

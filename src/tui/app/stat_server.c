@@ -31,13 +31,16 @@ static json_t *stats_json(const ebb_chat *chat, bool is_unseen)
 {
     const ebb_model_info *m = ebb_chat_model(chat);
     json_t *o = json_object();
+    const char *path;
     char file[EBB_MODELS_FILE_ID];
     ebb_stats s;
 
     ebb_chat_stats(chat, &s);
     json_object_set_new(o, "pid", json_integer(getpid()));
-    if (ebb_chat_offers_model(chat, file))       /* SIGUSR2 has it handed over */
+    if ((path = ebb_chat_offers_model(chat, file)) != NULL) {    /* SIGUSR2 has it handed over */
         json_object_set_new(o, "shares", json_string(file));
+        json_object_set_new(o, "path", ebb_json_text_or_null(path));
+    }
     json_object_set_new(o, "session", ebb_json_text_or_null(ebb_chat_session_name(chat)));
     json_object_set_new(o, "model", m ? ebb_json_text_or_null(m->name) : json_null());
     if (ebb_chat_engine(chat))
