@@ -11,6 +11,7 @@
 #include "cli.h"
 #include "cmd_serve.h"
 #include "confinement.h"
+#include "json/json_text.h"
 #include "net/listen.h"
 #include "os/file.h"
 #include "os/paths.h"
@@ -65,7 +66,7 @@ static ebb_status check_exposure(const ebb_args *a, const char *host, ebb_error 
     }
     if (!a->key_file)
         return EBB_FAIL(err, EBB_USAGE,
-                        "--host %.100s: other machines could ask; --key-file FILE names the key they need", host);
+                        "%.100s: other machines could ask; --key-file FILE names the key they need", host);
     if (!a->quiet)
         fprintf(stderr, "the conversation with %.100s, and the key, can be read on the way (http); "
                 "ssh or a TLS proxy hides it\n", host);
@@ -90,11 +91,12 @@ static ebb_status listen_tcp(const ebb_args *a, ebb_serve_opts *o, ebb_error *er
 
 static ebb_status open_socket(const ebb_args *a, ebb_serve_opts *o, ebb_buf *path, int *lock, ebb_error *err)
 {
+    char host[64];
     ebb_status st;
 
-    o->listen_fd = ebb_listen_inherited(&o->is_unix);
+    o->listen_fd = ebb_listen_inherited(&o->is_unix, host, sizeof host);
     if (o->listen_fd >= 0)
-        return EBB_OK;
+        return o->is_unix ? EBB_OK : check_exposure(a, host, err);
     if (a->has_port || a->host)
         return listen_tcp(a, o, err);
     o->is_unix = true;
@@ -131,7 +133,7 @@ static void use_one_heap(void)
 /* -- The command --------------------------------------------------------------------------------------------- */
 
 /* Until a signal comes, or it has ended by itself. */
-static ebb_status run_server(ebb_serve *s, ebb_error *err)
+static ebb_status run_server(ebb_serve *s, const ebb_args *a, ebb_error *err)
 {
     ebb_stat_server stat;
 
@@ -143,6 +145,8 @@ static ebb_status run_server(ebb_serve *s, ebb_error *err)
         if (poll(&p, 1, LOOK_MS) <= 0)
             continue;
         o = ebb_serve_stats_json(s);
+        if (a->model && a->model[0] == '/')      /* of this user alone, who may look for it */
+            json_object_set_new(o, "path", ebb_json_text_or_null(a->model));
         ebb_stat_server_reply(&stat, o);
         json_decref(o);
     }
@@ -191,7 +195,7 @@ int ebb_cmd_serve(ebb_args *a)
     }
     explicit_bzero(key, sizeof key);
     if (st == EBB_OK)
-        st = run_server(s, &err);
+        st = run_server(s, a, &err);
     if (lock >= 0)
         /* before the engine closes: who comes now finds none, instead of one that leaves */
         unlink(path.data);

@@ -69,6 +69,36 @@ if status != 400:
     fail("brackets are answered with", status, body)
 still_works("too much")
 
+# Large bodies of several at once: together they take what one may several times, and no more.
+begun, many = rss(), []
+for i in range(20):
+    c = s.connect()
+    c.setblocking(False)
+    many.append(c)
+    try:
+        c.send(b"POST /completion HTTP/1.1\r\nHost: x\r\nContent-Length: 15000000\r\n\r\n")
+    except OSError:
+        pass
+sent, left = {c: 0 for c in many}, set(many)
+for _ in range(2000):
+    for c in list(left):
+        try:
+            sent[c] += c.send(b"x" * min(100000, 14000000 - sent[c]))
+        except BlockingIOError:
+            continue
+        except OSError:
+            left.discard(c)
+        if sent[c] == 14000000:
+            left.discard(c)
+    if not left:
+        break
+    time.sleep(0.005)
+if "address" not in ebb and rss() > begun + 80000:
+    fail("bodies of 280 MB take", rss() - begun, "KiB")
+for c in many:
+    c.close()
+still_works("20 large bodies")
+
 # Whatever bytes, cut off anywhere; some never read their answer.  What begins as ours ends within a moment of its client.
 random.seed(7)
 begun_threads, begun = threads(), rss()
@@ -147,4 +177,19 @@ if os.geteuid() == 0 and subprocess.run(["setpriv", "--reuid", "65534", "--clear
     if b" 403 " not in out.stdout:
         fail("another user is answered:", out)
 s.end()
+
+# Who has no key does not get a large body in; a socket that was handed over with another machine's address needs one as well.
+open(folder + "/key", "w").write("sk-test-key\n")
+os.chmod(folder + "/key", 0o600)
+s = Server(ebb, folder, "-m", "guide", "--key-file", folder + "/key", unix=False)
+for length in b"Content-Length: 15000000", b"Transfer-Encoding: chunked":
+    c = s.connect()
+    c.sendall(b"POST /completion HTTP/1.1\r\nHost: localhost\r\n" + length + b"\r\n\r\n")
+    if b" 401 " not in c.recv(200):
+        fail("a body without a key is waited for:", length)
+    c.close()
+s.end()
+code = "import os, socket, sys; s = socket.socket(); s.bind((sys.argv[2], 0)); s.listen(); os.dup2(s.fileno(), 3); os.set_inheritable(3, True); os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); os.execv(sys.argv[1], [sys.argv[1], 'serve', '-m', 'guide'])"
+if b"--key-file" not in subprocess.run([sys.executable, "-c", code, ebb, "0.0.0.0"], capture_output=True, timeout=300).stderr:
+    fail("a socket of systemd that others can reach needs no key")
 P

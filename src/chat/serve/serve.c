@@ -9,7 +9,8 @@
 #include "base/clock.h"
 #include "serve/serve_priv.h"
 
-enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20 };
+enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
+       MAX_BODIES = 32 << 20 };
 
 static void serve_free(ebb_serve *s)
 {
@@ -69,9 +70,10 @@ ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error
 {
     ebb_http_server_opts http = { .listen_fd = opts->listen_fd, .name = "ebb/" EBB_VERSION,
                                   .max_connections = MAX_CONNECTIONS,
+                                  .max_from_one = opts->is_unix ? 0 : MAX_CONNECTIONS / 2,
                                   .silence_s = opts->is_unix ? OWN_SILENCE_S : SILENCE_S, .max_body = MAX_BODY,
-                                      .is_owner_only = opts->is_unix,
-                                  .on_request = ebb_serve_on_request };
+                                  .max_bodies = MAX_BODIES, .is_owner_only = opts->is_unix,
+                                  .may_ask = ebb_serve_may_ask, .on_request = ebb_serve_on_request };
     ebb_serve *s = make_serve(opts);
     ebb_status st;
 

@@ -181,6 +181,7 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
 
 /* -- Requests (serve_routes.c and what it calls) ----------------------------------------------- */
 
+bool ebb_serve_may_ask(void *arg, ebb_http_exchange *x);
 void ebb_serve_on_request(void *arg, ebb_http_exchange *x);
 
 /* A JSON reply; lets go of `o`. */

@@ -204,21 +204,31 @@ static bool is_printable(const char *s)
     return *s == '\0';
 }
 
-void ebb_serve_on_request(void *arg, ebb_http_exchange *x)
+static void note_request(ebb_serve *s, const ebb_http_exchange *x, bool is_refused, const char *how)
 {
-    ebb_serve *s = arg;
-    ebb_error err = { 0 };
-    bool is_refused = refuse_stranger(s, x);
-
-    if (!is_refused && find_route(s, x, &err) != EBB_OK) {
-        ebb_serve_reply_error(s, x, &err);
-        is_refused = true;
-    }
     pthread_mutex_lock(&s->lock);
     s->n_requests++;
     s->n_refused += is_refused;
     pthread_mutex_unlock(&s->lock);
     if (is_printable(ebb_http_path(x)))
-        ebb_log("serve", "%s %.80s: %s", ebb_http_method(x), ebb_http_path(x),
-                is_refused ? err.code ? ebb_status_text(err.code) : "refused" : "ok");
+        ebb_log("serve", "%s %.80s: %s", ebb_http_method(x), ebb_http_path(x), how);
+}
+
+bool ebb_serve_may_ask(void *arg, ebb_http_exchange *x)
+{
+    if (!refuse_stranger(arg, x))
+        return true;
+    note_request(arg, x, true, "refused");
+    return false;
+}
+
+void ebb_serve_on_request(void *arg, ebb_http_exchange *x)
+{
+    ebb_serve *s = arg;
+    ebb_error err = { 0 };
+    ebb_status st = find_route(s, x, &err);
+
+    if (st != EBB_OK)
+        ebb_serve_reply_error(s, x, &err);
+    note_request(s, x, st != EBB_OK, st == EBB_OK ? "ok" : ebb_status_text(st));
 }

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "serve/serve_priv.h"
 
+enum { MOST_AT_ONCE = 64 << 10 };
+
 /* -- In JSON ------------------------------------------------------------------------------------------ */
 
 void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o)
@@ -126,11 +128,12 @@ static void add_event(ebb_buf *out, json_t *o)
     free(text);
 }
 
+/* As much as may wait to be sent: who reads a long answer from its beginning does not keep the lock meanwhile. */
 static void add_pieces(stream *t)
 {
     const ebb_served *a = t->a;
 
-    for (; t->next < a->n_pieces; t->next++) {
+    for (; t->next < a->n_pieces && t->out.len < MOST_AT_ONCE; t->next++) {
         const ebb_served_piece *p = &a->pieces[t->next];
         size_t from = t->next ? p[-1].text_end : 0, ids_from = t->next ? p[-1].ids_end : a->n_prompt;
         json_t *o = t->form->piece(t->s, a, false, a->text.data + from, p->text_end - from, ids_from, p->ids_end,
@@ -207,6 +210,8 @@ static void add_news(stream *t)
         add_event(&t->out, t->form->progress(t->s, a, t->flags));
     }
     add_pieces(t);
+    if (t->next < a->n_pieces)
+        return;
     if (!t->has_ended)
         add_figures(t);
     if (a->state == SERVED_ENDED && !t->has_ended)

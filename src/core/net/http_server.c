@@ -2,6 +2,7 @@
 #include "net/http_server.h"
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,14 @@
 #include "net/dynlib.h"
 
 enum { HEADER_BYTES = 32 << 10, STREAM_BYTES = 16 << 10 };
+/* Is taken before it is refused: the client is then sure to read why. */
+enum { SMALL_BODY = 64 << 10 };
 
 struct ebb_http_server {
     const ebb_mhd       *mhd;
     struct MHD_Daemon   *daemon;
     ebb_http_server_opts opts;
+    atomic_size_t        body_bytes;     /* of all connections */
 };
 
 struct ebb_http_exchange {
@@ -24,6 +28,7 @@ struct ebb_http_exchange {
     struct MHD_Connection *connection;
     const char            *method, *path;
     ebb_buf                body;
+    size_t                 n_body;       /* bytes of it that the server counts */
     bool                   is_replied;
     enum MHD_Result        queued;
     ebb_http_reader       *read;         /* of a stream */
@@ -155,6 +160,11 @@ static bool is_owner(const ebb_http_exchange *x)
     return getsockopt(socket_of(x), SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
 }
 
+static bool may_ask(ebb_http_exchange *x)
+{
+    return !x->server->opts.may_ask || x->server->opts.may_ask(x->server->opts.arg, x);
+}
+
 /* Of what the headers say, whether the body is worth waiting for. */
 static void look_at_headers(ebb_http_exchange *x)
 {
@@ -164,6 +174,8 @@ static void look_at_headers(ebb_http_exchange *x)
         refuse_request(x, 403, "permission_error", "this socket is another user's");
     else if (length && strtoull(length, NULL, 10) > x->server->opts.max_body)
         refuse_request(x, 413, "invalid_request_error", "the request is too large");
+    else if (length ? strtoull(length, NULL, 10) > SMALL_BODY : ebb_http_header(x, "Transfer-Encoding") != NULL)
+        (void)may_ask(x);
 }
 
 static ebb_http_exchange *begin_exchange(ebb_http_server *s, struct MHD_Connection *connection)
@@ -176,6 +188,14 @@ static ebb_http_exchange *begin_exchange(ebb_http_server *s, struct MHD_Connecti
     return x;
 }
 
+/* Beyond the limits nothing is kept, and the connection is not read to its end. */
+static bool take_body(ebb_http_exchange *x, const char *data, size_t n)
+{
+    x->n_body += n;
+    return atomic_fetch_add(&x->server->body_bytes, n) + n <= x->server->opts.max_bodies &&
+           ebb_buf_add(&x->body, data, n);
+}
+
 static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, const char *path, const char *method,
                                  const char *version, const char *data, size_t *n_data, void **state)
 {
@@ -186,19 +206,19 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, c
         *state = x = begin_exchange(arg, connection);
         if (!x)
             return MHD_NO;
+        x->method = method;
+        x->path = path;
         look_at_headers(x);
         return x->is_replied ? x->queued : MHD_YES;
     }
-    if (*n_data) {                               /* beyond the limit nothing is kept, and the connection is not read to
-                                                    its end */
-        bool fits = ebb_buf_add(&x->body, data, *n_data);
+    if (*n_data) {
+        bool fits = take_body(x, data, *n_data);
         *n_data = 0;
         return fits ? MHD_YES : MHD_NO;
     }
-    x->method = method;
-    x->path = path;
     set_silence(x, 0);
-    x->server->opts.on_request(x->server->opts.arg, x);
+    if (may_ask(x))
+        x->server->opts.on_request(x->server->opts.arg, x);
     set_silence(x, x->server->opts.silence_s);
     return x->queued;
 }
@@ -215,6 +235,7 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **st
         return;
     if (x->release)
         x->release(x->arg);
+    atomic_fetch_sub(&x->server->body_bytes, x->n_body);
     ebb_buf_fini(&x->body);
     free(x);
     *state = NULL;
@@ -233,7 +254,7 @@ ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_serve
         s->daemon = s->mhd->MHD_start_daemon(
             MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
             on_access, s, MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, MHD_OPTION_CONNECTION_LIMIT, opts->max_connections,
-            MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+            MHD_OPTION_PER_IP_CONNECTION_LIMIT, opts->max_from_one, MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
         if (!s->daemon)
             st = EBB_FAIL(err, EBB_IO, "the server does not start");

@@ -21,9 +21,14 @@ typedef struct ebb_http_server_opts {
     const char *name;            /* of the header Server; outlives the server */
     unsigned    max_connections; /* more are closed at once */
     unsigned    silence_s;       /* a connection on which nothing moves for so long is closed */
+    unsigned    max_from_one;    /* connections of one address; 0: as many as there may be */
     size_t      max_body;        /* bytes; larger ones are refused */
+    size_t      max_bodies;      /* of all connections at any time; what is beyond is closed */
     bool        is_owner_only;   /* of a UNIX socket: other users are refused, whatever its
                                     permissions */
+    /* Before a large body is taken, and before on_request: false if it has replied, because who
+     * asks may not. */
+    bool      (*may_ask)(void *arg, ebb_http_exchange *x);
     /* Replies, with one of the calls below, before it returns. */
     void      (*on_request)(void *arg, ebb_http_exchange *x);
     void       *arg;

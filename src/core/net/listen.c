@@ -171,7 +171,7 @@ ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_e
 
 /* -- From systemd ------------------------------------------------------------------------------------------ */
 
-int ebb_listen_inherited(bool *is_unix)
+int ebb_listen_inherited(bool *is_unix, char *host, size_t cap)
 {
     enum { FIRST = 3 };
     const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
@@ -182,6 +182,9 @@ int ebb_listen_inherited(bool *is_unix)
         getsockname(FIRST, (struct sockaddr *)&at, &size) != 0)
         return -1;
     *is_unix = at.ss_family == AF_UNIX;
+    host[0] = '\0';                              /* also where it cannot be told, which is no loopback */
+    if (!*is_unix)
+        (void)!getnameinfo((const struct sockaddr *)&at, size, host, (socklen_t)cap, NULL, 0, NI_NUMERICHOST);
     fcntl(FIRST, F_SETFD, FD_CLOEXEC);
     return FIRST;
 }

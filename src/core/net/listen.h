@@ -2,6 +2,7 @@
 #ifndef EBB_NET_LISTEN_H
 #define EBB_NET_LISTEN_H
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "ebb/status.h"
 
@@ -15,8 +16,8 @@ ebb_status ebb_listen_unix(const char *path, int *fd, int *lock, ebb_error *err)
 EBB_MUST_CHECK
 ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_error *err);
 /* The socket that systemd has opened for this process (sd_listen_fds(3)); -1: none.  *is_unix: of
- * what kind. */
-int ebb_listen_inherited(bool *is_unix);
+ * what kind; host: of TCP, the numeric address, else "". */
+int ebb_listen_inherited(bool *is_unix, char *host, size_t cap);
 /* Connect to the server at `path`.  Errors: NOTFOUND (none is there), IO (it is another user's,
  * among others). */
 EBB_MUST_CHECK
