@@ -94,7 +94,8 @@ static void add_template(const ebb_frontend *f, ebb_buf *out, bool is_list)
         ebb_slash_explain(out, ebb_buf_text(&now), "how messages become a prompt");
     else
         ebb_buf_addf(out, "%s (auto, none, a family like chatml, or a file): how messages become a prompt; auto takes "
-                     "the model's own, or else one that suits it; none joins the texts as they are", ebb_buf_text(&now));
+                     "the model's own, or else one that suits it; none joins the texts as they are",
+                     ebb_buf_text(&now));
     ebb_buf_fini(&now);
 }
 
