@@ -117,6 +117,40 @@ static double bounded_correction(const ebb_engine *e)
     return by <= 0 ? 1 : by < 0.5 ? 0.5 : by > 4 ? 4 : by;
 }
 
+/* -- Another plan --------------------------------------------------------------------- */
+
+/* The plan is brought about; after a stop what was not read comes later, a layer at a time. */
+static ebb_status change_plan(ebb_engine *e, const ebb_plan *plan, ebb_progress_fn *progress, void *arg, ebb_error *err)
+{
+    ebb_status st;
+
+    pthread_mutex_lock(&e->lock);                /* the figures' reader */
+    e->plan = *plan;
+    pthread_mutex_unlock(&e->lock);
+    atomic_store(&e->budget.n_evicted, 0);
+    st = apply_plan(e, plan, progress, arg, err);
+    for (uint32_t i = 0; st == EBB_CANCELED && i <= e->net.n_layers; i++)
+        e->budget.n_evicted += ebb_reclaim_group_is_planned(e, i) && !ebb_reclaim_group_is_resident(e, i);
+    return st;
+}
+
+ebb_status ebb_budget_question_draft_model(ebb_engine *e, ebb_error *err)
+{
+    ebb_plan without = e->plan;
+
+    if (e->budget.n_evicted > 0 || e->plan.stream_bytes == 0 || !ebb_draft_model_is_questioned(e))
+        return EBB_OK;
+    if (ebb_plan_refit_draft(&e->net, e->model, &e->opts, &e->machine, e->plan.budget_bytes, 0, &without, NULL) !=
+            EBB_OK ||
+        !without.fits || ebb_draft_model_is_memory_worth(e, &without))
+        return EBB_OK;
+    ebb_pool_drain(e->pool);                     /* a late thread may still read its weights */
+    ebb_draft_model_end(e, "too few of its tokens are accepted; layers get its memory");
+    snprintf(without.draft_why, sizeof without.draft_why, "left out: too few of its tokens were accepted");
+    ebb_plan_predict(&e->net, &e->machine, &without);
+    return change_plan(e, &without, NULL, NULL, err);
+}
+
 /* -- Another budget ------------------------------------------------------------------ */
 
 ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, ebb_plan *out, ebb_error *err)
@@ -151,20 +185,12 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     if (!plan.fits)
         return EBB_FAIL(err, EBB_BUDGET, "%s", plan.why);
     e->opts.has_resident = false;
-    pthread_mutex_lock(&e->lock);                /* the figures' reader */
-    e->plan = plan;
     e->calibration.applied = bounded_correction(e);
-    pthread_mutex_unlock(&e->lock);
-    atomic_store(&e->budget.n_evicted, 0);
     if (plan.draft_bytes == 0)
         ebb_draft_model_close(e);
-    st = apply_plan(e, &plan, progress, arg, err);
+    st = change_plan(e, &plan, progress, arg, err);
     if (st == EBB_OK && plan.draft_bytes > 0 && !ebb_draft_model_is_open(e))
         ebb_draft_model_open(e);
-    if (st == EBB_CANCELED) {                    /* layers that were not read are evicted later */
-        for (uint32_t i = 0; i <= e->net.n_layers; i++)
-            e->budget.n_evicted += ebb_reclaim_group_is_planned(e, i) && !ebb_reclaim_group_is_resident(e, i);
-    }
     event.bytes = plan.budget_bytes;
     snprintf(event.detail, sizeof event.detail, "%s", plan.why);
     ebb_stats_memory_event(e, &event);

@@ -46,6 +46,10 @@ typedef struct ebb_budget {
  * streams, pin what it pins.  Errors: those of ebb_res_set_state. */
 EBB_MUST_CHECK
 ebb_status ebb_budget_open(ebb_engine *e, ebb_progress_fn *progress, void *arg, ebb_error *err);
+/* Before a pass, now and then: whether the draft model is worth the memory that it takes from
+ * layers.  If not it ends for good, and they get it.  Errors: as of open. */
+EBB_MUST_CHECK
+ebb_status ebb_budget_question_draft_model(ebb_engine *e, ebb_error *err);
 void ebb_budget_close(ebb_engine *e);    /* memory is not watched any more */
 
 /* -- Giving back (reclaim.c) -- */

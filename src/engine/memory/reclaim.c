@@ -515,10 +515,13 @@ static void reload_in_answer(ebb_engine *e)
 
 ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err)
 {
+    ebb_status st;
+
     if (!e->host && ++e->budget.n_passes_unchecked >= CHECK_PASSES)
         check_memory(e);
     reload_in_answer(e);
-    return ebb_res_check(e->res, err);
+    st = e->host ? EBB_OK : ebb_budget_question_draft_model(e, err);
+    return st == EBB_OK ? ebb_res_check(e->res, err) : st;
 }
 
 /* Copies of our own are looked after also while nobody asks anything. */

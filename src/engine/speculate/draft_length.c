@@ -26,6 +26,8 @@
 #define FEW          2u          /* tokens that take as long as one */
 #define CATCH_SHARE  0.25        /* of a draft token's time, for a token of the sequence: before it was measured */
 #define ANSWER       128.0       /* tokens of a usual answer */
+#define LOST         2u          /* pauses in a row, or ... */
+#define LEARNED      64u         /* ... draft tokens that say what a drafter is worth */
 #define TRY_PASSES   8.0         /* catching up may take as long as so many passes, for a try */
 
 void ebb_draft_length_init(ebb_draft_length *p, double accept_rate, double token_share, double draft_share)
@@ -70,6 +72,7 @@ static void begin_pause(ebb_draft_length *p)
     p->pause = min_of(2 * p->pause, PAUSE_MOST);
     p->risk = p->risk / 2 > RISK_LEAST ? p->risk / 2 : RISK_LEAST;
     p->n_tries = TRIES;
+    p->n_lost++;
     p->n_judged = 0;
     p->gain_s = 0;
 }
@@ -114,6 +117,21 @@ bool ebb_draft_length_is_sync_worth(const ebb_draft_length *p, uint32_t n_behind
     if (p->n_tries > 0 && gain < TRY_PASSES * p->alone_s)
         gain = TRY_PASSES * p->alone_s;
     return n_behind * catch_s <= gain;
+}
+
+bool ebb_draft_length_is_known(const ebb_draft_length *p)
+{
+    return !p->n_fixed && p->alone_s > 0 && (p->n_lost >= LOST || p->n_learned >= LEARNED);
+}
+
+bool ebb_draft_length_is_memory_worth(const ebb_draft_length *p, double share)
+{
+    double rate;
+
+    (void)ebb_draft_length_best(p, UINT8_MAX, &rate);
+    if (p->n_lost >= LOST)                       /* the best of what it promises is not what it brings */
+        rate = 1 / p->alone_s;
+    return rate * p->alone_s * share * MARGIN >= 1;
 }
 
 static uint32_t probability_bin(double probability)
@@ -209,6 +227,7 @@ void ebb_draft_length_learn_token(ebb_draft_length *p, double probability, bool 
 {
     uint32_t i = probability_bin(probability);
 
+    p->n_learned++;
     p->accepted = p->accepted * MEMORY + is_accepted;
     p->proposed = p->proposed * MEMORY + 1;
     p->bin_accepted[i] = p->bin_accepted[i] * MEMORY + is_accepted;
@@ -228,6 +247,7 @@ static void judge_drafting(ebb_draft_length *p, double gain_s)
     }
     p->pause = PAUSE;
     p->risk = RISK;
+    p->n_lost = 0;
     p->n_judged = 0;
     p->gain_s = 0;
 }

@@ -15,7 +15,9 @@
  * t, c, d and the rates are measured means, the newest values weighing most.  They only promise, so
  * what drafting brought is counted, too: where it has lost most of a pass, or anything in eight
  * rounds, it pauses, twice as long each time, and is tried with a few tokens then, at half the risk
- * each time.  A try is one token, or as many as cost a quarter of a pass where a pass waits for a
+ * each time.  Neither knows of the memory that a drafter takes, from layers that are streamed
+ * instead: whether it is worth that is asked where it has paused twice in a row, or much is known.
+ * A try is one token, or as many as cost a quarter of a pass where a pass waits for a
  * disk: there single ones would waste passes. */
 #ifndef EBB_DRAFT_LENGTH_H
 #define EBB_DRAFT_LENGTH_H
@@ -46,6 +48,8 @@ typedef struct ebb_draft_length {
     uint32_t n_pause, pause;     /* passes left without a draft; length of the next pause */
     double   risk;               /* passes that it may lose before the next pause */
     uint32_t n_tries;            /* draft tokens left that show whether drafting pays */
+    uint32_t n_lost;             /* pauses in a row, without a draft that paid between them */
+    uint32_t n_learned;          /* draft tokens whose fate is known */
     uint32_t n_rounds;
     uint32_t n_judged;           /* rounds in the sum below */
     double   gain_s;             /* seconds that drafting saved in them; < 0: lost */
@@ -64,6 +68,11 @@ uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most);
 /* Whether it pays that the drafter computes n_behind tokens of the sequence that it lacks, for an
  * answer of usual length. */
 bool ebb_draft_length_is_sync_worth(const ebb_draft_length *p, uint32_t n_behind);
+/* Whether enough is known to say whether the drafter is worth the memory that it takes. */
+bool ebb_draft_length_is_known(const ebb_draft_length *p);
+/* Whether it is: `share` is what a pass of one token would take if other weights had that memory,
+ * of t. */
+bool ebb_draft_length_is_memory_worth(const ebb_draft_length *p, double share);
 /* The chance that a draft token of this probability is accepted. */
 double ebb_draft_length_accept_chance(const ebb_draft_length *p, double probability);
 /* Whether a draft token that is accepted with this chance is worth its place in the pass; and

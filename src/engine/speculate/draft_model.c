@@ -49,15 +49,6 @@ static void close_draft_engine(ebb_engine *e, ebb_engine *draft)
     atomic_store(&h->is_evicted, false);
 }
 
-/* For good: answers go on without. */
-static void end_drafting(ebb_engine *e, ebb_engine *draft, const ebb_error *err)
-{
-    close_draft_engine(e, draft);
-    e->draft_model.bytes = 0;
-    e->draft_model.is_released = false;
-    ebb_stats_memory_notice(e, EBB_MEMORY_DRAFT_ENDED, err->msg);
-}
-
 /* Shares of a pass by the plans: seconds are measured. */
 static void init_draft_length(ebb_engine *e, const ebb_engine *draft)
 {
@@ -80,7 +71,8 @@ static void open_draft_model(ebb_engine *e)
     e->draft_model.bytes = e->plan.draft_bytes;
     e->draft_model.is_released = false;
     if (open_draft_engine(e, &draft, &err) != EBB_OK) {
-        end_drafting(e, draft, &err);
+        close_draft_engine(e, draft);            /* nobody else knows of it yet */
+        ebb_draft_model_end(e, err.msg);
         return;
     }
     if (e->draft_model.draft_length.proposed <= 0)
@@ -99,7 +91,7 @@ static void close_draft_model(ebb_engine *e)
 static void report_failure(ebb_engine *e, ebb_status st, const ebb_error *err)
 {
     if (st != EBB_CANCELED)
-        end_drafting(e, e->draft_model.engine, err);
+        ebb_draft_model_end(e, err->msg);
 }
 
 /* Its sequence is ids[0..n), its logits those behind them. */

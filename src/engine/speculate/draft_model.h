@@ -43,6 +43,7 @@ typedef struct ebb_draft_model {
     ebb_sampler *sampler;
     uint64_t     bytes;          /* that it is planned to take; 0: there is none, or it has ended */
     ebb_draft_length draft_length;
+    uint32_t     n_unquestioned; /* passes since it was asked what it is worth */
     atomic_bool  is_evicted;     /* the memory-pressure monitor has evicted its weights */
     bool         is_released;    /* it gave its memory away, and may come back */
 } ebb_draft_model;
@@ -59,6 +60,14 @@ bool ebb_draft_model_is_open(const ebb_engine *e);
 void ebb_draft_model_learn(ebb_engine *e, const ebb_draft_outcome *o);
 /* A pass of the host with n_tokens columns took so long. */
 void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds);
+
+/* Whether to ask now whether the draft model is worth its memory: something is known, and it was
+ * not asked within the last passes. */
+bool ebb_draft_model_is_questioned(ebb_engine *e);
+/* Whether it is, beside this plan without it. */
+bool ebb_draft_model_is_memory_worth(const ebb_engine *e, const ebb_plan *without);
+/* Close it for good; `why` is told. */
+void ebb_draft_model_end(ebb_engine *e, const char *why);
 
 /* Memory is short.  false: there is nothing to give. */
 bool ebb_draft_model_release(ebb_engine *e, int64_t available);

@@ -3,8 +3,9 @@
 #include "speculate/draft_model.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "open/engine_state.h"
+
+#define QUESTION_PASSES 32u                      /* between two questions what a draft model is worth */
 
 /* -- Asking it -- */
 
@@ -101,4 +102,31 @@ void ebb_draft_model_learn_pass(ebb_engine *e, uint32_t n_tokens, double seconds
 {
     if (ebb_draft_model_is_open(e))
         ebb_draft_length_learn_pass(&e->draft_model.draft_length, n_tokens, seconds);
+}
+
+bool ebb_draft_model_is_questioned(ebb_engine *e)
+{
+    ebb_draft_model *h = &e->draft_model;
+
+    if (!ebb_draft_model_is_open(e) || ++h->n_unquestioned < QUESTION_PASSES ||
+        !ebb_draft_length_is_known(&h->draft_length))
+        return false;
+    h->n_unquestioned = 0;
+    return true;
+}
+
+bool ebb_draft_model_is_memory_worth(const ebb_engine *e, const ebb_plan *without)
+{
+    double with_s = ebb_plan_pass_s(&e->net, &e->machine, &e->plan, 1),
+           without_s = ebb_plan_pass_s(&e->net, &e->machine, without, 1);
+
+    return ebb_draft_length_is_memory_worth(&e->draft_model.draft_length, without_s / with_s);
+}
+
+void ebb_draft_model_end(ebb_engine *e, const char *why)
+{
+    ebb_draft_model_close(e);
+    e->draft_model.bytes = 0;
+    e->draft_model.is_released = false;
+    ebb_stats_memory_notice(e, EBB_MEMORY_DRAFT_ENDED, why);
 }

@@ -361,6 +361,42 @@ static void a_branch_has_a_chance(void **state)
     assert_false(ebb_draft_length_is_branch_worth(&p, 1, 2));
 }
 
+/* Draft tokens that are often right pay for their time, and yet not for the memory that they take from the model. */
+static void it_may_not_be_worth_its_memory(void **state)
+{
+    ebb_draft_length p = pace_of(0.4, 1, 0.02, 0.04);
+    uint64_t random = 3;
+
+    (void)state;
+    assert_false(ebb_draft_length_is_known(&p));
+    for (uint32_t i = 0; i < 64; i++) {
+        assert_false(ebb_draft_length_is_known(&p));
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        ebb_draft_length_learn_token(&p, 0.4, random >> 33 < (uint64_t)(0.4 * 0x80000000u));
+    }
+    assert_true(ebb_draft_length_is_known(&p));
+    assert_true(ebb_draft_length_is_memory_worth(&p, 1));        /* 1.5 tokens a pass */
+    assert_true(ebb_draft_length_is_memory_worth(&p, 0.9));
+    assert_false(ebb_draft_length_is_memory_worth(&p, 0.5));
+    p.n_fixed = 3;                               /* whoever asks for so many gets them */
+    assert_false(ebb_draft_length_is_known(&p));
+}
+
+/* Two pauses in a row say what it is worth; a bad moment does not. */
+static void two_pauses_are_enough(void **state)
+{
+    ebb_draft_length p;
+    uint32_t n_passes = 0;
+
+    (void)state;
+    ebb_draft_length_init(&p, EBB_ACCEPT_RATE_FAMILY, 0.02, 0.05);
+    for (; !ebb_draft_length_is_known(&p) && n_passes < 200; n_passes++)
+        lose_a_round(&p, 0.5, 0.02, 0.05);
+    assert_in_range(n_passes, 64, 96);
+    assert_false(ebb_draft_length_is_memory_worth(&p, 0.9));
+    assert_true(ebb_draft_length_is_memory_worth(&p, 1));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -377,6 +413,8 @@ int main(void)
         cmocka_unit_test(it_stops_where_chances_are_small),
         cmocka_unit_test(catching_up_has_a_price),
         cmocka_unit_test(nothing_is_known_at_first),
+        cmocka_unit_test(it_may_not_be_worth_its_memory),
+        cmocka_unit_test(two_pauses_are_enough),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

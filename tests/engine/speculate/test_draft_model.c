@@ -463,6 +463,38 @@ static ebb_status plan(const ebb_model *m, const ebb_model *draft, uint64_t ram,
 }
 
 /* Another token 262: the error names both files and the token. */
+/* Its guesses are wrong again and again, and its memory would keep layers: it ends, and they get it.  The text is the
+ * same, in the middle of an answer too. */
+static void it_gives_its_place_to_layers(void **state)
+{
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_F32, .n_layers = 12, .n_embd = 256, .n_ff = 1024 },
+                  draft = { .type = EBB_TYPE_Q4_0, .n_layers = 1, .seed = 9 };
+    ebb_sampler_params how = greedy();
+    uint64_t streamed;
+    char line[200];
+    ebb_stats st;
+    pair p;
+
+    (void)state;
+    open_files(&p, &tiny, &draft, (ebb_engine_opts){ .ram_bytes = (uint64_t)60 << 20 });
+    start(&p);
+    answer(&p, &how, 3);
+    streamed = p.with.engine->plan.stream_bytes;
+    assert_true(ebb_draft_model_is_open(p.with.engine));
+    assert_true(streamed > 0);
+    p.with.engine->draft_model.draft_length.n_lost = 2;
+    answer(&p, &how, 40);
+    assert_false(ebb_draft_model_is_open(p.with.engine));
+    assert_true(p.with.engine->plan.stream_bytes < streamed);
+    assert_int_equal(p.with.engine->plan.draft_bytes, 0);
+    st = stats_of(&p.with);
+    assert_int_equal(st.memory_event.code, EBB_MEMORY_DRAFT_ENDED);
+    assert_non_null(strstr(ebb_memory_event_text(&st.memory_event, line, sizeof line), "layers get its memory"));
+    assert_int_equal(ebb_engine_set_budget(p.with.engine, (uint64_t)60 << 20, NULL, NULL, NULL), EBB_OK);
+    assert_false(ebb_draft_model_is_open(p.with.engine));        /* nor does a new plan bring it back */
+    close_pair(&p);
+}
+
 static void another_vocabulary_is_refused(void **state)
 {
     ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0 };
@@ -583,6 +615,7 @@ int main(void)
         cmocka_unit_test(a_broken_file_ends_it),
         cmocka_unit_test(faults_end_it_at_most),
         cmocka_unit_test(it_goes_first_and_comes_back),
+        cmocka_unit_test(it_gives_its_place_to_layers),
         cmocka_unit_test(another_vocabulary_is_refused),
         cmocka_unit_test(states_take_back),
         cmocka_unit_test(the_plan_counts_it),
