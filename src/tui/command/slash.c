@@ -208,15 +208,6 @@ static void say_unknown_slash_command(ebb_frontend *f, const char *name, size_t 
                           (int)n, name);
 }
 
-enum { USAGE_COLUMNS = 20 };     /* what is longer has its explanation on the next line */
-
-void ebb_slash_explain(ebb_buf *out, const char *usage, const char *help)
-{
-    const char *gap = strlen(usage) > USAGE_COLUMNS - 2 ? "\n" : "";
-
-    ebb_buf_addf(out, "%s%s%*s%s\n", usage, gap, USAGE_COLUMNS - (*gap ? 0 : (int)strlen(usage)), "", help);
-}
-
 static void add_usage(ebb_buf *out, const ebb_slash_command *c)
 {
     char usage[64];

@@ -5,7 +5,7 @@
 
 typedef ebb_status ebb_slash_fn(ebb_frontend *f, const char *arg, ebb_error *err);
 
-/* -- slash.c -- */
+/* -- slash_explain.c -- */
 /* Append "usage    help" as /help aligns them, and a line end. */
 void ebb_slash_explain(ebb_buf *out, const char *usage, const char *help);
 
