@@ -147,7 +147,8 @@ static void find_shared(char **path)
     json_array_foreach(list, i, one) {
         const char *p = text_of(one, "path");
 
-        if (!*path && *p && find_socket(p, address, sizeof address, &at) && (*text_of(one, "shares") || is_reachable(&at)))
+        if (!*path && *p && find_socket(p, address, sizeof address, &at) &&
+            (*text_of(one, "shares") || is_reachable(&at)))
             *path = strdup(p);
     }
     json_decref(list);

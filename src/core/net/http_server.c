@@ -254,7 +254,8 @@ ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_serve
         s->daemon = s->mhd->MHD_start_daemon(
             MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
             on_access, s, MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, MHD_OPTION_CONNECTION_LIMIT, opts->max_connections,
-            MHD_OPTION_PER_IP_CONNECTION_LIMIT, opts->max_from_one, MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+            MHD_OPTION_PER_IP_CONNECTION_LIMIT, opts->max_from_one, MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s,
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
         if (!s->daemon)
             st = EBB_FAIL(err, EBB_IO, "the server does not start");
