@@ -408,10 +408,9 @@ bool ebb_schema_shapes(ebb_compiler *c, const json_t *schema, ebb_shapes *out)
     } else {
         ok = read_object(c, (json_t *)schema, &l);
     }
-    for (size_t i = 0; i < l.n; i++) {           /* `out` takes each shape over; what `out` cannot hold is freed */
-        ok = ok && ebb_shapes_add(c, out, &l.list[i]);
-        if (ok)
-            l.list[i] = (ebb_shape){ 0 };
+    for (size_t i = 0; ok && i < l.n; i++) {     /* each is the other list's from here on, held or not */
+        ok = ebb_shapes_add(c, out, &l.list[i]);
+        l.list[i] = (ebb_shape){ 0 };
     }
     ebb_shapes_fini(&l);
     c->depth--;

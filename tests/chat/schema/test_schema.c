@@ -181,13 +181,13 @@ static void test_a_pattern_of_megabytes(void **state)
     ebb_buf_fini(&schema);
 }
 
-static void check_too_much(const char *text, size_t n)
+static void check_too_much(const ebb_buf *text, const char *says)
 {
     ebb_buf b = { 0 };
     ebb_error err = { 0 };
 
-    assert_int_equal(ebb_schema_grammar_of_text(text, n, &b, &err), EBB_LIMIT);
-    assert_non_null(strstr(err.msg, "combine here is too much"));
+    assert_int_equal(ebb_schema_grammar_of_text(text->data, text->len, &b, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, says));
     ebb_buf_fini(&b);
 }
 
@@ -202,7 +202,7 @@ static void test_bombs(void **state)
         ebb_buf_addf(&s, ",\"a%d\":{\"allOf\":[{\"$ref\":\"#/$defs/a%d\"},{\"$ref\":\"#/$defs/a%d\"}]}", i, i + 1,
                      i + 1);
     ebb_buf_adds(&s, "}}");
-    check_too_much(s.data, s.len);
+    check_too_much(&s, "combine here is too much");
     ebb_buf_clear(&s);
     ebb_buf_adds(&s, "{\"allOf\":[{\"enum\":[-1");
     for (int i = 0; i < 100000; i++)
@@ -211,7 +211,14 @@ static void test_bombs(void **state)
     for (int i = 0; i < 100000; i++)
         ebb_buf_addf(&s, ",%d", 2 * i + 1);
     ebb_buf_adds(&s, "]}]}");
-    check_too_much(s.data, s.len);
+    check_too_much(&s, "combine here is too much");
+    ebb_buf_clear(&s);
+    ebb_buf_adds(&s, "{\"anyOf\":[");           /* one alternative too many, and it comes from an inner list */
+    for (int i = 0; i < 2500; i++)
+        ebb_buf_addf(&s, "%s{\"type\":\"object\",\"properties\":{\"p\":{\"type\":\"string\"}}}%s",
+                     i % 50 ? "," : i ? ",{\"anyOf\":[" : "{\"anyOf\":[", i % 50 == 49 ? "]}" : "");
+    ebb_buf_adds(&s, "]}");
+    check_too_much(&s, "more than 256 alternatives");
     ebb_buf_fini(&s);
 }
 
