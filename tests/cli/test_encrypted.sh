@@ -87,11 +87,15 @@ EBB_UNLOCK='' $EBB bench -m guide -p 64 -n 1 -r 1 >/dev/null 2>&1 || fail "bench
 [ -z "$(EBB_UNLOCK='' $EBB completion sessions)" ] || fail "completion names encrypted sessions"
 
 # -- while another one runs, nothing is turned --
-(sleep 6; echo /quit) | $EBB --plain >"$dir/out" 2>&1 &
+mkfifo "$dir/keys" || exit 1
+$EBB --plain <"$dir/keys" >"$dir/out" 2>&1 &
 pid=$!
-i=0; while [ ! -s "$dir/out" ] && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+exec 9>"$dir/keys"
+echo /help >&9                                   # what it says then, it says with the store open
+i=0; while [ ! -s "$dir/out" ] && [ $i -lt 3000 ]; do sleep 0.1; i=$((i + 1)); done
 $EBB sessions decrypt >"$dir/out2" 2>"$dir/err" && fail "decrypted under a chat"
 one_line "busy"; grep -q "leave it first" "$dir/err" || fail "busy: $(cat "$dir/err")"
+echo /quit >&9; exec 9>&-
 wait $pid
 
 # -- delete and purge in what is encrypted; another key; in the clear again --

@@ -93,6 +93,9 @@ yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 1 ] && grep -qx 'ebb: the input is larger than 64 MiB' "$dir/err" || fail "input without an end: $(cat "$dir/err")"
 { while sleep 0.01; do echo word; done; } 2>"$dir/no" | timeout 1 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 124 ] || fail "a slow input without an end: $(cat "$dir/err")"
+mkfifo "$dir/trace" || exit 1
+timeout 60 "$EBB" run -n 3 --trace "$dir/trace" hi 2>"$dir/err"
+[ $? -eq 1 ] && grep -q 'is a pipe that nobody reads' "$dir/err" || fail "a trace into a pipe: $(cat "$dir/err")"
 
 # The first word may be a model, as elsewhere; a slip is asked about; a sentence is a sentence.
 mkdir -p "$dir/.local/share/ebb/models" && cp models/guide.gguf "$dir/.local/share/ebb/models/tiny2-1b.gguf"

@@ -17,8 +17,11 @@ static atomic_bool has_lost;
 
 ebb_status ebb_log_open(const char *path, ebb_error *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    /* a pipe that nobody reads is not waited for, neither here nor at each line */
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK, 0600);
 
+    if (fd < 0 && errno == ENXIO)
+        return EBB_FAIL(err, EBB_IO, "trace file %s is a pipe that nobody reads", path);
     if (fd < 0)
         return EBB_FAIL(err, EBB_IO, "trace file %s cannot be opened: %s", path, strerror(errno));
     ebb_log_close();
