@@ -83,15 +83,20 @@ EBB_INLINE void load_head_IQ4_XS(const ebb_half *rows, size_t at, head_low *h)
     store_scales(h);
 }
 
-/* One block of a row; 64 bytes r of x: the elements 32r .. 32r + 31 of both halves.  `high`: the third bits of
- * Q3_K, or NULL; `scales`: 16 words, or NULL. */
-EBB_INLINE __m512i row_2bit(const uint8_t *numbers, const uint8_t *high, const __m256i *scales, const uint8_t x[256])
+/* A block of a row; vector r has the elements 32r .. 32r + 31 of both halves, and their scales as words. */
+typedef struct unpacked_2bit {
+    __m512i w[4], scale[4];
+} unpacked_2bit;
+
+/* `high`: the third bits of Q3_K, or NULL; `scales`: 16 words, or NULL. */
+EBB_INLINE unpacked_2bit unpack_2bit(const uint8_t *numbers, const uint8_t *high, const __m256i *scales)
 {
     const __m512i two = _mm512_set1_epi8(3), bit2 = _mm512_set1_epi8(4);
     const __m512i lane = _mm512_inserti64x4(
         _mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(1))),
         _mm256_setr_m128i(_mm_set1_epi16(8), _mm_set1_epi16(9)), 1);
-    __m512i v = _mm512_loadu_si512(numbers), h = v, sum = _mm512_setzero_si512();
+    __m512i v = _mm512_loadu_si512(numbers), h = v;
+    unpacked_2bit o;
 
     if (high) {
         __m256i bits = _mm256_loadu_si256((const void *)high);
@@ -100,33 +105,39 @@ EBB_INLINE __m512i row_2bit(const uint8_t *numbers, const uint8_t *high, const _
     }
 #pragma GCC unroll 4
     for (int r = 0; r < 4; r++) {
-        __m512i w = _mm512_and_si512(r ? _mm512_srli_epi16(v, 2 * (unsigned)r) : v, two);
-
+        o.w[r] = _mm512_and_si512(r ? _mm512_srli_epi16(v, 2 * (unsigned)r) : v, two);
         if (high) {
             __m512i at2 = r < 2 ? _mm512_slli_epi16(h, 2 - (unsigned)r) : r > 2 ? _mm512_srli_epi16(h, 1) : h;
-            w = _mm512_ternarylogic_epi64(w, at2, bit2, 0xf8);       /* a | b & c */
+            o.w[r] = _mm512_ternarylogic_epi64(o.w[r], at2, bit2, 0xf8);         /* a | b & c */
         }
-        __m512i v_x = _mm512_load_si512(x + 64 * r);
+        o.scale[r] = scales ? _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(2 * r))),
+                                                       _mm512_castsi256_si512(*scales))
+                            : v;
+    }
+    return o;
+}
 
-        if (scales) {
-            __m512i s = _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(2 * r))),
-                                                 _mm512_castsi256_si512(*scales));
-            sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(w, v_x), s);
-        } else {
-            sum = _mm512_dpbusd_epi32(sum, w, v_x);
-        }
+EBB_INLINE __m512i dot_2bit(const unpacked_2bit *u, bool has_scales, const uint8_t x[256])
+{
+    __m512i sum = _mm512_setzero_si512();
+
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; r++) {
+        __m512i v = _mm512_load_si512(x + 64 * r);
+
+        sum = has_scales ? _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(u->w[r], v), u->scale[r])
+                         : _mm512_dpbusd_epi32(sum, u->w[r], v);
     }
     return sum;
 }
 
-EBB_INLINE __m512i row_low(const uint8_t *w, const uint8_t *scales, const uint8_t x[256], ebb_type type)
+EBB_INLINE unpacked_2bit unpack_low(const uint8_t *w, const uint8_t *scales, ebb_type type)
 {
-    __m128i s = _mm_load_si128((const void *)scales);
+    __m256i wide = _mm256_cvtepi8_epi16(_mm_load_si128((const void *)scales));
 
     if (type == EBB_TYPE_TQ2_0)
-        return row_2bit(w, NULL, NULL, x);
-    __m256i wide = _mm256_cvtepi8_epi16(s);
-    return row_2bit(w + (type == EBB_TYPE_Q2_K ? 16 : 32), type == EBB_TYPE_Q2_K ? NULL : w, &wide, x);
+        return unpack_2bit(w, NULL, NULL);
+    return unpack_2bit(w + (type == EBB_TYPE_Q2_K ? 16 : 32), type == EBB_TYPE_Q2_K ? NULL : w, &wide);
 }
 
 EBB_INLINE void load_head(const ebb_half *blocks, head_low *h, ebb_type type)
@@ -139,6 +150,36 @@ EBB_INLINE void load_head(const ebb_half *blocks, head_low *h, ebb_type type)
         h->d = floats_f16(_mm512_srli_epi32(ebb_half_gather(blocks, 62), 16));
 }
 
+/* 16 blocks times n columns: what was unpacked serves them all.  What comes is fetched. */
+EBB_INLINE void columns_2bit(const ebb_line_args *p, size_t n, const head_low *h, ebb_type type, size_t bytes)
+{
+    __m512i s[GEMV_COLS][16];
+
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) {
+        unpacked_2bit u;
+
+        ebb_line_prefetch(p, i, bytes);
+        u = unpack_low(p->w + (size_t)i * bytes, scale_row(h, i), type);
+        for (size_t c = 0; c < n; c++) {
+            s[c][i] = dot_2bit(&u, type != EBB_TYPE_TQ2_0, p->x[c].q + 256 * (p->b + (size_t)i));
+            ebb_line_keep_order(&s[c][i]);
+        }
+    }
+    for (size_t c = 0; c < n; c++) {
+        __m512i sum = ebb_sum16(s[c]);
+
+        if (type == EBB_TYPE_Q3_K)
+            sum = _mm512_sub_epi32(sum, _mm512_slli_epi32(ebb_line_dot_signed(h->scale, &p->x[c], p->b), 2));
+        if (type == EBB_TYPE_TQ2_0)
+            sum = _mm512_sub_epi32(sum, ebb_line_at(p->x[c].total, p->b));
+        if (type == EBB_TYPE_Q2_K)
+            ebb_line_put_min(p->sum[c], h->d, sum, ebb_line_dot(h->min, 4, &p->x[c], p->b));
+        else
+            ebb_line_put(p->sum[c], sum);
+    }
+}
+
 EBB_INLINE void blocks_2bit(const ebb_line_args *p, ebb_type type, size_t bytes)
 {
     ebb_half blocks = ebb_line_blocks(p->w, bytes);
@@ -147,27 +188,11 @@ EBB_INLINE void blocks_2bit(const ebb_line_args *p, ebb_type type, size_t bytes)
     load_head(&blocks, &h, type);
     if (type != EBB_TYPE_Q2_K)
         _mm512_storeu_si512(p->d, h.d);
-    for (size_t c = 0; c < p->n_cols; c++) {
-        const uint8_t *x = p->x[c].q + 256 * p->b;
-        __m512i s[16];
-
-#pragma GCC unroll 16
-        for (int i = 0; i < 16; i++) {
-            if (c == 0)
-                ebb_line_prefetch(p, i, bytes);
-            s[i] = row_low(p->w + (size_t)i * bytes, scale_row(&h, i), x + 256 * i, type);
-            ebb_line_keep_order(&s[i]);
-        }
-        __m512i sum = ebb_sum16(s);
-
-        if (type == EBB_TYPE_Q3_K)
-            sum = _mm512_sub_epi32(sum, _mm512_slli_epi32(ebb_line_dot_signed(h.scale, &p->x[c], p->b), 2));
-        if (type == EBB_TYPE_TQ2_0)
-            sum = _mm512_sub_epi32(sum, ebb_line_at(p->x[c].total, p->b));
-        if (type == EBB_TYPE_Q2_K)
-            ebb_line_put_min(p->sum[c], h.d, sum, ebb_line_dot(h.min, 4, &p->x[c], p->b));
-        else
-            ebb_line_put(p->sum[c], sum);
+    switch (p->n_cols) {
+    case 1: columns_2bit(p, 1, &h, type, bytes); break;
+    case 2: columns_2bit(p, 2, &h, type, bytes); break;
+    case 3: columns_2bit(p, 3, &h, type, bytes); break;
+    default: columns_2bit(p, 4, &h, type, bytes); break;
     }
 }
 
@@ -176,32 +201,66 @@ static void order_2bit(const ebb_q8_256 *x, uint8_t out[256])
     ebb_line_order(x, (const int[]){ 0, 1, 2, 3 }, 4, out);
 }
 
-/* Sums of the values' 128 too many start the products; then no 16 bits hold them, so scales multiply in 32. */
-EBB_INLINE __m512i row_iq4(const uint8_t *w, const uint8_t *scales, __m512i table, const uint8_t x[256])
+/* 64 values twice: low the sub-blocks' first halves, up their second ones; values are 128 too many. */
+typedef struct unpacked_iq4 {
+    __m512i low[2], up[2], scale[2];
+} unpacked_iq4;
+
+EBB_INLINE unpacked_iq4 unpack_iq4(const uint8_t *w, const uint8_t *scales, __m512i table)
 {
     const __m512i low4 = _mm512_set1_epi8(15);
     const int none = 0x808080;
-    const __m512i many = _mm512_set1_epi8(-128), zero = _mm512_setzero_si512();
     const __m512i first = _mm512_setr_epi32(
         none, none, none, none, none | 4 << 24, none | 4 << 24, none | 4 << 24, none | 4 << 24, none | 1 << 24,
         none | 1 << 24, none | 1 << 24, none | 1 << 24, none | 5 << 24, none | 5 << 24, none | 5 << 24, none | 5 << 24);
-    __m512i s = _mm512_broadcast_i32x4(_mm_load_si128((const void *)scales)), sum = _mm512_setzero_si512();
+    __m512i s = _mm512_broadcast_i32x4(_mm_load_si128((const void *)scales));
+    unpacked_iq4 o;
 
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         __m512i v = _mm512_loadu_si512(w + 8 + 64 * i);
-        __m512i low = _mm512_shuffle_epi8(table, _mm512_and_si512(v, low4));
-        __m512i up = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(v, 4), low4));
-        __m512i scale = _mm512_srai_epi32(_mm512_shuffle_epi8(s, _mm512_add_epi32(first, _mm512_set1_epi32(i << 25))),
-                                          24);
 
+        o.low[i] = _mm512_shuffle_epi8(table, _mm512_and_si512(v, low4));
+        o.up[i] = _mm512_shuffle_epi8(table, _mm512_and_si512(_mm512_srli_epi16(v, 4), low4));
+        o.scale[i] = _mm512_srai_epi32(_mm512_shuffle_epi8(s, _mm512_add_epi32(first, _mm512_set1_epi32(i << 25))), 24);
+    }
+    return o;
+}
+
+/* Sums of the values' 128 too many start the products; then no 16 bits hold them, so scales multiply in 32. */
+EBB_INLINE __m512i dot_iq4(const unpacked_iq4 *u, const uint8_t x[256])
+{
+    const __m512i many = _mm512_set1_epi8(-128), zero = _mm512_setzero_si512();
+    __m512i sum = zero;
+
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
         __m512i x0 = _mm512_load_si512(x + 128 * i), x1 = _mm512_load_si512(x + 128 * i + 64);
         __m512i start = _mm512_sub_epi32(zero, _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(zero, many, x0), many, x1));
 
-        v = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(start, low, x0), up, x1);
-        sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(v, scale));
+        sum = _mm512_add_epi32(sum, _mm512_mullo_epi32(
+            _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(start, u->low[i], x0), u->up[i], x1), u->scale[i]));
     }
     return sum;
+}
+
+EBB_INLINE void columns_iq4(const ebb_line_args *p, size_t n, const head_low *h, __m512i table)
+{
+    __m512i s[GEMV_COLS][16];
+
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++) {
+        unpacked_iq4 u;
+
+        ebb_line_prefetch(p, i, 136);
+        u = unpack_iq4(p->w + 136 * (size_t)i, scale_row(h, i), table);
+        for (size_t c = 0; c < n; c++) {
+            s[c][i] = dot_iq4(&u, p->x[c].q + 256 * (p->b + (size_t)i));
+            ebb_line_keep_order(&s[c][i]);
+        }
+    }
+    for (size_t c = 0; c < n; c++)
+        ebb_line_put(p->sum[c], ebb_sum16(s[c]));
 }
 
 static void blocks_IQ4_XS(const ebb_line_args *p)
@@ -213,18 +272,11 @@ static void blocks_IQ4_XS(const ebb_line_args *p)
 
     load_head_IQ4_XS(&blocks, 0, &h);
     _mm512_storeu_si512(p->d, h.d);
-    for (size_t c = 0; c < p->n_cols; c++) {
-        const uint8_t *x = p->x[c].q + 256 * p->b;
-        __m512i s[16];
-
-#pragma GCC unroll 16
-        for (int i = 0; i < 16; i++) {
-            if (c == 0)
-                ebb_line_prefetch(p, i, 136);
-            s[i] = row_iq4(p->w + 136 * (size_t)i, scale_row(&h, i), table, x + 256 * i);
-            ebb_line_keep_order(&s[i]);
-        }
-        ebb_line_put(p->sum[c], ebb_sum16(s));
+    switch (p->n_cols) {
+    case 1: columns_iq4(p, 1, &h, table); break;
+    case 2: columns_iq4(p, 2, &h, table); break;
+    case 3: columns_iq4(p, 3, &h, table); break;
+    default: columns_iq4(p, 4, &h, table); break;
     }
 }
 
