@@ -124,7 +124,7 @@ ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err)
 
 static unsigned short port_of(int fd)
 {
-    struct sockaddr_storage at;
+    struct sockaddr_storage at = { 0 };
     socklen_t n = sizeof at;
 
     if (getsockname(fd, (struct sockaddr *)&at, &n) != 0)
@@ -175,7 +175,7 @@ int ebb_listen_inherited(bool *is_unix, char *host, size_t cap)
 {
     enum { FIRST = 3 };
     const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
-    struct sockaddr_storage at;
+    struct sockaddr_storage at = { 0 };
     socklen_t size = sizeof at;
 
     if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0 ||

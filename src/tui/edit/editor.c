@@ -537,15 +537,14 @@ bool ebb_editor_vertical_key(ebb_editor *e, int direction)
 
 bool ebb_editor_key(ebb_editor *e, ebb_key key)
 {
+    bool is_shift_enter = (key.mods & EBB_MOD_SHIFT) && !(key.mods & EBB_MOD_CTRL) && key.code == EBB_KEY_ENTER;
     bool is_known;
 
     e->now = EBB_EDIT_OTHER;
-    if (key.mods & EBB_MOD_ALT)
+    if ((key.mods & EBB_MOD_ALT) || is_shift_enter)
         is_known = alt_key(e, key.code);
     else if (key.mods & EBB_MOD_CTRL)
         is_known = editor_control_key(e, key.code);
-    else if ((key.mods & EBB_MOD_SHIFT) && key.code == EBB_KEY_ENTER)
-        is_known = alt_key(e, key.code);
     else
         is_known = plain_key(e, key.code);
     e->last = e->now;

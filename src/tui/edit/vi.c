@@ -145,9 +145,7 @@ static void vi_move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
     }
     if (v->op == 'c' && is_word)
         to = ebb_vi_change_end(e, from, effective_count(v), m->key == 'W');
-    else if (m->is_inclusive && to > from)
-        to = ebb_editor_next(e, to);
-    else if (m->is_inclusive && to == from && (m->key == 'e' || m->key == 'E'))
+    else if (m->is_inclusive && (to > from || (to == from && (m->key == 'e' || m->key == 'E'))))
         to = ebb_editor_next(e, to);
     if (is_word && v->op != 'c' && to > ebb_editor_line_end(e, from) && effective_count(v) == 1)
         to = ebb_editor_line_end(e, from);       /* dw on the last word leaves the line end */
