@@ -52,15 +52,29 @@ static void ask_overflow_choice(ebb_chat *c, const ebb_prompt *p)
 
 /* -- The decision ------------------------------------------------------------------------------------- */
 
-static ebb_status check_fits_at_all(const ebb_chat *c, const ebb_prompt *p, ebb_error *err)
+/* What helps depends on whether anything but the question can become shorter. */
+static ebb_status refuse_question(const ebb_chat *c, const ebb_prompt *p, ebb_error *err)
 {
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+    ebb_truncation l = { 0 };
+    bool has_older = ebb_overflow_choose_turns(c, p->n_ids, n_ctx / 2, &l);
 
+    free(l.kept);
+    if (ebb_context_view_is_last_turn(c->info->path))
+        return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, and the guide reads %u: shorten it, or load "
+                                          "another model with /model", p->n_ids, n_ctx);
+    if (!has_older)
+        return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, the context holds %u: shorten it, or make room "
+                                          "with /set ctx", p->n_ids, n_ctx);
+    return EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, the context holds %u: /forget, /compact, "
+                                      "/grow, /undo or /new", p->n_ids, n_ctx);
+}
+
+static ebb_status check_fits_at_all(const ebb_chat *c, const ebb_prompt *p, ebb_error *err)
+{
     return !ebb_overflow_fills(c, p->n_ids) ? EBB_OK
-                            : c->overflow.is_unattended ? ebb_overflow_refuse_input(c, p->n_ids, err)
-                            : EBB_FAIL(err, EBB_CONTEXT,
-                                       "the conversation has %zu tokens, the context holds %u: /forget, /compact, "
-                                       "/grow, /undo or /new", p->n_ids, n_ctx);
+         : c->overflow.is_unattended ? ebb_overflow_refuse_input(c, p->n_ids, err)
+         : refuse_question(c, p, err);
 }
 
 static ebb_status forget_instead(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, ebb_error *err)

@@ -80,7 +80,7 @@ void ebb_app_external_editor(ebb_app *a)
     ebb_error err;
 
     if (!write_message_file(a, &err)) {
-        ebb_app_hint(a, "%s", err.msg);
+        ebb_app_hint_error(a, &err);
         return;
     }
     a->term->ops->lend(a->term, false);
@@ -89,7 +89,7 @@ void ebb_app_external_editor(ebb_app *a)
     if (ebb_job_start(&a->external.job, editor, a->external.path, &err) != EBB_OK) {
         unlink(a->external.path);
         take_screen_back(a);
-        ebb_app_hint(a, "%s", err.msg);
+        ebb_app_hint_error(a, &err);
     }
 }
 
@@ -126,7 +126,7 @@ void ebb_app_external_tick(ebb_app *a)
     if (status != 0 && !WIFSIGNALED(status))
         ebb_app_hint(a, "the editor failed; the draft is unchanged ($VISUAL or $EDITOR names another editor)");
     else if (!adopt_message_file(a, &err))
-        ebb_app_hint(a, "%s", err.msg);
+        ebb_app_hint_error(a, &err);
     else if (WIFSIGNALED(status))
         ebb_app_hint(a, "the editor was ended by signal %d; this is what it had saved", WTERMSIG(status));
     unlink(a->external.path);

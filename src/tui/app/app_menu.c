@@ -61,7 +61,7 @@ static void show_theme(ebb_app *a, const char *name)
     ebb_error err;
 
     if (a->frontend.set_theme(&a->frontend, name, &err) != EBB_OK)
-        ebb_app_hint(a, "%s", err.msg);
+        ebb_app_hint_error(a, &err);
 }
 
 /* The theme that is looked at, while it is looked at. */

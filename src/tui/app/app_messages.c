@@ -8,9 +8,12 @@
 #include "base/clock.h"
 #include "command/slash.h"
 #include "edit/attach.h"
+#include "term/width.h"
 #include "text/humanize.h"
 
 enum { QUEUE_MAX = 16 };
+
+enum { HINT_MARGIN = 4 };        /* columns beside a hint */
 
 void ebb_app_hint(ebb_app *a, const char *fmt, ...)
 {
@@ -28,6 +31,19 @@ void ebb_app_hint(ebb_app *a, const char *fmt, ...)
 void ebb_app_say_error(ebb_app *a, const ebb_error *err)
 {
     a->frontend.say(&a->frontend, EBB_SAY_ERROR, err->msg, strlen(err->msg));
+}
+
+void ebb_app_hint_error(ebb_app *a, const ebb_error *err)
+{
+    int rows, cols;
+
+    a->term->ops->size(a->term, &rows, &cols);
+    if (a->view.width > 0 && a->view.width < cols)
+        cols = a->view.width;
+    if (ebb_width_text(err->msg, strlen(err->msg), 0) + HINT_MARGIN <= cols)
+        ebb_app_hint(a, "%s", err->msg);
+    else
+        ebb_app_say_error(a, err);
 }
 
 /* -- Messages that wait ------------------------------------------------------------------ */
@@ -101,26 +117,33 @@ void ebb_app_unqueue(ebb_app *a)
     a->frame.is_dirty = true;
 }
 
-/* `line` as it was typed; `whole` as it is sent, with the files that go with it. */
-static void run_line(ebb_app *a, const char *line, const char *whole)
+/* `line` as it was typed; `whole` as it is sent, with the files that go with it.  false: it was refused, and is back in
+ * the editor. */
+static bool run_line(ebb_app *a, const char *line, const char *whole)
 {
+    bool ok = true;
+
+
     if (ebb_slash_command_is(line)) {
         ebb_transcript_end(&a->view);
         ebb_frontend_leave_edit(&a->frontend);   /* a command instead of the message that was to be edited */
         ebb_slash_command_run(&a->frontend, line);
         ebb_transcript_sync(&a->view);
         a->frame.figures_s = -1;                 /* what it has set is shown */
-        return;
+        return true;
     }
     if (can_send(a) && a->queue.n == 0) {
-        if (!send_text(a, whole))
-            ebb_editor_set(&a->editor, line, strlen(line));
-    } else if (!enqueue(a, whole)) {
-        ebb_editor_set(&a->editor, line, strlen(line));
-        ebb_app_hint(a, "%d messages wait already", QUEUE_MAX);
+        ok = send_text(a, whole);
     } else {
-        ebb_app_hint(a, "%s", queued);
+        ok = enqueue(a, whole);
+        if (ok)
+            ebb_app_hint(a, "%s", queued);
+        else
+            ebb_app_hint(a, "%d messages are waiting already", QUEUE_MAX);
     }
+    if (!ok)
+        ebb_editor_set(&a->editor, line, strlen(line));
+    return ok;
 }
 
 /* Enter begins another line: behind a backslash, and within quotes. */
@@ -170,7 +193,7 @@ static void submit_command(ebb_app *a, const char *line)
         return;
     }
     if (ebb_command_output_start(&a->output, command, ebb_clock_s(), &err) != EBB_OK) {
-        ebb_app_hint(a, "%s", err.msg);
+        ebb_app_hint_error(a, &err);
         return;
     }
     if (ebb_history_add(&a->history, line, strlen(line), &err) != EBB_OK)
@@ -252,7 +275,7 @@ void ebb_app_submit(ebb_app *a)
     } else if (!is_command && (st = ebb_attach_expand(message + is_slash, n_message - is_slash, &a->documents, &whole,
                                                       &files, &err)) != EBB_OK) {
         if (st != EBB_BUSY || start_document(a, &err) != EBB_OK)
-            ebb_app_hint(a, "%s", err.msg);
+            ebb_app_hint_error(a, &err);
     } else if (files.missing[0] && a->marks.asked_edits != a->editor.n_edits) {
         a->marks.asked_edits = a->editor.n_edits;
         ebb_app_hint(a, "no file %s; Enter again sends it as text", files.missing);
@@ -266,9 +289,9 @@ void ebb_app_submit(ebb_app *a)
         ebb_vi_reset(&a->vi, &a->editor);
         if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
             ebb_app_hint(a, "not in the history file: %s", err.msg);
-        run_line(a, text.data, ebb_buf_text(&whole));
+        bool was_taken = run_line(a, text.data, ebb_buf_text(&whole));
         ebb_documents_forget(&a->documents);
-        if (!is_command)
+        if (was_taken && !is_command)
             hint_attached(a, &files);
     } else if (text.len == 0) {
         ebb_frontend_go_on(&a->frontend);

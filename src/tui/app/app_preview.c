@@ -113,7 +113,12 @@ void ebb_app_preview_text(const ebb_app *a, ebb_buf *out)
     if (!a->preview.is_known)
         return;
     add_cost(a, out);
-    if (n_ctx > 0)
+    if (n_ctx > 0 && cost->n_tokens > n_ctx) {
+        ebb_buf_adds(out, ", more than the context holds (");
+        ebb_humanize_count(out, n_ctx);
+        ebb_buf_addc(out, ')');
+    } else if (n_ctx > 0) {
         ebb_buf_addf(out, ", context %u %s %u %%", percent(cost->n_before, n_ctx), a->term->ascii ? "->" : "\u2192",
                      percent(cost->n_tokens, n_ctx));
+    }
 }

@@ -111,10 +111,10 @@ static ebb_status say_no_text(const char *path, ebb_error *err)
 
     for (size_t i = 0; dot && i < sizeof pictures / sizeof *pictures; i++)
         if (strcasecmp(dot, pictures[i]) == 0)
-            return EBB_FAIL(err, EBB_FORMAT, "%s is a picture, and ebb reads text; `filter %s = COMMAND` in the "
-                            "configuration can make some of it", path, pictures[i]);
-    return EBB_FAIL(err, EBB_FORMAT, "%s is not a text file; `filter %s = COMMAND` in the configuration can make text "
-                    "of such files", path, dot && !strchr(dot, '/') ? dot : ".ENDING");
+            return EBB_FAIL(err, EBB_FORMAT, "%s is a picture, and ebb reads only text; `filter %s = COMMAND` in the "
+                            "configuration can turn it into text", path, pictures[i]);
+    return EBB_FAIL(err, EBB_FORMAT, "%s is not a text file; `filter %s = COMMAND` in the configuration can turn such "
+                    "files into text", path, dot && !strchr(dot, '/') ? dot : ".ENDING");
 }
 
 static ebb_status attach_text(expansion *e, const char *name, const ebb_buf *text)

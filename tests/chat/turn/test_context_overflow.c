@@ -376,6 +376,7 @@ static void test_stop(void **state)
 {
     ebb_chat *c;
     ebb_error err = { 0 };
+    char big[2000];
     int i;
 
     (void)state;
@@ -393,6 +394,15 @@ static void test_stop(void **state)
     assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 3, &err), EBB_OK);
     assert_int_equal(ebb_chat_truncation_note(c)->truncation.n_turns, 3);
     say(c, "on");
+    ebb_chat_close(c);
+
+    c = open_with(EBB_OVERFLOW_STOP, false);     /* nothing older could make room */
+    memset(big, 'a', sizeof big);
+    for (size_t k = 1; k < sizeof big; k += 2)
+        big[k] = ' ';
+    assert_int_equal(ebb_chat_send(c, big, sizeof big, &err), EBB_CONTEXT);
+    assert_non_null(strstr(err.msg, "the message has "));
+    assert_non_null(strstr(err.msg, "shorten it"));
     ebb_chat_close(c);
 }
 

@@ -510,7 +510,7 @@ static void preview(void **state)
     assert_lacks(&s, "to compute");              /* there is nothing to undo */
     screen_keys(&s, "\x15/load trip");
     screen_step(&s, 2);
-    assert_has(&s, "4,000 tokens to compute, about 1 min 40 s, context 61 -> 400 %");
+    assert_has(&s, "4,000 tokens to compute, about 1 min 40 s, more than the context holds (1,000)");
     screen_keys(&s, "\x15");
     fake_add(s.chat, EBB_ROLE_USER, "Where to?");
     fake_add(s.chat, EBB_ROLE_ASSISTANT, "To the sea.");
@@ -616,6 +616,19 @@ static void many_files_go_along(void **state)
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
     screen_keys(&s, "\r");
     assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    fake_text(s.chat, "ok");
+    fake_done(s.chat, EBB_FINISH_STOP);
+    snprintf(line, sizeof line, "see @%s/*.c\r", dir);
+    fake_refuse(s.chat, "that is too much");
+    screen_keys(&s, line);
+    assert_has(&s, "! that is too much");
+    assert_lacks(&s, "attached");
+    screen_keys(&s, "\r");
+    assert_has(&s, "2 files attached");
+    snprintf(line, sizeof line, "\x15see @%s/d.bin\r", dir);
+    screen_keys(&s, line);
+    assert_has(&s, "d.bin is not a text file");  /* longer than the line of hints: not cut off there */
+    assert_has(&s, "into text");
     screen_close(&s);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s", dir, names[i]);

@@ -185,7 +185,7 @@ static void no_filter(void **state)
     (void)state;
     snprintf(line, sizeof line, "@%s", put("a.png", "\x89PNG\x01"));
     assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, NULL, &err), EBB_FORMAT);
-    assert_non_null(strstr(err.msg, "is a picture, and ebb reads text"));
+    assert_non_null(strstr(err.msg, "is a picture, and ebb reads only text"));
     snprintf(line, sizeof line, "@%s", put("a.xyz", "\x89x\x01"));
     assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, NULL, &err), EBB_FORMAT);
     assert_non_null(strstr(err.msg, "`filter .xyz = COMMAND`"));
