@@ -9,6 +9,8 @@
 
 /* Few tokens are not worth a line; a count that took long is made after a longer rest. */
 static const double rest_s = 0.4, slow_s = 0.05, long_rest_s = 1.5;
+/* Less is no wait, and not worth naming. */
+static const double no_time_s = 0.1;
 enum { FEW_TOKENS = 16, FEW_BYTES = 24 };
 
 void ebb_app_preview_changed(ebb_app *a, double now_s)
@@ -94,7 +96,7 @@ static void add_cost(const ebb_app *a, ebb_buf *out)
     } else {
         ebb_buf_adds(out, "nothing to compute");
     }
-    if (tok_s > 0 && n_compute > (a->preview.is_command ? FEW_TOKENS : 0)) {
+    if (tok_s > 0 && n_compute / tok_s >= no_time_s && n_compute > (a->preview.is_command ? FEW_TOKENS : 0)) {
         ebb_buf_adds(out, ", about ");
         ebb_humanize_seconds(out, n_compute / tok_s);
     }

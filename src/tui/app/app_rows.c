@@ -8,6 +8,22 @@
 
 enum { QUEUED_ROWS_MAX = 3 };
 
+/* What Enter will do with a message that was put into the editor; once it has changed, what that costs. */
+static void add_editing(const ebb_app *a, ebb_buf *out)
+{
+    bool has_cost = a->preview.is_known && a->editor.n_edits != a->marks.offered_edits;
+
+    if (a->frontend.is_cutting) {
+        ebb_buf_adds(out, has_cost ? "" : "shorten or rewrite it: Enter goes on from there, Ctrl-C leaves it");
+    } else if (a->frontend.editing) {
+        ebb_buf_addf(out, "editing message %zu: ", a->frontend.editing);
+        if (has_cost)
+            ebb_app_preview_text(a, out);
+        else
+            ebb_buf_adds(out, "Enter sends it as a new branch, Ctrl-C leaves it");
+    }
+}
+
 /* The status row's text before the figures: a hint, the search, the mode, or "new text below". */
 void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
 {
@@ -32,6 +48,8 @@ void ebb_app_status_message(const ebb_app *a, ebb_buf *out)
         ebb_buf_addc(out, ')');
     if (out->len == 0)
         ebb_app_select_status(a, out);
+    if (out->len == 0 && !ebb_slash_command_is(ebb_buf_text(&a->editor.text)))
+        add_editing(a, out);
     if (out->len == 0)
         ebb_app_preview_text(a, out);
     if (out->len == 0 && a->menu.is_open)

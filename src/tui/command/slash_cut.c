@@ -108,11 +108,9 @@ bool ebb_cut_at(const char *text, size_t n, const char *what, size_t *end)
 static ebb_status offer_cut(ebb_frontend *f, const ebb_message *m, ebb_error *err)
 {
     if (!f->edit)
-        return EBB_FAIL(err, EBB_USAGE, "/cut 3 words, 2 lines, 1 sentence, or a text behind which all goes");
+        return EBB_FAIL(err, EBB_USAGE, "/cut 3 words, 2 lines, 1 sentence, or a text after which to cut");
     ebb_frontend_offer(f, m->text, m->n_text);
     f->is_cutting = true;
-    ebb_frontend_sayf(f, EBB_SAY_NOTICE, "take away its end, or write another: Enter goes on from there in a new "
-                                         "branch, Ctrl-C leaves it as it was");
     return EBB_OK;
 }
 
@@ -128,7 +126,7 @@ ebb_status ebb_slash_cut(ebb_frontend *f, const char *arg, ebb_error *err)
     if (*arg == '\0')
         return offer_cut(f, m, err);
     if (!ebb_cut_at(m->text, m->n_text, arg, &end))
-        return EBB_FAIL(err, EBB_USAGE, "the answer has no '%.100s', or nothing behind it; /cut takes a number of "
+        return EBB_FAIL(err, EBB_USAGE, "the answer has no '%.100s', or nothing after it; /cut takes a number of "
                                         "words, lines or sentences, or a text", arg);
     return ebb_chat_cut(f->chat, m->text, end, err);
 }

@@ -47,18 +47,17 @@ ebb_status ebb_slash_edit(ebb_frontend *f, const char *arg, ebb_error *err)
     if (st != EBB_OK)
         return st;
     if (ebb_chat_is_busy(f->chat))
-        return EBB_FAIL(err, EBB_BUSY, "something is under way: stop it first");
+        return EBB_FAIL(err, EBB_BUSY, "something is still running: stop it first");
     if (*text)
         return ebb_chat_edit(f->chat, i, text, strlen(text), err);
     m = ebb_chat_message(f->chat, i);
-    if (f->edit)
-        ebb_frontend_offer(f, m->text, m->n_text);
-    else
-        f->say(f, EBB_SAY_TEXT, m->text, m->n_text);
     f->editing = i + 1;
-    ebb_frontend_sayf(f, EBB_SAY_NOTICE,
-                      f->edit ? "message %zu: Enter sends it as a new branch, Ctrl-C leaves it as it was"
-                                              : "message %zu: the next line takes its place, in a new branch", i + 1);
+    if (f->edit) {
+        ebb_frontend_offer(f, m->text, m->n_text);
+    } else {
+        f->say(f, EBB_SAY_TEXT, m->text, m->n_text);
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "message %zu: the next line takes its place, in a new branch", i + 1);
+    }
     return EBB_OK;
 }
 
@@ -70,7 +69,7 @@ ebb_status ebb_slash_branch(ebb_frontend *f, const char *arg, ebb_error *err)
     if (st == EBB_OK)
         st = ebb_chat_branch(f->chat, i, err);
     if (st == EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "what you send now begins a branch; /tree shows all, /go goes back");
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "what you send now starts a branch; /tree shows them all, /go goes back");
     return st;
 }
 
@@ -107,7 +106,7 @@ static ebb_status list_pins(ebb_frontend *f)
     if (out.len)
         f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
     else
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "nothing is pinned; /pin N keeps a message, and the turn it is in, when "
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "nothing is pinned; /pin N keeps a message and its turn when "
                                              "the oldest are forgotten");
     ebb_buf_fini(&out);
     return EBB_OK;
@@ -132,7 +131,7 @@ ebb_status ebb_slash_forget(ebb_frontend *f, const char *arg, ebb_error *err)
 
     if (*end || (*arg && (n == 0 || n > 100000)))
         return EBB_FAIL(err, EBB_USAGE,
-                        "/forget N: how many of the oldest turns?  Alone it takes as many as make room");
+                        "/forget N: how many of the oldest turns?  Without N, as many as it takes to make room");
     return ebb_chat_free_context(f->chat, EBB_OVERFLOW_FORGET, (uint32_t)n, err);
 }
 

@@ -128,7 +128,7 @@ static void find_goes(void **state)
     assert_lacks(&s, "find:");
     assert_has(&s, "> x");
     screen_keys(&s, "\x15/find nowhere\r");
-    assert_has(&s, "is nowhere in this conversation");
+    assert_has(&s, "is not in this conversation");
     screen_close(&s);
 }
 
@@ -200,7 +200,13 @@ static void selected(void **state)
     screen_keys(&s, "\x1b[1;3A\x1b[1;3Ae");
     assert_has(&s, "> What is one?");
     assert_int_equal(s.app.frontend.editing, 1);
-    screen_keys(&s, "\x15\x1b[1;3Ahello");
+    assert_has(&s, "editing message 1: Enter sends it as a new branch, Ctrl-C leaves it");
+    screen_keys(&s, " Is it a number, and if so, which one of all numbers is it?");
+    screen_step(&s, 2);
+    assert_has(&s, "editing message 1: +");          /* what it costs */
+    screen_keys(&s, "\x03");
+    assert_lacks(&s, "editing message");
+    screen_keys(&s, "\x1b[1;3A\x1b[1;3Ae\x15\x1b[1;3Ahello");
     assert_string_equal(ebb_buf_text(&s.app.editor.text), "hello");
     assert_int_equal(s.app.view.selected, 0);
     screen_close(&s);
@@ -625,7 +631,7 @@ static void many_files_go_along(void **state)
     assert_lacks(&s, "attached");
     screen_keys(&s, "\r");
     assert_has(&s, "2 files attached");
-    snprintf(line, sizeof line, "\x15see @%s/d.bin\r", dir);
+    snprintf(line, sizeof line, "\x15see @%s/d.bin \r", dir);
     screen_keys(&s, line);
     assert_has(&s, "d.bin is not a text file");  /* longer than the line of hints: not cut off there */
     assert_has(&s, "into text");
@@ -679,7 +685,7 @@ static void a_document(void **state)
     snprintf(line, sizeof line, "again @%s/a.up \rmore", dir);
     screen_keys(&s, line);
     wait_filter(&s);
-    assert_has(&s, "the document is read; Enter sends it");
+    assert_has(&s, "the document has been read; Enter sends it");
     assert_int_equal(ebb_chat_n_messages(s.chat), 2);
     screen_close(&s);
     snprintf(line, sizeof line, "%s/a.up", dir);
