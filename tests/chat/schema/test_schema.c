@@ -2,6 +2,7 @@
  * which a model's texts are valid. */
 #include "ebb_test.h"
 
+#include <dirent.h>
 #include <jansson.h>
 #include <regex.h>
 
@@ -124,9 +125,9 @@ static void test_lists(void **state)
 
 static const struct { const char *schema; ebb_status code; const char *says; } refused[] = {
     { "{\"a\"", EBB_FORMAT, "not JSON: line 1, column" },
-    { "[1]", EBB_FORMAT, "#: a schema is an object, true or false" },
+    { "[1]", EBB_FORMAT, "#: a schema must be an object, true or false" },
     { "false", EBB_FORMAT, "#: nothing is valid under it" },
-    { "{\"properties\":{\"a\":{\"type\":\"int\"}}}", EBB_FORMAT, "#/properties/a: type is null, boolean" },
+    { "{\"properties\":{\"a\":{\"type\":\"int\"}}}", EBB_FORMAT, "#/properties/a: type must be null, boolean" },
     { "{\"properties\":{\"a\":{\"items\":{\"not\":{}}}}}", EBB_UNSUPPORTED,
       "#/properties/a/items: not is not supported" },
     { "{\"uniqueItems\":true}", EBB_UNSUPPORTED, "uniqueItems" },
@@ -137,7 +138,7 @@ static const struct { const char *schema; ebb_status code; const char *says; } r
     { "{\"$ref\":\"#/$defs/none\"}", EBB_FORMAT, "there is no such place" },
     { "{\"$ref\":\"#\"}", EBB_LIMIT, "comes back to itself" },
     { "{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}", EBB_UNSUPPORTED, "two different texts for pattern" },
-    { "{\"oneOf\":[{\"type\":\"string\"},{\"minLength\":2}]}", EBB_UNSUPPORTED, "branches 1 and 2 may both be right" },
+    { "{\"oneOf\":[{\"type\":\"string\"},{\"minLength\":2}]}", EBB_UNSUPPORTED, "branches 1 and 2 may both be valid" },
     { "{\"type\":\"string\",\"pattern\":\"a(?=b)\"}", EBB_UNSUPPORTED, "pattern, character 2: looking ahead" },
     { "{\"type\":\"string\",\"pattern\":\"\\\\bx\"}", EBB_UNSUPPORTED, "this escape" },
     { "{\"type\":\"string\",\"pattern\":\"(a\"}", EBB_UNSUPPORTED, "( has no end" },
@@ -545,10 +546,99 @@ static void test_random_schemas(void **state)
     close_tiny_engine(&f);
 }
 
+/* -- The test suite of json-schema.org ---------------------------------------------------------------- */
+
+/* What was seen of one draft.  A text that is not valid may never be one of the grammar; one that is valid need not be. */
+typedef struct suite_count {
+    int n_groups, n_refused, n_valid, n_written, n_invalid;
+} suite_count;
+
+/* Its schemas leave out which draft they are of, up to draft 7. */
+static void name_draft(json_t *schema, const char *draft)
+{
+    char uri[80];
+
+    snprintf(uri, sizeof uri, "http://json-schema.org/draft-0%c/schema#", draft[5]);
+    if (json_is_object(schema) && !json_object_get(schema, "$schema") && strlen(draft) == 6)
+        json_object_set_new(schema, "$schema", json_string(uri));
+}
+
+static void check_suite_group(const json_t *group, const char *draft, suite_count *n)
+{
+    ebb_buf b = { 0 };
+    ebb_error err = { 0 };
+    ebb_grammar *g = NULL;
+    json_t *schema = json_deep_copy(json_object_get(group, "schema"));
+    const json_t *test;
+    size_t i;
+
+    n->n_groups++;
+    name_draft(schema, draft);
+    if (ebb_schema_grammar(schema, &b, &err) != EBB_OK ||
+        ebb_grammar_new(ebb_buf_text(&b), b.len, &g, &err) != EBB_OK)
+        n->n_refused++;
+    json_array_foreach(json_object_get(group, "tests"), i, test) {
+        char *text = json_dumps(json_object_get(test, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
+        bool is_valid_text = json_is_true(json_object_get(test, "valid")), is_written = g && text && is_whole(g, text);
+        if (is_written && !is_valid_text)
+            fail_msg("%s: %s: %s\n%s\nis not valid, and %s", draft,
+                     json_string_value(json_object_get(group, "description")),
+                     json_string_value(json_object_get(test, "description")), json_dumps(schema, JSON_COMPACT), text);
+        n->n_valid += g && is_valid_text;
+        n->n_written += is_written;
+        n->n_invalid += g && !is_valid_text;
+        free(text);
+    }
+    ebb_grammar_free(g);
+    ebb_buf_fini(&b);
+    json_decref(schema);
+}
+
+static void check_suite_draft(const char *suite, const char *draft)
+{
+    char path[500];
+    suite_count n = { 0 };
+    DIR *dir;
+
+    snprintf(path, sizeof path, "%s/tests/%s", suite, draft);
+    dir = opendir(path);
+    assert_non_null(dir);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+        size_t len = strlen(e->d_name), i;
+        json_t *groups;
+        const json_t *group;
+
+        if (len < 6 || strcmp(e->d_name + len - 5, ".json") != 0)
+            continue;
+        snprintf(path, sizeof path, "%s/tests/%s/%s", suite, draft, e->d_name);
+        groups = json_load_file(path, JSON_ALLOW_NUL, NULL);
+        json_array_foreach(groups, i, group)
+            check_suite_group(group, draft, &n);
+        json_decref(groups);
+    }
+    closedir(dir);
+    print_message("%s: %d of %d schemas followed; of their texts %d that are not valid are refused, %d of %d that are "
+                  "valid can be written\n", draft, n.n_groups - n.n_refused, n.n_groups, n.n_invalid, n.n_written,
+                  n.n_valid);
+}
+
+/* EBB_JSON_SCHEMA_SUITE: where github.com/json-schema-org/JSON-Schema-Test-Suite is. */
+static void test_suite(void **state)
+{
+    static const char *const drafts[] = { "draft4", "draft6", "draft7", "draft2019-09", "draft2020-12" };
+    const char *suite = getenv("EBB_JSON_SCHEMA_SUITE");
+
+    (void)state;
+    if (!suite)
+        skip();
+    for (size_t i = 0; i < sizeof drafts / sizeof *drafts; i++)
+        check_suite_draft(suite, drafts[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_lists), cmocka_unit_test(test_suite),
         cmocka_unit_test(test_refusals_name_the_place),
         cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
         cmocka_unit_test(test_bombs),
