@@ -103,7 +103,7 @@ static ebb_status set_kv(ebb_args *a, const char *value, ebb_error *err)
         return EBB_OK;
     if (hint_for_value(value))
         return EBB_FAIL(err, EBB_USAGE, "--kv %s: %s", value, hint_for_value(value));
-    return EBB_FAIL(err, EBB_USAGE, "--kv %s: is f16, q8_0, q4_0, f32 or two of them as K/V", value);
+    return EBB_FAIL(err, EBB_USAGE, "--kv %s: give f16, q8_0, q4_0 or f32, or two of them as K/V", value);
 }
 
 static ebb_status set_raw(ebb_args *a, const char *value, ebb_error *err)
@@ -119,7 +119,7 @@ static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
     int i = name_index(overflow_names, value);
 
     if (i < 0)
-        return EBB_FAIL(err, EBB_USAGE, "--overflow %s: is ask, forget, slide, compact, grow or stop", value);
+        return EBB_FAIL(err, EBB_USAGE, "--overflow %s: give ask, forget, slide, compact, grow or stop", value);
     a->overflow = (ebb_overflow_policy)i;
     a->overflow_given = true;
     return EBB_OK;
@@ -214,8 +214,8 @@ static ebb_status set_session(ebb_args *a, const char *value, ebb_error *err)
 {
     a->session = value;
     return *value ? EBB_OK
-                  : EBB_FAIL(err, EBB_USAGE, "-s: a session has a name of one character at least; `ebb sessions list` "
-                                             "shows those there are");
+                  : EBB_FAIL(err, EBB_USAGE, "-s: give the name of a session; `ebb sessions list` "
+                                             "shows the ones there are");
 }
 
 static ebb_status set_engine(ebb_args *a, const char *value, ebb_error *err)
@@ -223,7 +223,8 @@ static ebb_status set_engine(ebb_args *a, const char *value, ebb_error *err)
     a->engine_name = strcmp(value, "here") == 0 ? NULL : value;
     a->is_engine_given = true;
     return *value ? EBB_OK
-                  : EBB_FAIL(err, EBB_USAGE, "-e: an engine has a name; `ebb engines list` shows those there are");
+                  : EBB_FAIL(err, EBB_USAGE, "-e: give the name of an engine; `ebb engines list` shows the ones "
+                                             "there are");
 }
 
 ebb_status ebb_args_add_filter(ebb_args *a, ebb_filter_choice choice, ebb_error *err)
@@ -231,7 +232,8 @@ ebb_status ebb_args_add_filter(ebb_args *a, ebb_filter_choice choice, ebb_error 
     ebb_status st = ebb_filter_choice_check(&choice, err);
 
     if (st == EBB_OK && a->n_filters == sizeof a->filters / sizeof *a->filters)
-        return EBB_FAIL(err, EBB_USAGE, "filter %.*s: there are %zu already, as many as can be", (int)choice.n_ending,
+        return EBB_FAIL(err, EBB_USAGE, "filter %.*s: there are already %zu, the most there can be",
+                        (int)choice.n_ending,
                         choice.ending, a->n_filters);
     if (st == EBB_OK)
         a->filters[a->n_filters++] = choice;
@@ -260,7 +262,7 @@ static ebb_status set_port(ebb_args *a, const char *value, ebb_error *err)
     uint64_t v;
 
     if (!parse_u64(value, 65535, &v))
-        return EBB_FAIL(err, EBB_USAGE, "--port %s: give a number up to 65535; 0: one that is free", value);
+        return EBB_FAIL(err, EBB_USAGE, "--port %s: give a number up to 65535; 0 takes a free one", value);
     a->port = (uint32_t)v;
     a->has_port = true;
     return EBB_OK;
@@ -269,7 +271,7 @@ static ebb_status set_port(ebb_args *a, const char *value, ebb_error *err)
 static ebb_status set_host(ebb_args *a, const char *value, ebb_error *err)
 {
     if (!*value || (size_t)snprintf(a->shared, sizeof a->shared, "ssh://%s", value) >= sizeof a->shared)
-        return EBB_FAIL(err, EBB_USAGE, "--host: is USER@BOX, as ssh has it");
+        return EBB_FAIL(err, EBB_USAGE, "--host: give USER@BOX, as for ssh");
     a->engine_name = a->shared;
     a->is_engine_given = true;
     return EBB_OK;
@@ -280,13 +282,13 @@ static ebb_status set_host(ebb_args *a, const char *value, ebb_error *err)
 
 static const option options[] = {
     { "What to talk to", "-m", "--model", "MODEL",
-      "model file (GGUF), or the name of one that is found; default: the best, else the built-in guide",
+      "model file (GGUF), or the name of one found here; default: the best one, or the built-in guide",
       EBB_FOR_ENGINE | EBB_FOR_DOCTOR | EBB_FOR_OLLAMA, TEXT, AT(model), 0, 0 },
-    { 0, "-m", "--model", "MODEL", "the model that it is asked for", EBB_FOR_ENGINES, TEXT, AT(model), 0, 0 },
+    { 0, "-m", "--model", "MODEL", "the model to ask it for", EBB_FOR_ENGINES, TEXT, AT(model), 0, 0 },
     { 0, "-e", "--engine", "NAME",
       "a remote engine: its name (`ebb engines`) or address; here: this process", TALK, CALL, 0, 0,
       set_engine },
-    { 0, 0, "--key-file", "FILE", "the file with its key; nobody but you may read it", EBB_FOR_ENGINES, TEXT,
+    { 0, 0, "--key-file", "FILE", "the file with its key; only you may be able to read it", EBB_FOR_ENGINES, TEXT,
       AT(key_file), 0, 0 },
     { 0, 0, "--key-variable", "NAME", "or the variable that holds it", EBB_FOR_ENGINES, TEXT, AT(key_variable), 0, 0 },
     { 0, 0, "--key-command", "COMMAND", "or the command that prints it", EBB_FOR_ENGINES, TEXT, AT(key_command), 0, 0 },
@@ -297,13 +299,14 @@ static const option options[] = {
     { 0, 0, "--insecure", 0, "its key may go over http, where others can read it", EBB_FOR_ENGINES, FLAG,
       AT(is_insecure), 0, 0 },
     { 0, 0, "--host", "USER@BOX", "the ebb of another machine, through ssh", TALK, CALL, 0, 0, set_host },
-    { 0, 0, "--socket", "FILE", "the UNIX socket it listens at; default: serve.sock in $XDG_RUNTIME_DIR/ebb",
+    { 0, 0, "--socket", "FILE", "the UNIX socket to listen at; default: serve.sock in $XDG_RUNTIME_DIR/ebb",
       EBB_FOR_SERVE, TEXT, AT(socket_path), 0, 0 },
-    { 0, 0, "--port", "N", "listen at a TCP port instead; 0: one that is free", EBB_FOR_SERVE, CALL, 0, 0, set_port },
+    { 0, 0, "--port", "N", "listen at a TCP port instead; 0: any free one", EBB_FOR_SERVE, CALL, 0, 0, set_port },
     { 0, 0, "--host", "ADDRESS",
-      "the address to listen on (127.0.0.1); any other than loopback needs a key", EBB_FOR_SERVE, TEXT,
+      "the address to listen on (127.0.0.1); anything but loopback needs a key", EBB_FOR_SERVE, TEXT,
       AT(host), 0, 0 },
-    { 0, 0, "--key-file", "FILE", "the key that clients must send; nobody but you may read the file", EBB_FOR_SERVE,
+    { 0, 0, "--key-file", "FILE", "the file with the key that clients must send; only you may be able to read it",
+      EBB_FOR_SERVE,
       TEXT, AT(key_file), 0, 0 },
     { 0, 0, "--attach", 0,
       "connect standard input and output to the running server, or start one; used by ssh", EBB_FOR_SERVE, FLAG,
@@ -311,23 +314,24 @@ static const option options[] = {
     { 0, 0, "--idle", "SECONDS", "exit after this long without a request; 0: never", EBB_FOR_SERVE, COUNT,
       AT(idle_s), 0, 0 },
     { 0, "-c", "--continue", 0, "go on with the last session", TALK, FLAG, AT(continue_last), 0, 0 },
-    { 0, "-s", "--session", "NAME", "open the session NAME, or begin it", TALK, CALL, 0, 0, set_session },
+    { 0, "-s", "--session", "NAME", "open the session NAME, or start it", TALK, CALL, 0, 0, set_session },
     { 0, 0, "--private", 0, "keep nothing of the conversation: no session, no K and V, no history", TALK, FLAG,
       AT(is_private), 0, 0 },
-    { 0, 0, "--unlock", "FILE", "the key file, or the passphrase's, of encrypted sessions",
+    { 0, 0, "--unlock", "FILE", "the key file of encrypted sessions, or a file with their passphrase",
       TALK | EBB_FOR_SESSIONS | EBB_FOR_SERVE, TEXT, AT(unlock_path), 0, 0 },
     { 0, 0, "--system", "TEXT", "system prompt of a new session", TALK, TEXT, AT(system), 0, 0 },
     { 0, 0, "--template", "NAME|FILE|none",
-      "another chat template than the model's own: chatml, llama3 ..., a Jinja file, or none", TALK | EBB_FOR_INSPECT,
+      "use this chat template, not the model's: chatml, llama3 ..., a Jinja file, or none", TALK | EBB_FOR_INSPECT,
       TEXT, AT(template_name), 0, 0 },
-    { 0, 0, "--raw", 0, "no chat template: the model continues the text; as --template none", TALK, CALL, 0,
+    { 0, 0, "--raw", 0, "no chat template: the model continues the text (--template none)", TALK, CALL, 0,
       0, set_raw },
     { 0, "-p", "--prompt", "TEXT", "the question; piped input is appended", EBB_FOR_RUN, TEXT, AT(prompt), 0, 0 },
     { 0, 0, "--filter", ".END=COMMAND",
-      "turns attached files of that ending into text; %s is the file; none: off", TALK, CALL, 0, 0, set_filter },
-    { 0, 0, "--json-schema", "FILE|TEXT", "the answer is JSON that is valid under this schema", EBB_FOR_RUN, TEXT,
+      "turn attached files with that ending into text; %s is the file; none: off", TALK, CALL, 0, 0, set_filter },
+    { 0, 0, "--json-schema", "FILE|TEXT", "make the answer JSON that is valid under this schema", EBB_FOR_RUN, TEXT,
       AT(json_schema), 0, 0 },
-    { 0, 0, "--grammar", "FILE", "the answer follows this grammar, in llama.cpp's notation (GBNF)", EBB_FOR_RUN, TEXT,
+    { 0, 0, "--grammar", "FILE", "make the answer follow this grammar, in llama.cpp's notation (GBNF)",
+      EBB_FOR_RUN, TEXT,
       AT(grammar), 0, 0 },
     { 0, "-p", "--prompt-tokens", "N", "tokens of prefill (512)", EBB_FOR_BENCH, TEXT, AT(prompt), 0, 0 },
     { 0, "-n", "--predict", "N", "generate at most N tokens", TALK | EBB_FOR_BENCH, CALL, 0, 0, set_n },
@@ -337,11 +341,11 @@ static const option options[] = {
     { 0, "-r", "--repeat", "N", "repetitions; medians are reported (3)", EBB_FOR_BENCH, COUNT, AT(bench_runs), 0, 0 },
 
     { "Memory and speed", 0, "--ctx", "N|max",
-      "context, tokens; max: the longest that stays in memory; default: what the plan chooses", EBB_FOR_ENGINE, CALL, 0,
+      "context in tokens; max: the longest that stays in memory; default: the plan chooses", EBB_FOR_ENGINE, CALL, 0,
       0, set_ctx },
-    { 0, 0, "--ctx", "N", "its context, tokens, where it does not say", EBB_FOR_ENGINES, COUNT,
+    { 0, 0, "--ctx", "N", "its context in tokens, if it does not report it", EBB_FOR_ENGINES, COUNT,
       AT(engine.n_ctx), 0, 0 },
-    { 0, 0, "--ram", "SIZE", "most memory to use: 6G, 800M",
+    { 0, 0, "--ram", "SIZE", "use at most this much memory: 6G, 800M",
       EBB_FOR_ENGINE | EBB_FOR_MODELS | EBB_FOR_DOCTOR | EBB_FOR_PULL, SIZE, AT(engine.ram_bytes), 0, 0 },
     { 0, 0, "--measure", 0, "measure this machine's speeds again", EBB_FOR_DOCTOR, FLAG,
       AT(measures_again), 0, 0 },
@@ -349,15 +353,16 @@ static const option options[] = {
     { 0, 0, "--memory", "SPEED",
       "plan for kernels that read weights from memory at this speed: 30G/s; nothing is measured", EBB_FOR_PLAN, CALL, 0,
       0, set_memory },
-    { 0, 0, "--like", "NAME", "plan for a usual machine: cloud, pi5, n100, old-laptop, desktop; with --ram, --disk, "
-                              "--memory and -t for what differs", EBB_FOR_PLAN, TEXT, AT(like), 0, 0 },
-    { 0, 0, "--table", 0, "tier, layers and speed of one model for each context and type of KV", EBB_FOR_PLAN, FLAG,
+    { 0, 0, "--like", "NAME",
+      "plan for a typical machine: cloud, pi5, n100, old-laptop, desktop; adjust it with --ram, --disk, "
+                              "--memory and -t", EBB_FOR_PLAN, TEXT, AT(like), 0, 0 },
+    { 0, 0, "--table", 0, "tier, layers and speed of one model for each context and KV type", EBB_FOR_PLAN, FLAG,
       AT(is_table), 0, 0 },
     { 0, 0, "--modes", 0, "the three modes side by side", EBB_FOR_PLAN | EBB_FOR_BENCH, FLAG, AT(is_modes), 0, 0 },
     { 0, 0, "--mode", "MODE", "balanced, max-tps or max-context", EBB_FOR_ENGINE, NAME, AT(engine.mode),
       mode_names, 0 },
     { 0, 0, "--resident", "N|N%|auto", "layers kept in memory", EBB_FOR_ENGINE, CALL, 0, 0, set_resident },
-    { 0, 0, "--placement", "WHERE", "which layers stay: interleaved, first or last", EBB_FOR_ENGINE, NAME,
+    { 0, 0, "--placement", "WHERE", "which layers stay in memory: interleaved, first or last", EBB_FOR_ENGINE, NAME,
       AT(engine.placement), place_names, 0 },
     { 0, 0, "--kv", "TYPE", "type of the KV cache: f16, q8_0, q4_0, f32, or K/V", EBB_FOR_ENGINE, CALL, 0, 0, set_kv },
     { 0, "-t", "--threads", "N", "compute threads; default: the CPUs this process may use", EBB_FOR_ENGINE, COUNT,
@@ -366,14 +371,14 @@ static const option options[] = {
       cpu_names, 0 },
     { 0, 0, "--io", "READER", "auto, uring, pread or mmap", EBB_FOR_ENGINE, NAME, AT(engine.io), io_names, 0 },
     { 0, 0, "--chunk", "N", "tokens in a prefill batch, up to 4096 (512)", EBB_FOR_ENGINE, CALL, 0, 0, set_chunk },
-    { 0, 0, "--draft", "MODEL", "a smaller model of the same vocabulary that drafts tokens; auto: one found here; none",
+    { 0, 0, "--draft", "MODEL", "a smaller model with the same vocabulary to draft tokens; auto: one found here; none",
       TALK | EBB_FOR_SERVE | EBB_FOR_PLAN | EBB_FOR_BENCH, TEXT, AT(draft), 0, 0 },
-    { 0, 0, "--quality", "MODEL", "a better file of the same network, for /best; default: the best that is found",
+    { 0, 0, "--quality", "MODEL", "a better file of the same network, for /best; default: the best one found",
       EBB_FOR_CHAT, TEXT, AT(quality), 0, 0 },
-    { 0, 0, "--draft-tokens", "N", "tokens that it drafts in each pass; default: as many as pay off",
+    { 0, 0, "--draft-tokens", "N", "tokens to draft in each pass; default: as many as save time",
       TALK | EBB_FOR_SERVE | EBB_FOR_BENCH, COUNT, AT(engine.n_draft), 0, 0 },
     { 0, 0, "--no-draft", 0, "no draft tokens at all", TALK | EBB_FOR_SERVE, FLAG, AT(engine.no_speculation), 0, 0 },
-    { 0, 0, "--force", 0, "run a file that is not fully understood; says what is left out", EBB_FOR_ENGINE,
+    { 0, 0, "--force", 0, "run a file that ebb does not fully understand, and say what is left out", EBB_FOR_ENGINE,
       FLAG, AT(engine.is_forced), 0, 0 },
     { 0, 0, "--no-kv-cache", 0, "neither read nor write the KV cache on disk", TALK | EBB_FOR_SERVE, FLAG,
       AT(engine.no_kv_cache), 0, 0 },
@@ -381,16 +386,16 @@ static const option options[] = {
     { "Ollama's estimate", 0, "--ollama", 0, "Ollama's memory estimate before ebb's own plan", EBB_FOR_PLAN, FLAG,
       AT(ollama), 0, 0 },
     { 0, 0, "--ctx", "N", "its context for each sequence (4096)", EBB_FOR_OLLAMA, COUNT, AT(engine.n_ctx), 0, 0 },
-    { 0, 0, "--kv", "TYPE", "its type of the KV cache, which it takes with flash attention only: f16, q8_0 or q4_0",
+    { 0, 0, "--kv", "TYPE", "its KV cache type, used only with flash attention: f16, q8_0 or q4_0",
       EBB_FOR_OLLAMA, CALL, 0, 0, set_kv },
     { 0, 0, "--batch", "N", "its batch (512)", ESTIMATE, COUNT, AT(ollama_batch), 0, 0 },
     { 0, 0, "--parallel", "N", "its parallel sequences (1)", ESTIMATE, COUNT, AT(ollama_parallel), 0, 0 },
-    { 0, 0, "--flash", "on|off", "its flash attention; default: by architecture", ESTIMATE, TEXT,
+    { 0, 0, "--flash", "on|off", "its flash attention; default: depends on the architecture", ESTIMATE, TEXT,
       AT(ollama_flash), 0, 0 },
     { 0, 0, "--gpu", "CARD[,CARD]",
-      "the cards, in order, by free memory: 24G, 8G:rocm, 16G:vulkan:integrated, 6G:cuda:no-flash", ESTIMATE, TEXT,
+      "the cards in order, by free memory: 24G, 8G:rocm, 16G:vulkan:integrated, 6G:cuda:no-flash", ESTIMATE, TEXT,
       AT(ollama_gpus), 0, 0 },
-    { 0, 0, "--num-gpu", "N", "layers asked for, its num_gpu; -1: as many as fit", ESTIMATE, TEXT,
+    { 0, 0, "--num-gpu", "N", "layers to put on the cards (num_gpu); -1: as many as fit", ESTIMATE, TEXT,
       AT(ollama_num_gpu), 0, 0 },
     { 0, 0, "--spread", 0, "use all cards, not the fewest", ESTIMATE, FLAG, AT(ollama_spread), 0, 0 },
     { 0, 0, "--overhead", "SIZE", "memory to leave free on each card, besides its own reserves", ESTIMATE, TEXT,
@@ -399,14 +404,14 @@ static const option options[] = {
       AT(ollama_projector), 0, 0 },
     { 0, 0, "--vision", 0, "the model has vision (a projector implies it)", ESTIMATE, FLAG,
       AT(ollama_vision), 0, 0 },
-    { 0, 0, "--require-full", 0, "fail unless all layers fit, as where another model could make room", ESTIMATE, FLAG,
+    { 0, 0, "--require-full", 0, "fail unless all layers fit, as if another model could be unloaded", ESTIMATE, FLAG,
       AT(ollama_require_full), 0, 0 },
     { 0, 0, "--ram", "SIZE", "fail if the CPU's part is larger", EBB_FOR_OLLAMA, SIZE, AT(engine.ram_bytes), 0, 0 },
     { 0, 0, "--exact", 0,
       "take context, batch, sequences, KV type and flash attention as given, uncorrected", ESTIMATE,
       FLAG, AT(ollama_exact), 0, 0 },
 
-    { "Sampling", 0, "--temp", "X", "temperature; 0 is greedy (0.7)", TALK | EBB_FOR_SERVE, REAL,
+    { "Sampling", 0, "--temp", "X", "temperature; 0: greedy (0.7)", TALK | EBB_FOR_SERVE, REAL,
       AT(sampling.temp), 0, 0 },
     { 0, 0, "--top-k", "N", "choose among the N likeliest; 0: off (40)", TALK | EBB_FOR_SERVE, COUNT,
       AT(sampling.top_k), 0, 0 },
@@ -416,37 +421,40 @@ static const option options[] = {
       AT(sampling.min_p), 0, 0 },
     { 0, 0, "--repeat-penalty", "X", "penalty for tokens that occurred before; 1: off (1)", TALK | EBB_FOR_SERVE, REAL,
       AT(sampling.repeat_penalty), 0, 0 },
-    { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: from the clock", TALK | EBB_FOR_SERVE, CALL, 0,
+    { 0, 0, "--seed", "N", "the same seed gives the same answer; 0: a new one each time", TALK | EBB_FOR_SERVE, CALL, 0,
       0, set_seed },
     { 0, 0, "--greedy", 0, "always the likeliest token", TALK | EBB_FOR_SERVE, CALL, 0, 0, set_greedy },
 
     { "Inspecting", 0, "--bos", 0, "add BOS and EOS where the vocabulary asks for it (the default)", EBB_FOR_INSPECT,
       FLAG, AT(add_bos), 0, 0 },
     { 0, 0, "--no-bos", 0, "add no BOS", EBB_FOR_INSPECT, FLAG, AT(no_bos), 0, 0 },
-    { 0, 0, "--no-special", 0, "texts of control tokens are plain text", EBB_FOR_INSPECT, FLAG, AT(no_special), 0, 0 },
+    { 0, 0, "--no-special", 0, "treat the text of control tokens as plain text",
+      EBB_FOR_INSPECT, FLAG, AT(no_special), 0, 0 },
     { 0, 0, "--tokens", "FILE", "token ids to evaluate", EBB_FOR_INSPECT, TEXT, AT(tokens_path), 0, 0 },
     { 0, 0, "--out", "FILE", "where the logits go: float32, position-major", EBB_FOR_INSPECT, TEXT,
       AT(out_path), 0, 0 },
     { 0, 0, "--positions", "LIST", "only these positions: 0,1,15", EBB_FOR_INSPECT, TEXT, AT(positions), 0, 0 },
-    { 0, 0, "--greedy", "N", "print the N ids that follow under argmax", EBB_FOR_INSPECT, COUNT,
+    { 0, 0, "--greedy", "N", "print the N ids that follow, always the likeliest", EBB_FOR_INSPECT, COUNT,
       AT(greedy_steps), 0, 0 },
-    { 0, "-f", "--file", "FILE", "a Jinja template; for perplexity a text", EBB_FOR_INSPECT, TEXT,
+    { 0, "-f", "--file", "FILE", "a Jinja template, or the text for perplexity", EBB_FOR_INSPECT, TEXT,
       AT(file_path), 0, 0 },
     { 0, 0, "--context", "FILE", "its variables, a JSON object", EBB_FOR_INSPECT, TEXT, AT(context_path), 0, 0 },
-    { 0, 0, "--no-generation-prompt", 0, "do not ask for the assistant's turn", EBB_FOR_INSPECT, FLAG,
+    { 0, 0, "--no-generation-prompt", 0, "leave out the beginning of the assistant's turn", EBB_FOR_INSPECT, FLAG,
       AT(no_generation_prompt), 0, 0 },
     { 0, 0, "--now", "TIME", "the clock of the template: YYYY-MM-DDThh:mm:ss", EBB_FOR_INSPECT, TEXT, AT(now), 0, 0 },
 
-    { "Output", 0, "--plain", 0, "append-only lines: for screen readers, logs and dumb terminals", EBB_FOR_CHAT, FLAG,
+    { "Output", 0, "--plain", 0, "plain lines, only ever appended: for screen readers, logs, dumb terminals",
+      EBB_FOR_CHAT, FLAG,
       AT(plain), 0, 0 },
-    { 0, 0, "--inline", 0, "below the shell's own lines, which the terminal keeps and scrolls", EBB_FOR_CHAT, FLAG,
+    { 0, 0, "--inline", 0, "chat below the shell's lines; the terminal's scrollback keeps all of it",
+      EBB_FOR_CHAT, FLAG,
       AT(is_inline), 0, 0 },
-    { 0, 0, "--ascii", 0, "no characters beyond ASCII but those of the conversation", EBB_FOR_CHAT, FLAG,
+    { 0, 0, "--ascii", 0, "only ASCII, except in the conversation itself", EBB_FOR_CHAT, FLAG,
       AT(ascii), 0, 0 },
     { 0, 0, "--editing", "KEYS", "emacs or vi", EBB_FOR_CHAT, NAME, AT(editing), editing_names, 0 },
-    { 0, 0, "--bell", "WHEN", "when an answer ends: long (those of over a minute), always or never", EBB_FOR_CHAT, NAME,
+    { 0, 0, "--bell", "WHEN", "when an answer ends: long (after over a minute), always or never", EBB_FOR_CHAT, NAME,
       AT(bell), bell_names, 0 },
-    { 0, 0, "--notify", "HOW", "at that end: desktop (the bell and a notification) or bell", EBB_FOR_CHAT, NAME,
+    { 0, 0, "--notify", "HOW", "how: desktop (bell and notification) or bell", EBB_FOR_CHAT, NAME,
       AT(notify), notify_names, 0 },
     { 0, 0, "--shell", 0, "let !COMMAND in the chat run a shell command and attach its output", EBB_FOR_CHAT, FLAG,
       AT(runs_shell), 0, 0 },
@@ -454,22 +462,22 @@ static const option options[] = {
     { 0, 0, "--links", "WHEN", "links that the terminal follows (OSC 8): auto, always or never", EBB_FOR_CHAT, NAME,
       AT(links), links_names, 0 },
     { 0, 0, "--color", "WHEN", "auto, always or never", EBB_FOR_CHAT, NAME, AT(color), color_names, 0 },
-    { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono, or a theme file of your own",
+    { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono, or your own theme file",
       EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, slide, compact, grow or stop", TALK, CALL, 0,
       overflow_names, set_overflow },
-    { 0, 0, "--linger", "SECONDS", "how long an answer may go on when the terminal is gone (600)", TALK, COUNT,
+    { 0, 0, "--linger", "SECONDS", "how long an answer may go on once the terminal is gone (600)", TALK, COUNT,
       AT(linger_s), 0, 0 },
     { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~(EBB_FOR_CHAT | EBB_FOR_SERVE), FLAG,
       AT(json), 0, 0 },
     { 0, 0, "--trace", "FILE", "append every decision to FILE", EBB_FOR_ALL, TEXT, AT(trace), 0, 0 },
     { 0, "-q", "--quiet", 0, "no progress", EBB_FOR_ALL, FLAG, AT(quiet), 0, 0 },
-    { 0, 0, "--suggest", 0, "what to get: models for the memory that is free, with what they do on this machine",
+    { 0, 0, "--suggest", 0, "models that suit the free memory, with their speed on this machine",
       EBB_FOR_PULL, FLAG, AT(suggests), 0, 0 },
-    { 0, 0, "--json-lines", 0, "report progress as lines of JSON; without a type, take the one that suits",
+    { 0, 0, "--json-lines", 0, "report progress as lines of JSON; without a type, take the best one",
       EBB_FOR_PULL, FLAG, AT(json_lines), 0, 0 },
-    { 0, "-y", "--yes", 0, "ask nothing: take what suits, and what does not fit", EBB_FOR_PULL, FLAG, AT(yes), 0, 0 },
-    { 0, "-v", "--verbose", 0, "progress even where standard error is not a terminal", EBB_FOR_ALL, FLAG,
+    { 0, "-y", "--yes", 0, "ask nothing: take what suits, even if it does not fit", EBB_FOR_PULL, FLAG, AT(yes), 0, 0 },
+    { 0, "-v", "--verbose", 0, "show progress even if standard error is not a terminal", EBB_FOR_ALL, FLAG,
       AT(verbose), 0, 0 },
 };
 #define N_OPTIONS (sizeof options / sizeof options[0])
@@ -553,7 +561,7 @@ ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsign
         return apply_option(o, a, value, err);
     state = name_index(switches, value);
     if (state < 0)
-        return EBB_FAIL(err, EBB_USAGE, "%s is on or off, not '%.60s'", name, value);
+        return EBB_FAIL(err, EBB_USAGE, "%s: give on or off, not '%.60s'", name, value);
     if (state >= 4)
         return apply_option(o, a, NULL, err);
     if (o->kind == FLAG)
@@ -573,45 +581,46 @@ bool ebb_args_option(size_t i, ebb_option_info *out)
 static ebb_status add_operand(ebb_args *a, const char *word, ebb_error *err)
 {
     if (a->n_words == sizeof a->words / sizeof a->words[0])
-        return EBB_FAIL(err, EBB_USAGE, "%s: too many words; put a text in quotes", word);
+        return EBB_FAIL(err, EBB_USAGE, "%s: too many words; put the text in quotes", word);
     a->words[a->n_words++] = word;
     return EBB_OK;
 }
 
 /* Options of other programs, and what they are called here. */
 static const char *const foreign_options[][2] = {
-    { "--api-key", "keys do not stand on a command line, where others see them: `ebb engines add NAME ADDRESS "
+    { "--api-key", "a key on the command line could be seen by others: `ebb engines add NAME ADDRESS "
                    "--key-file FILE`" },
     { "--base-url", "-e ADDRESS names a remote engine" },
     { "--server", "-e ADDRESS names a remote engine" },
-    { "--ctx-size", "--ctx N is the context here" },
-    { "--num-ctx", "--ctx N is the context here" },
-    { "--n-predict", "-n N is the most tokens here" },
-    { "--max-tokens", "-n N is the most tokens here" },
-    { "--num-predict", "-n N is the most tokens here" },
+    { "--ctx-size", "it is --ctx N here" },
+    { "--num-ctx", "it is --ctx N here" },
+    { "--n-predict", "it is -n N here" },
+    { "--max-tokens", "it is -n N here" },
+    { "--num-predict", "it is -n N here" },
     { "--temperature", "it is --temp X here" },
     { "--system-prompt", "it is --system TEXT here" },
     { "-sys", "it is --system TEXT here" },
-    { "--cache-type-k", "--kv K/V is the type of the KV cache here" },
-    { "--cache-type-v", "--kv K/V is the type of the KV cache here" },
-    { "--model-draft", "--draft MODEL drafts tokens here" },
-    { "-md", "--draft MODEL drafts tokens here" },
-    { "--num-gpu", "no GPU is used; --resident N keeps layers in memory; `ebb ollama --num-gpu N` is for Ollama's "
+    { "--cache-type-k", "it is --kv K/V here" },
+    { "--cache-type-v", "it is --kv K/V here" },
+    { "--model-draft", "it is --draft MODEL here" },
+    { "-md", "it is --draft MODEL here" },
+    { "--num-gpu", "ebb uses no GPU; --resident N keeps layers in memory; `ebb ollama --num-gpu N` is for Ollama's "
                    "estimate" },
-    { "--window", "layers with a window have it by themselves; --overflow decides what leaves a full context" },
-    { "--sliding-window", "layers with a window have it by themselves; --overflow decides what leaves a full context" },
-    { "--context-length", "--ctx N is the context here, --ctx max the longest that stays in memory" },
-    { "--kv-type", "--kv TYPE is the type of the KV cache here" },
+    { "--window", "models with windows use them without an option; --overflow decides what leaves a full context" },
+    { "--sliding-window",
+      "models with windows use them without an option; --overflow decides what leaves a full context" },
+    { "--context-length", "it is --ctx N here, or --ctx max for the longest that stays in memory" },
+    { "--kv-type", "it is --kv TYPE here" },
     { "--strategy", "--placement interleaved, first or last decides which layers stay" },
     { "--num-parallel", "one conversation is answered at a time; `ebb ollama --parallel N` is for Ollama's estimate" },
     { "--n-gpu-layers", "ebb uses no GPU; --resident N keeps layers in memory, by default as many as fit" },
     { "-ngl", "ebb uses no GPU; --resident N keeps layers in memory, by default as many as fit" },
-    { "--mlock", "layers that fit are kept in memory by themselves, see `ebb plan`" },
-    { "--no-mmap", "--io pread reads without mapping; by default ebb takes the fastest reader" },
-    { "--interactive", "`ebb` alone talks" },
-    { "-i", "`ebb` alone talks" },
-    { "-cnv", "`ebb` alone talks" },
-    { "--conversation", "`ebb` alone talks" },
+    { "--mlock", "layers that fit stay in memory anyway; see `ebb plan`" },
+    { "--no-mmap", "--io pread reads without mapping; by default ebb uses the fastest reader" },
+    { "--interactive", "`ebb` without a command is the chat" },
+    { "-i", "`ebb` without a command is the chat" },
+    { "-cnv", "`ebb` without a command is the chat" },
+    { "--conversation", "`ebb` without a command is the chat" },
     { "--format", "--json-schema SCHEMA of `ebb run` has the model write JSON; --json prints answer and figures" },
     { "--grammar", "it is an option of `ebb run`; in the chat it is /grammar FILE" },
     { "--json-schema", "it is an option of `ebb run`; in the chat it is /schema FILE" },
@@ -626,7 +635,7 @@ static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool
             return EBB_FAIL(err, EBB_USAGE, "%s: no such option %s; %s", word, elsewhere ? "of this command" : "here",
                             foreign_options[i][1]);
     if (elsewhere)
-        return EBB_FAIL(err, EBB_USAGE, "%s: is an option of other commands; see --help", word);
+        return EBB_FAIL(err, EBB_USAGE, "%s is an option of other commands; see --help", word);
     ebb_closest_try(&near, "--help");
     for (size_t i = 0; i < N_OPTIONS; i++)
         if (options[i].mask & mask)

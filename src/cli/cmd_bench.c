@@ -219,8 +219,8 @@ static void print_bench(const bench *b, const ebb_stats *s)
     printf("%u threads, kernels %s, reader %s; %s read per token\n", s->n_threads, s->cpu, s->io,
            ebb_size_text(b->read_bytes, size));
     if (b->draft)
-        printf("draft model: %llu of %llu draft tokens accepted, %llu in branches, %u passes for %u tokens; the text "
-               "is what the model says to random words\n",
+        printf("draft model: %llu of %llu draft tokens accepted, %llu in branches, %u passes for %u tokens; the "
+               "text is the model's answer to random words\n",
                (unsigned long long)s->n_accepted, (unsigned long long)s->n_drafted, (unsigned long long)s->n_branched,
                b->passes, b->n_gen * b->runs);
     if (b->bound_tok_s > 0)
@@ -235,7 +235,7 @@ static ebb_status set_up_bench(bench *b, const ebb_args *a, const ebb_model *m, 
     unsigned long n = a->prompt ? strtoul(a->prompt, &end, 10) : 512;
 
     if (a->prompt && (end == a->prompt || *end || n > 10000000))
-        return EBB_FAIL(err, EBB_USAGE, "-p %s: bench wants a number of tokens", a->prompt);
+        return EBB_FAIL(err, EBB_USAGE, "-p %s: bench takes a number of tokens", a->prompt);
     b->n_prompt = (uint32_t)n;
     b->n_gen = a->has_n_predict ? a->n_predict : 64;
     b->depth = a->bench_depth;

@@ -311,6 +311,6 @@ int ebb_cmd_completion(ebb_args *a)
             shells[i].print();
             return EBB_EXIT_OK;
         }
-    EBB_FAIL(&err, EBB_USAGE, "completion: say for which shell: bash, zsh or fish");
+    EBB_FAIL(&err, EBB_USAGE, "completion: give the shell: bash, zsh or fish");
     return ebb_cli_fail(&err);
 }

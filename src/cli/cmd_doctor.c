@@ -39,7 +39,7 @@ static void check_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *m
         (void)ebb_suggestion_best(machine, &suits, &plan);       /* else the smallest */
         snprintf(advice, sizeof advice, "ebb pull %s gets %s (%.1f GB); ebb pull --suggest lists others",
                  suits.source, suits.name, suits.file_bytes / 1e9);
-        ebb_doctor_advise(ebb_doctor_add(r, "models", "none but the built-in guide"), "%s", advice);
+        ebb_doctor_advise(ebb_doctor_add(r, "models", "only the built-in guide"), "%s", advice);
     } else if (ebb_models_rate(files, n, &a->engine, machine, true, &ratings, NULL) == EBB_OK) {
         ebb_models_explain(ratings, n, &why);
         ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)),
@@ -90,17 +90,17 @@ static void check_confinement(ebb_doctor_report *r)
 
     if (!ebb_cli_try_confinement(&holds, &why))
         ebb_doctor_advise(ebb_doctor_add(r, "confinement", "none: %s", why),
-                          "what reads models and imports may then do all that you may; ebb is the same otherwise");
+                          "what reads models and imports can then do whatever you can; nothing else changes");
     else if (!holds.landlock_abi)
         ebb_doctor_advise(ebb_doctor_add(r, "confinement", "connections and programs (seccomp), but not files"),
-                          "this kernel has no Landlock: Linux 5.13 and later do, where it is in the list of lsm=; the "
-                          "filters of attached documents may read and write files, too");
+                          "this kernel has no Landlock (Linux 5.13 and later do, if lsm= lists it); the filters of "
+                          "attached documents may read and write files, too");
     else if (!holds.has_filter)
         ebb_doctor_advise(ebb_doctor_add(r, "confinement", "files (Landlock %u), but not connections",
                                          holds.landlock_abi),
                           "this kernel, or a container, refuses filters of system calls (seccomp)");
     else
-        ebb_doctor_add(r, "confinement", "tried, and holds: files, connections, programs (Landlock %u, seccomp)",
+        ebb_doctor_add(r, "confinement", "tested, and effective: files, connections, programs (Landlock %u, seccomp)",
                        holds.landlock_abi);
     ebb_doctor_figure(r, "landlock_abi", holds.landlock_abi);
 }
@@ -113,7 +113,7 @@ static void look_at_encryption(ebb_doctor_report *r)
     bool is = ebb_cli_is_encrypted();
 
     if (!is)
-        ebb_doctor_add(r, "sessions", "in the clear; ebb sessions encrypt changes that");
+        ebb_doctor_add(r, "sessions", "not encrypted; ebb sessions encrypt changes that");
     else if (ebb_stored_key_path(&path, NULL) != EBB_OK || ebb_key_file_kind(path.data, &kind, NULL) != EBB_OK)
         ebb_doctor_advise(ebb_doctor_add(r, "sessions", "encrypted, and their key is gone"),
                           "put %.150s back from a copy", ebb_buf_text(&path));
@@ -133,7 +133,7 @@ static void look_at_kv_folder(ebb_doctor_report *r)
     if (ebb_path_in(EBB_DIR_CACHE, "kv", &path, NULL) == EBB_OK && access(path.data, F_OK) == 0 &&
         ebb_folder_check_own(path.data, &err) != EBB_OK)
         ebb_doctor_advise(ebb_doctor_add(r, "kv_cache", "%s", err.msg),
-                          "until then nothing computed is kept there, or taken from there");
+                          "until then nothing computed is kept there or read from there");
     ebb_buf_fini(&path);
 }
 

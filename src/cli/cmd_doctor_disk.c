@@ -67,7 +67,7 @@ void ebb_doctor_file_system(ebb_doctor_report *r, const char *name, bool is_rota
              strcmp(name, "fuse") == 0)
         ebb_doctor_advise(f, "a model that does not fit is read from it for every token: a local disk is faster");
     else if (strcmp(name, "tmpfs") == 0)
-        ebb_doctor_advise(f, "files on tmpfs take memory themselves: a model is better kept on a disk");
+        ebb_doctor_advise(f, "files on tmpfs take memory: a model is better kept on a disk");
     else if (is_slow)
         ebb_doctor_advise(f, "at %.2f GB/s a model that does not fit is slow: choose one that fits, or a faster disk",
                           best_bytes_s / 1e9);

@@ -71,13 +71,13 @@ static void check_limits(ebb_doctor_report *r, const ebb_limits *l)
     ebb_doctor_finding *f;
 
     if (l->cgroup_limit_bytes == EBB_LIMIT_NONE) {
-        ebb_doctor_add(r, "cgroup", "no limit of memory");
+        ebb_doctor_add(r, "cgroup", "no memory limit");
     } else {
         f = ebb_doctor_add(r, "cgroup", "%s, %s used without page cache (%.60s)",
                            ebb_size_text(l->cgroup_limit_bytes, a),
                            ebb_size_text(l->cgroup_used_bytes - l->cgroup_cache_bytes, b), l->cgroup);
         if (l->cgroup_limit_bytes < l->available_bytes)
-            ebb_doctor_advise(f, "the machine has more; whoever set the limit can raise it");
+            ebb_doctor_advise(f, "the machine has more; whoever set this limit can raise it");
     }
     if (l->rlimit_as_bytes != EBB_LIMIT_NONE)
         ebb_doctor_advise(ebb_doctor_add(r, "ulimit", "address space %s (ulimit -v)",
@@ -87,8 +87,8 @@ static void check_limits(ebb_doctor_report *r, const ebb_limits *l)
         ebb_doctor_add(r, "memlock", "unlimited");
     else
         ebb_doctor_add(r, "memlock", "%s%s", ebb_size_text(l->rlimit_memlock_bytes, a),
-                       l->rlimit_memlock_bytes < LOW_MEMLOCK ? ": too little to lock a model, and ebb needs none"
-                                                             : "; ebb needs none");
+                       l->rlimit_memlock_bytes < LOW_MEMLOCK ? ": too little to lock a model, but ebb locks nothing"
+                                                             : "; ebb locks nothing");
 }
 
 void ebb_doctor_memory(ebb_doctor_report *r, const ebb_limits *l, const ebb_machine *m)
@@ -104,11 +104,11 @@ void ebb_doctor_memory(ebb_doctor_report *r, const ebb_limits *l, const ebb_mach
     if (l->pressure_some_avg10 >= 10)
         ebb_doctor_advise(ebb_doctor_add(r, "pressure", "tasks waited for memory %.0f %% of the last 10 s",
                                          l->pressure_some_avg10),
-                          "something else takes memory now: close it, or give ebb less with --ram");
+                          "another program is using memory: close it, or give ebb less with --ram");
     else if (l->pressure_some_avg10 >= 0)
         ebb_doctor_add(r, "pressure", "none to speak of (%.1f %% of the last 10 s)", l->pressure_some_avg10);
     else
-        ebb_doctor_add(r, "pressure", "the kernel does not tell (no PSI): memory is looked at four times a second");
+        ebb_doctor_add(r, "pressure", "the kernel does not say (no PSI): memory is checked four times a second");
 }
 
 void ebb_doctor_swap(ebb_doctor_report *r, const char *root, const ebb_limits *l)
@@ -183,13 +183,13 @@ void ebb_doctor_cpu(ebb_doctor_report *r, const char *root, const ebb_machine *m
                        c.neon ? " NEON" : "", c.dotprod ? " dot product" : "", !c.avx2 &&
                        !c.neon ? " plain instructions only" : "", ebb_isa_best());
     if (c.neon && !c.dotprod)
-        ebb_doctor_advise(f, "kernels faster than plain C need the dot product extension: Cortex-A76, Neoverse N1 and "
-                             "what came after them");
+        ebb_doctor_advise(f, "kernels faster than plain C need the dot product extension: Cortex-A76, Neoverse N1 "
+                             "or later");
     if (strpbrk(siblings, ",-"))
-        ebb_doctor_advise(f, "two CPUs may be one core: try bench with -t 1 too");
+        ebb_doctor_advise(f, "the two CPUs may share one core: try bench with -t 1 too");
     if (strcmp(governor, "powersave") == 0)
         ebb_doctor_advise(ebb_doctor_add(r, "governor", "%.30s", governor),
-                          "cpupower frequency-set -g performance, where the power is there");
+                          "cpupower frequency-set -g performance, if power is no concern");
     check_steal(r, root);
     if (m->memory_bytes_s <= 0)
         return;
@@ -236,13 +236,14 @@ void ebb_doctor_speeds(ebb_doctor_report *r, const ebb_known_speed *list, size_t
                                                age_text(k->age_s, age), k->n_seen, k->n_seen == 1 ? "time" : "times");
 
         if (k->n_lower > 0)
-            ebb_doctor_advise(f, "in quiet it was only %s since, %u %s: if that lasts, it is believed; ebb doctor "
-                                 "--measure believes it now",
+            ebb_doctor_advise(f, "since then it was only %s when quiet, %u %s: if that lasts, it is adopted; ebb "
+                                 "doctor --measure adopts it now",
                               figure_text(k, k->lower, lower), k->n_lower, k->n_lower == 1 ? "time" : "times");
         else if (!k->is_quiet)
-            ebb_doctor_advise(f, "measured beside other work only: it serves for ten minutes and is measured again");
+            ebb_doctor_advise(f, "measured only beside other work: used for ten minutes, then measured again");
         else if (was_asked && k->age_s >= 120 && k->is_rate && strncmp(k->name, "weights", 7) == 0)
-            ebb_doctor_advise(f, "not measured now, or while the machine was busy; the old figures stay. ebb doctor "
+            ebb_doctor_advise(f, "not measured now, or measured while the machine was busy; the old figures stay. "
+                                 "ebb doctor "
                                  "-m MODEL --measure takes its types");
     }
 }

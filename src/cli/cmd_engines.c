@@ -138,13 +138,13 @@ static int add_engine(ebb_args *a, ebb_error *err)
     };
 
     if (strlen(a->words[1]) >= sizeof e.name)
-        EBB_FAIL(err, EBB_USAGE, "%.60s: a name has at most %zu bytes", a->words[1], sizeof e.name - 1);
+        EBB_FAIL(err, EBB_USAGE, "%.60s: a name may have at most %zu bytes", a->words[1], sizeof e.name - 1);
     else
         strcpy(e.name, a->words[1]);
     if (err->code || ebb_engines_add(&e, err) != EBB_OK)
         return ebb_cli_fail(err);
     if (!a->quiet)
-        printf("%s is there; ebb engines test %s asks it, ebb -e %s talks to it\n", e.name, e.name, e.name);
+        printf("added %s; ebb engines test %s examines it, ebb -e %s talks to it\n", e.name, e.name, e.name);
     return EBB_EXIT_OK;
 }
 
@@ -153,7 +153,7 @@ static int remove_engine(ebb_args *a, ebb_error *err)
     if (ebb_engines_remove(a->words[1], err) != EBB_OK)
         return ebb_cli_fail(err);
     if (!a->quiet)
-        printf("%s is removed; conversations keep its answers\n", a->words[1]);
+        printf("removed %s; conversations keep its answers\n", a->words[1]);
     return EBB_EXIT_OK;
 }
 
@@ -182,6 +182,6 @@ int ebb_cli_engines(ebb_args *a)
         }
         return subcommands[i].run(a, &err);
     }
-    EBB_FAIL(&err, EBB_USAGE, "engines: say what: list, test, add or remove");
+    EBB_FAIL(&err, EBB_USAGE, "engines: give list, test, add or remove");
     return ebb_cli_fail(&err);
 }

@@ -37,7 +37,7 @@ static ebb_status read_ids(const char *path, logits_job *job, ebb_error *err)
         long id = strtol(p, &end, 10);
         if (end == p) {
             if (p[strspn(p, " \t\r\n")] != '\0')
-                st = EBB_FAIL(err, EBB_FORMAT, "%s: byte %zu is no token id", path, (size_t)(p - text.data));
+                st = EBB_FAIL(err, EBB_FORMAT, "%s: byte %zu is not a token id", path, (size_t)(p - text.data));
             break;
         }
         job->ids[job->n_ids++] = (ebb_token)id;
@@ -59,7 +59,7 @@ static ebb_status read_positions(const char *list, logits_job *job, ebb_error *e
         char *end;
         unsigned long pos = strtoul(p, &end, 10);
         if (end == p || (*end && *end != ',') || pos >= job->n_ids)
-            return EBB_FAIL(err, EBB_USAGE, "--positions %s: is a list of positions below %zu", list, job->n_ids);
+            return EBB_FAIL(err, EBB_USAGE, "--positions %s: give a list of positions below %zu", list, job->n_ids);
         job->wanted[pos] = true;
         p = end + (*end == ',');
     }

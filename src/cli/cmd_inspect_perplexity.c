@@ -69,7 +69,7 @@ static ebb_status score_windows(const ebb_args *a, const ebb_model *m, ebb_sessi
     ebb_status st = EBB_OK;
 
     if (n_windows == 0)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: %zu tokens are less than a window of %u; --ctx sets a smaller one",
+        return EBB_FAIL(err, EBB_FORMAT, "%s: %zu tokens are fewer than a window of %u; --ctx sets a smaller one",
                         a->file_path, n, s->n_ctx);
     for (size_t i = 0; i < n_windows && st == EBB_OK; i++) {
         s->ids = ids + i * s->n_ctx;
@@ -96,7 +96,7 @@ static ebb_status measure_perplexity(const ebb_args *a, const ebb_model *m, ebb_
 
     opts.n_ctx = opts.n_ctx ? opts.n_ctx : USUAL_CTX;
     if (opts.n_ctx < 4)
-        return EBB_FAIL(err, EBB_USAGE, "--ctx %u: a window needs 4 tokens at least", opts.n_ctx);
+        return EBB_FAIL(err, EBB_USAGE, "--ctx %u: a window needs at least 4 tokens", opts.n_ctx);
     st = ebb_engine_open(m, &opts, NULL, NULL, &e, err);
     if (st == EBB_OK) {
         s.n_ctx = opts.n_ctx == EBB_CTX_MAX ? ebb_engine_n_ctx(e) : opts.n_ctx;

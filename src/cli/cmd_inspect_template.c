@@ -30,7 +30,7 @@ static ebb_status read_now(const char *text, job *j, ebb_error *err)
         return EBB_OK;
     end = strptime(text, "%Y-%m-%dT%H:%M:%S", &j->now);
     if (!end || *end)
-        return EBB_FAIL(err, EBB_USAGE, "--now %.60s: a time is written 2025-03-07T09:05:03", text);
+        return EBB_FAIL(err, EBB_USAGE, "--now %.60s: write the time as 2025-03-07T09:05:03", text);
     j->now.tm_isdst = -1;
     mktime(&j->now);
     j->has_now = true;
@@ -87,7 +87,7 @@ static ebb_status open_template(const ebb_args *a, job *j, ebb_error *err)
     own = ebb_model_template(j->m, NULL);
     if (!own) {
         const ebb_template_family *f = ebb_template_family_choose(j->m, why, sizeof why);
-        fprintf(stderr, "ebb: the file has no template; %s is used, chosen by %s\n", f->name, why);
+        fprintf(stderr, "ebb: the file has no template; using %s, chosen by %s\n", f->name, why);
         own = f->source;
     }
     return ebb_template_compile(own, strlen(own), &j->t, err);

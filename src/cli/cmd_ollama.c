@@ -58,8 +58,8 @@ static ebb_status read_card(const char *text, size_t n, ebb_cli_ollama *e, ebb_e
     while (end < n) {
         size_t length = strcspn(text + ++end, ":,");
         if (!apply_card_word(text + end, length, e, card))
-            return EBB_FAIL(err, EBB_USAGE, "--gpu: %.*s: a card is FREE with cuda, rocm, vulkan, metal, integrated, "
-                                            "no-flash behind colons",
+            return EBB_FAIL(err, EBB_USAGE, "--gpu: %.*s: write a card as FREE, then cuda, rocm, vulkan, metal, "
+                                            "integrated, no-flash after colons",
                             (int)(length < 40 ? length : 40), text + end);
         end += length;
     }
@@ -117,11 +117,11 @@ static ebb_status check_words(const ebb_args *a, ebb_error *err)
     uint64_t overhead;
 
     if (a->ollama_flash && strcmp(a->ollama_flash, "on") != 0 && strcmp(a->ollama_flash, "off") != 0)
-        return EBB_FAIL(err, EBB_USAGE, "--flash %s: is on or off", a->ollama_flash);
+        return EBB_FAIL(err, EBB_USAGE, "--flash %s: give on or off", a->ollama_flash);
     if (a->ollama_overhead && !ebb_size_parse(a->ollama_overhead, &overhead))
-        return EBB_FAIL(err, EBB_USAGE, "--overhead %s: give bytes like 512M", a->ollama_overhead);
+        return EBB_FAIL(err, EBB_USAGE, "--overhead %s: give a size like 512M", a->ollama_overhead);
     if (a->engine.has_kv && a->engine.kv_k != a->engine.kv_v)
-        return EBB_FAIL(err, EBB_USAGE, "--kv: Ollama has one type for K and V; give one");
+        return EBB_FAIL(err, EBB_USAGE, "--kv: Ollama has one type for both K and V; give one");
     return EBB_OK;
 }
 

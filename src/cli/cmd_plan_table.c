@@ -18,7 +18,7 @@ static ebb_status find_kind(const char *name, ebb_machine_kind *kind, ebb_error 
             return EBB_OK;
         snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", kind->name);
     }
-    return EBB_FAIL(err, EBB_USAGE, "--like %.40s: is one of %s", name, names);
+    return EBB_FAIL(err, EBB_USAGE, "--like %.40s: give one of %s", name, names);
 }
 
 ebb_status ebb_cli_describe_machine(const ebb_args *a, bool *is_described, ebb_machine *out, ebb_error *err)

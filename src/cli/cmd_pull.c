@@ -63,8 +63,8 @@ static ebb_status read_token(ebb_buf *out, ebb_error *err)
         ebb_buf_remove(out, 0, 1);
     for (size_t i = 0; i < out->len; i++)
         if (!isgraph((unsigned char)out->data[i]))
-            return EBB_FAIL(err, EBB_USAGE, "the token of HF_TOKEN or of ~/.cache/huggingface/token is not a token: it "
-                                            "has spaces or worse in it");
+            return EBB_FAIL(err, EBB_USAGE, "HF_TOKEN, or ~/.cache/huggingface/token, does not hold a token: it has "
+                                            "blanks or control characters in it");
     return EBB_OK;
 }
 
@@ -75,7 +75,7 @@ static ebb_status read_endpoint(ebb_buf *out, ebb_error *err)
     if (!set || !*set)
         return EBB_OK;
     if (strncasecmp(set, "https://", 8) != 0 && strncasecmp(set, "http://", 7) != 0)
-        return EBB_FAIL(err, EBB_USAGE, "HF_ENDPOINT=%.100s: is an address like " EBB_HUB, set);
+        return EBB_FAIL(err, EBB_USAGE, "HF_ENDPOINT=%.100s: give an address like " EBB_HUB, set);
     ebb_buf_adds(out, set);
     while (out->len && out->data[out->len - 1] == '/')
         ebb_buf_remove(out, out->len - 1, 1);
@@ -185,7 +185,7 @@ static ebb_status choose_offer(pulling *u, size_t *i, int *status, ebb_error *er
             return EBB_OK;
         }
     if (st == EBB_OK && a->json_lines)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: nothing of it suits this machine; name one, for example %s:%s",
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: none of its files suits this machine; name one, for example %s:%s",
                       p->source.repo, p->source.repo, ebb_pull_variant_spec(p->variants, p->n_variants, 0));
     if (st != EBB_OK)
         return st;
@@ -215,7 +215,7 @@ static void tell_way(pulling *u, size_t i)
                                                                 : ebb_pull_variant_spec(p->variants, p->n_variants, i));
     if (p->source.is_url && u->a->n_words > 1)
         ebb_buf_addf(&command, " %s", u->a->words[1]);
-    fprintf(stderr, "%s%.0f %% are there; `%s` goes on\n", pull_stop_signal ? "stopped: " : "", 100 * u->line.share,
+    fprintf(stderr, "%s%.0f %% are here; `%s` continues\n", pull_stop_signal ? "stopped: " : "", 100 * u->line.share,
             ebb_buf_text(&command));
     ebb_buf_fini(&command);
 }
@@ -230,7 +230,7 @@ static int fetch_offer(pulling *u, size_t i, ebb_error *err)
 
     ebb_pull_line_clear(&u->line);
     if (st == EBB_CANCELED && u->too_large[0])
-        EBB_FAIL(err, EBB_BUDGET, "it does not run on this machine: %s; -y pulls it all the same", u->too_large);
+        EBB_FAIL(err, EBB_BUDGET, "it does not run on this machine: %s; -y pulls it anyway", u->too_large);
     if (st == EBB_OK) {
         status = ebb_pull_print_done(a, &done);
     } else {
@@ -283,8 +283,8 @@ int ebb_cmd_pull(ebb_args *a)
     ebb_error err = { 0 };
     int status = EBB_EXIT_FAILED;
     ebb_status st = a->n_words >= 1 && a->n_words <= 2
-                        ? EBB_OK : EBB_FAIL(&err, EBB_USAGE, "pull: say what: OWNER/NAME of huggingface.co, or an "
-                                                              "address; ebb pull --suggest names some");
+                        ? EBB_OK : EBB_FAIL(&err, EBB_USAGE, "pull: give OWNER/NAME on huggingface.co, or an "
+                                                             "address; ebb pull --suggest names some");
 
     if (a->suggests)
         return suggest_models(a);

@@ -65,7 +65,7 @@ static void add_figures(ebb_buf *out, const ebb_download_progress *p)
     char done[16], total[16], left[24];
 
     if (p->is_check)
-        ebb_buf_adds(out, " checking what is there");
+        ebb_buf_adds(out, " checking what is here");
     if (p->total != UINT64_MAX)
         ebb_buf_addf(out, " %3.0f %%  %s of %s", p->total ? 100.0 * (double)p->done / (double)p->total : 100.0,
                      ebb_size_text(p->done, done), ebb_size_text(p->total, total));
@@ -149,13 +149,14 @@ void ebb_pull_print_list(const ebb_pull *p)
     ebb_buf command = { 0 };
     char size[16];
 
-    printf("%s: %zu model%s; here are %s of memory, %u CPU%s\n\n  %10s  %-9s %7s  %s\n", p->source.repo, p->n_variants,
+    printf("%s: %zu model%s; this machine has %s of memory, %u CPU%s\n\n  %10s  %-9s %7s  %s\n",
+           p->source.repo, p->n_variants,
            p->n_variants == 1 ? "" : "s", ebb_size_text(p->machine.available_bytes, size), p->machine.n_cpus,
            p->machine.n_cpus == 1 ? "" : "s", "size", "tier", "~tok/s", "type");
     for (size_t i = 0; i < p->n_variants; i++)
         print_offer(p, i);
     if (p->list.n_rejected)
-        printf("%zu file%s with names that cannot be taken\n", p->list.n_rejected, p->list.n_rejected == 1 ? "" : "s");
+        printf("%zu file%s with names that cannot be used\n", p->list.n_rejected, p->list.n_rejected == 1 ? "" : "s");
     ebb_pull_add_command(&command, &p->source, best ? ebb_pull_variant_spec(p->variants, p->n_variants,
                                                                             (size_t)(best - p->variants)) : "TYPE");
     printf(best ? "\n* suits this machine:  " : "\n");
@@ -279,10 +280,10 @@ int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
     }
     print_visible(ebb_buf_text(&d->path));
     if (d->was_there)
-        printf(" is there already, %s\n", ebb_size_text(d->n_bytes, size));
+        printf(" is already here, %s\n", ebb_size_text(d->n_bytes, size));
     else
         printf(": %s in %s%s\n", ebb_size_text(d->n_bytes, size), ebb_pull_time_text(d->seconds, took),
-               d->is_verified ? ", SHA-256 matches the server's" : ", of the right size; the server names no checksum");
+               d->is_verified ? ", SHA-256 matches the server's" : ", of the right size; the server gives no checksum");
     fputs("talk to it:  ebb -m ", stdout);
     print_visible(name);
     putchar('\n');

@@ -121,7 +121,7 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
     if (prompt->failed)
         return EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20);
     if (prompt->len == 0)
-        return EBB_FAIL(err, EBB_USAGE, "run: nothing to answer; give a text or pipe one in; to talk, leave out `run`");
+        return EBB_FAIL(err, EBB_USAGE, "run: nothing to answer; give a text or pipe one in; to chat, leave out `run`");
     return EBB_OK;
 }
 

@@ -61,7 +61,7 @@ static ebb_status check_exposure(const ebb_args *a, const char *host, ebb_error 
 {
     if (is_loopback(host)) {
         if (!a->key_file && !a->quiet)
-            fprintf(stderr, "without --key-file every user of this machine can ask\n");
+            fprintf(stderr, "without --key-file every user of this machine can use it\n");
         return EBB_OK;
     }
     if (!a->key_file)
@@ -77,7 +77,7 @@ static ebb_status listen_tcp(const ebb_args *a, ebb_serve_opts *o, ebb_error *er
 {
     const char *host = a->host ? a->host : "127.0.0.1";
     unsigned short port = (unsigned short)a->port;
-    ebb_status st = a->port > 65535 ? EBB_FAIL(err, EBB_USAGE, "--port is a number up to 65535") : check_exposure(a,
+    ebb_status st = a->port > 65535 ? EBB_FAIL(err, EBB_USAGE, "--port: give a number up to 65535") : check_exposure(a,
         host, err);
 
     if (st == EBB_OK)

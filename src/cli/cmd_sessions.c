@@ -85,7 +85,7 @@ static int list(ebb_store *s, ebb_args *a, ebb_error *err)
     else
         print_rows(rows, n);
     if (n == 0 && !a->json && isatty(STDOUT_FILENO))
-        puts("No conversations yet. `ebb` begins one; it is saved from the first question on.");
+        puts("No conversations yet. `ebb` starts one; it is saved from the first question on.");
     free(rows);
     return status;
 }
@@ -298,7 +298,7 @@ int ebb_cmd_sessions(ebb_args *a)
         return status;
     }
     EBB_FAIL(&err, EBB_USAGE,
-             "sessions: say what: list, show, search, rename, delete, purge, export, import, replay, encrypt, decrypt "
+             "sessions: give list, show, search, rename, delete, purge, export, import, replay, encrypt, decrypt "
              "or rekey");
     return ebb_cli_fail(&err);
 }

@@ -127,10 +127,10 @@ int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
     if (st != EBB_OK)
         return ebb_cli_fail(err);
     if (file)
-        printf("sessions, history, drafts, K and V are encrypted with %s: keep a copy of it elsewhere, without it "
-               "nobody reads them again\n", file);
+        printf("sessions, history, drafts, K and V are encrypted with %s: keep a copy of it elsewhere: without it "
+               "nobody can read them again\n", file);
     else
-        puts("sessions, history, drafts, K and V are encrypted: without the passphrase nobody reads them again");
+        puts("sessions, history, drafts, K and V are encrypted: without the passphrase nobody can read them again");
     return EBB_EXIT_OK;
 }
 
@@ -167,7 +167,7 @@ int ebb_cmd_sessions_decrypt(ebb_args *a, ebb_error *err)
     free_places(&p);
     if (st != EBB_OK)
         return ebb_cli_fail(err);
-    puts("sessions, history and drafts are in the clear again");
+    puts("sessions, history and drafts are no longer encrypted");
     return EBB_EXIT_OK;
 }
 
@@ -192,6 +192,6 @@ int ebb_cmd_sessions_rekey(ebb_args *a, ebb_error *err)
     free_places(&p);
     if (st != EBB_OK)
         return ebb_cli_fail(err);
-    printf("that %s opens the sessions from now on\n", a->n_words > 1 ? "file" : "passphrase");
+    printf("this %s opens the sessions from now on\n", a->n_words > 1 ? "file" : "passphrase");
     return EBB_EXIT_OK;
 }

@@ -65,7 +65,8 @@ int ebb_cmd_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err)
 static ebb_status name_first(ebb_import_set *set, const char *name, ebb_error *err)
 {
     if (name && strlen(name) >= sizeof set->items[0].facts.name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name has at most %zu bytes", sizeof set->items[0].facts.name - 1);
+        return EBB_FAIL(err, EBB_USAGE, "a session's name may have at most %zu bytes",
+                        sizeof set->items[0].facts.name - 1);
     if (name)
         strcpy(set->items[0].facts.name, name);
     return EBB_OK;

@@ -68,7 +68,7 @@ static ebb_status open_replay_model(const ebb_args *a, const ebb_tree *t, ebb_mo
     if (*out)
         return EBB_OK;
     return EBB_FAIL(err, EBB_NOTFOUND,
-                    "%.100s, of which the answers are, is not found on this machine: name its file with -m",
+                    "%.100s, which wrote the answers, is not on this machine: name its file with -m",
                     answer->model ? answer->model : "the model");
 }
 
@@ -129,7 +129,7 @@ static void print_line(report *r, const ebb_replay_answer *a)
     } else if (a->outcome == EBB_REPLAY_SAME) {
         printf("%u tokens, the same\n", a->n);
     } else {
-        printf("differs behind %u tokens: it was ", a->n);
+        printf("differs after %u tokens: it was ", a->n);
         print_token(r, a->was);
         fputs(", and is ", stdout);
         print_token(r, a->is);

@@ -1,4 +1,4 @@
-/* ebb stat: the figures of the chats that run now, read from their sockets; ebb stop: their answers end. */
+/* ebb stat: the figures of the running chats, read from their sockets; ebb stop: their answers end. */
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
@@ -191,8 +191,8 @@ int ebb_cmd_stop(ebb_args *a)
     }
     json_decref(list);
     if (n == 0)
-        EBB_FAIL(&err, EBB_NOTFOUND, word ? "no answer runs in %.80s; `ebb stat` lists what does"
-                                          : "no answer runs", word);
+        EBB_FAIL(&err, EBB_NOTFOUND, word ? "no answer is running in %.80s; `ebb stat` lists what is"
+                                          : "no answer is running", word);
     return n == 0 ? ebb_cli_fail(&err) : EBB_EXIT_OK;
 }
 

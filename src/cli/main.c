@@ -34,7 +34,7 @@ static const ebb_subcommand *find_subcommand(const char *name)
 static const char *const foreign_subcommands[][2] = {
     { "list", "`ebb models` lists model files, `ebb sessions list` conversations" },
     { "ls", "`ebb models` lists model files, `ebb sessions list` conversations" },
-    { "ps", "`ebb stat` shows the chats that run now" },
+    { "ps", "`ebb stat` shows the running chats" },
     { "show", "`ebb inspect gguf -m FILE` shows what is in a model file" },
     { "info", "`ebb inspect gguf -m FILE` shows what is in a model file" },
     { "download", "`ebb pull OWNER/NAME` gets a model from huggingface.co" },
@@ -42,7 +42,7 @@ static const char *const foreign_subcommands[][2] = {
     { "search", "huggingface.co finds models, `ebb pull OWNER/NAME` lists their files; `ebb sessions search WORDS` "
                 "searches conversations" },
     { "server", "`ebb serve` lets other programs use the engine" },
-    { "start", "`ebb` alone talks" },
+    { "start", "`ebb` without a command is the chat" },
     { "rm", "models are files (`ebb models` lists them); `ebb sessions delete NAME` deletes a conversation" },
 };
 
@@ -95,9 +95,9 @@ static int print_main_help(const ebb_subcommand *of)
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         printf("  ebb %-10s %s\n", c->name, c->help);
     puts("\nWithout a command: chat.  To begin:\n"
-         "  ebb                          talk, at first with the built-in guide\n"
-         "  ebb pull OWNER/NAME          get the file of a model that suits this machine\n"
-         "  ebb -m MODEL                 talk with that one; ebb -c goes on tomorrow\n"
+         "  ebb                          chat, at first with the built-in guide\n"
+         "  ebb pull OWNER/NAME          get a model file that suits this machine\n"
+         "  ebb -m MODEL                 chat with that model; ebb -c continues tomorrow\n"
          "  ls | ebb run 'What is this?' one answer, for scripts\n"
          "`ebb COMMAND --help` lists the options of a command; the manual is ebb(1).");
     return EBB_EXIT_OK;
@@ -145,7 +145,7 @@ static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
     if (ebb_path_in(EBB_DIR_CONFIG, "config", &path, NULL) == EBB_OK) {
         ebb_status st = ebb_file_slurp(path.data, MAX_CONFIG, text, &err);
         if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
-            st = EBB_FAIL(&err, EBB_FORMAT, "%s: not a text file; it is damaged", path.data);
+            st = EBB_FAIL(&err, EBB_FORMAT, "%s: not a text file; it may be damaged", path.data);
         if (st == EBB_OK && text->len)
             ebb_args_config(a, text->data, path.data, mask, complain_of_config);
         else if (st != EBB_OK && st != EBB_NOTFOUND)

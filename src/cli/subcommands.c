@@ -20,12 +20,12 @@ int ebb_cmd_inspect(ebb_args *a)
     for (size_t i = 0; a->n_words == 1 && i < sizeof subjects / sizeof subjects[0]; i++)
         if (strcmp(subjects[i].name, a->words[0]) == 0)
             return subjects[i].run(a);
-    EBB_FAIL(&err, EBB_USAGE, "inspect: say what: gguf, tokens, text, template, logits or perplexity");
+    EBB_FAIL(&err, EBB_USAGE, "inspect: give gguf, tokens, text, template, logits or perplexity");
     return ebb_cli_fail(&err);
 }
 
 const ebb_subcommand ebb_subcommands[] = {
-    { "chat", "[-m MODEL] [-c | -s NAME] [--inline | --plain]", "talk (the default)", EBB_FOR_CHAT, ebb_cmd_chat,
+    { "chat", "[-m MODEL] [-c | -s NAME] [--inline | --plain]", "chat (the default)", EBB_FOR_CHAT, ebb_cmd_chat,
       false },
     { "run", "[-m MODEL] [-p TEXT] [-n N] [--count N] [--json] [-c | -s NAME]",
       "one answer to standard output; piped input is appended",
@@ -40,7 +40,7 @@ const ebb_subcommand ebb_subcommands[] = {
     { "doctor", "[-m MODEL] [--measure] [--json]", "this machine: memory, limits, disk, CPU, swap, and advice",
       EBB_FOR_DOCTOR, ebb_cmd_doctor, false },
     { "sessions", "list|show|search|rename|delete|purge|export|import|replay|encrypt|decrypt|rekey [NAME]",
-      "the conversations that are kept", EBB_FOR_SESSIONS, ebb_cmd_sessions, false },
+      "the saved conversations", EBB_FOR_SESSIONS, ebb_cmd_sessions, false },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cmd_models, true },
     { "engines", "list|test|add|remove [NAME] [ADDRESS]", "remote engines: the servers that ebb knows",
       EBB_FOR_ENGINES, ebb_cli_engines, false },
@@ -50,10 +50,10 @@ const ebb_subcommand ebb_subcommands[] = {
       EBB_FOR_PULL, ebb_cmd_pull, false },
     { "inspect", "gguf|tokens|text|template|logits|perplexity [-m MODEL]", "look inside a model file", EBB_FOR_INSPECT,
       ebb_cmd_inspect, true },
-    { "stat", "[PID] [--json]", "figures of the chats that run now", EBB_FOR_STAT, ebb_cmd_stat, false },
-    { "stop", "[PID | SESSION]", "end the answers that run now, or one; what was written is kept", EBB_FOR_STAT,
+    { "stat", "[PID] [--json]", "figures of the running chats", EBB_FOR_STAT, ebb_cmd_stat, false },
+    { "stop", "[PID | SESSION]", "stop all running answers, or one; what was written is kept", EBB_FOR_STAT,
       ebb_cmd_stop, false },
-    { "completion", "bash|zsh|fish", "completion for a shell, on standard output", EBB_FOR_COMPLETION,
+    { "completion", "bash|zsh|fish", "completion for a shell, to standard output", EBB_FOR_COMPLETION,
       ebb_cmd_completion, false },
     { 0 },
 };

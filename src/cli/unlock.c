@@ -80,8 +80,8 @@ static ebb_status ask(const char *prompt, ebb_buf *out, ebb_error *err)
     if (ok)
         (void)!write(tty, "\n", 1);
     if (tty < 0)
-        return EBB_FAIL(err, EBB_USAGE, "sessions are encrypted, and there is no terminal to ask for the passphrase: "
-                                        "--unlock FILE, or EBB_UNLOCK, names a file that has it");
+        return EBB_FAIL(err, EBB_USAGE, "sessions are encrypted, and there is no terminal to ask for the "
+                                        "passphrase: name a file that holds it with --unlock or EBB_UNLOCK");
     close(tty);
     return ok ? EBB_OK : EBB_FAIL(err, EBB_IO, "the passphrase could not be read");
 }
@@ -142,10 +142,10 @@ static ebb_status ask_twice(ebb_secret_text *out, ebb_error *err)
     if (st == EBB_OK && out->text.len == 0)
         st = EBB_FAIL(err, EBB_USAGE, "an empty passphrase encrypts nothing");
     if (st == EBB_OK)
-        st = ask("The same again: ", &again.text, err);
+        st = ask("Once more: ", &again.text, err);
     if (st == EBB_OK &&
         (again.text.len != out->text.len || memcmp(again.text.data, out->text.data, out->text.len) != 0))
-        st = EBB_FAIL(err, EBB_USAGE, "these are two different passphrases");
+        st = EBB_FAIL(err, EBB_USAGE, "the two passphrases differ");
     if (st == EBB_USAGE && err && strstr(err->msg, "no terminal"))
         EBB_FAIL(err, EBB_USAGE, "there is no terminal to ask for a new passphrase: --unlock FILE takes a key file, or "
                                  "makes one");
@@ -167,7 +167,7 @@ ebb_status ebb_cli_new_secret(const char *file, ebb_secret_text *out, ebb_error 
     if (st == EBB_OK)
         st = read_secret(file, out, err);
     if (st == EBB_OK && out->text.len < KEY_FILE_MIN)
-        st = EBB_FAIL(err, EBB_USAGE, "%s: %zu bytes can be guessed; %d are a key at least", file, out->text.len,
+        st = EBB_FAIL(err, EBB_USAGE, "%s: %zu bytes can be guessed; a key needs at least %d", file, out->text.len,
                       KEY_FILE_MIN);
     ebb_buf_fini(&path);
     return st;
@@ -202,7 +202,7 @@ ebb_status ebb_cli_open_key(const ebb_args *a, const char *path, uint8_t data_ke
                       path);
     if (st == EBB_OK && !file && secret.kind == EBB_KEY_OF_FILE)
         st = EBB_FAIL(err, EBB_USAGE,
-                      "sessions are encrypted with a key file: --unlock FILE, or EBB_UNLOCK, names it");
+                      "sessions are encrypted with a key file: name it with --unlock or EBB_UNLOCK");
     if (st == EBB_OK)
         st = file ? read_secret(file, &secret, err) : ask("Passphrase for the sessions: ", &secret.text, err);
     if (st == EBB_OK)

@@ -50,7 +50,7 @@ static void test_errors(void **state)
     assert_string_equal(said, "config:1: unknown option 'tempp'\n"
                               "config:2: --temp hot: give a number\n"
                               "config:3: expected name = value\n"
-                              "config:4: plain is on or off, not 'perhaps'\n");
+                              "config:4: plain: give on or off, not 'perhaps'\n");
     assert_true(a.sampling.temp == 0.25f);
 }
 

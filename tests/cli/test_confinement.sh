@@ -15,7 +15,7 @@ echo plan >"$HOME/docs/plan.txt"
 cp models/guide.gguf "$HOME/models/small.gguf"
 
 $EBB doctor >"$dir/doctor" 2>&1
-grep -q 'confinement *tried, and holds: files, connections, programs' "$dir/doctor" ||
+grep -q 'confinement *tested, and effective: files, connections, programs' "$dir/doctor" ||
     { grep confinement "$dir/doctor" || echo "the doctor says nothing of it"; exit 77; }
 EBB_NO_SANDBOX=1 $EBB doctor | grep -q 'confinement *none: EBB_NO_SANDBOX is set' || fail "the doctor does not know of EBB_NO_SANDBOX"
 

@@ -48,7 +48,7 @@ static void test_memory(void **state)
     ebb_doctor_memory(&r, &l, &m);
     expect("memory", "6.00 GiB in all, 5.00 GiB available", NULL);
     expect("budget", "4.00 GiB may be used (memory.max of /x)", NULL);
-    expect("cgroup", "no limit", NULL);
+    expect("cgroup", "no memory limit", NULL);
     expect("memlock", "unlimited", NULL);
     expect("pressure", "none to speak of (0.5 %", NULL);
 
@@ -170,7 +170,7 @@ static void test_disk(void **state)
     expect("file_system", "btrfs", "compression defeats direct reads");
     begin();
     ebb_doctor_file_system(&r, "tmpfs", false, 0);
-    expect("file_system", "tmpfs", "take memory themselves");
+    expect("file_system", "tmpfs", "files on tmpfs take memory");
     begin();
     ebb_doctor_file_system(&r, "ext4", true, 0.15e9);
     expect("file_system", "ext4, on a rotating disk", "at 0.15 GB/s a model that does not fit is slow");

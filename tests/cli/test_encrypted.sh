@@ -98,7 +98,7 @@ one_line "busy"; grep -q "leave it first" "$dir/err" || fail "busy: $(cat "$dir/
 echo /quit >&9; exec 9>&-
 wait $pid
 
-# -- delete and purge in what is encrypted; another key; in the clear again --
+# -- delete and purge in what is encrypted; another key; no longer encrypted --
 $EBB sessions delete planted-marmalade-0 && $EBB sessions purge >/dev/null || fail "delete, purge"
 [ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "after a deletion"
 $EBB sessions rekey "$dir/new" >/dev/null || fail "rekey"
@@ -142,7 +142,7 @@ sys.stdout.write(shown.decode())
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 X
 typed() { words=$1; shift; /usr/bin/python3 "$dir/type.py" "$words" "$EBB" "$@" >"$dir/out" 2>&1; }
-typed opensesame,opensesamy sessions encrypt && fail "two different passphrases"
+typed opensesame,opensesamy sessions encrypt && fail "the two passphrases differ"
 typed opensesame,opensesame sessions encrypt || fail "with a passphrase: $(cat "$dir/out")"
 grep -q opensesame "$dir/out" && fail "the passphrase is shown: $(cat "$dir/out")"
 [ -z "$(readable)" ] || fail "with a passphrase: $(readable)"
@@ -157,6 +157,6 @@ grep -q "wrong passphrase" "$dir/out" || fail "a wrong passphrase: $(cat "$dir/o
 rm "$HOME/.config/ebb/config"
 typed opensesame,aladdin,aladdin sessions rekey || fail "another passphrase: $(cat "$dir/out")"
 typed aladdin sessions decrypt || fail "decrypt with a passphrase: $(cat "$dir/out")"
-[ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "in the clear again"
+[ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "no longer encrypted"
 ls "$state" | grep -q '\.new' && fail "something is left over: $(ls "$state")"
 exit 0

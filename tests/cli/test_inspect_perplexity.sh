@@ -24,4 +24,4 @@ sed 's/.*"perplexity": \([0-9.]*\).*/\1/' out | awk '{ exit !($1 > 8.2504 * 0.99
     fail "not within a thousandth of 8.2504: $(cat out)"
 echo hello > short
 "$EBB" inspect perplexity -m "$model" -f short 2>err && fail "a short text and no failure"
-grep -q 'less than a window of 512' err || fail "a short text: $(cat err)"
+grep -q 'fewer than a window of 512' err || fail "a short text: $(cat err)"

@@ -55,7 +55,7 @@ grep -q "^template = auto (auto" out || fail "/set template auto" auto "$(cat ou
 printf 'Hi\n/set template ./own.jinja\n' | talk -s away >/dev/null
 rm own.jinja
 printf '/load away\nHi\n' | talk >out
-grep -q "^Note: the chat template of this session: .*; the usual one is taken" out && [ "$(grep -c '^Model: ' out)" -ge 2 ] ||
+grep -q "^Note: the chat template of this session: .*; the default is used" out && [ "$(grep -c '^Model: ' out)" -ge 2 ] ||
     fail "a file that is gone" "a note and an answer" "$(cat out)"
 
 "$EBB" inspect template --file none.jinja --context c.json 2>/dev/null

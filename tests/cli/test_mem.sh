@@ -27,7 +27,7 @@ has narrow '^budget  *[0-9.]+ [MG]iB$'
 has narrow '^tier full, [0-9]+ of [0-9]+ layers in memory; predicted '
 has narrow '^Note: the budget stays as it is: a context of 512 needs at least '
 has narrow '^Note: budget [0-9.]+ MiB: tier (full|tight), [0-9]+ of [0-9]+ layers in memory, about [0-9.]+ tok/s$'
-has narrow '^Note: the budget holds after '
+has narrow '^Note: the new budget is in force after '
 has narrow '^weights, pinned  *[0-9.]+ MiB'
 has narrow '^tier full: everything fits'
 has narrow '^  weights, resident  *[0-9.]+ MiB'
@@ -58,7 +58,7 @@ tm new-session -d -x 140 -y 40 "$chat" || { echo "tmux does not start"; exit 0; 
 wait_for 'memory (RSS)'
 tm send-keys "/mem $less" Enter
 wait_for_re '\* budget .* tier (full|tight), '
-wait_for_re '\* the budget holds after '
+wait_for_re '\* the new budget is in force after '
 wait_for_re 'budget [0-9.]+ MiB: everything fits'    # the panel's last decision
 tm send-keys '/plan' Enter
 wait_for_re '  total  *[0-9.]+ MiB'

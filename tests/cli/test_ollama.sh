@@ -98,7 +98,7 @@ same("gemma2", (got["flash"], got["needs_ollama_engine"]), (False, False))
 same("an old card", figures(command_r, "--flash", "on", "--gpu", "24G:cuda:no-flash")["flash"], False)
 
 # What would say nothing is refused.
-expect("two types", ollama(command_r, "--kv", "q8_0/q4_0"), "one type for K and V")
+expect("two types", ollama(command_r, "--kv", "q8_0/q4_0"), "one type for both K and V")
 expect("--gpu alone", ollama(command_r, "--gpu", "24G", command=("plan",)), "belongs to Ollama's estimate")
 expect("--num-gpu", ollama(command_r, "--num-gpu", "some"), "number of layers")
 os.remove(command_r)

@@ -6,7 +6,7 @@ trap 'rm -rf "$dir"' EXIT
 fail() { echo "$1"; cat "$dir/out"; exit 1; }
 export XDG_CONFIG_HOME="$dir" XDG_STATE_HOME="$dir" XDG_CACHE_HOME="$dir" XDG_DATA_HOME="$dir" LC_ALL=C.UTF-8
 $EBB plan -m guide --memory 10G >"$dir/out" 2>&1 || fail "plan of the guide"
-grep -q "slower than one reads" "$dir/out" && fail "advice for a model that is in memory"
+grep -q "slower than reading speed" "$dir/out" && fail "advice for a model that is in memory"
 python3 - "$dir/big.gguf" <<'P' || exit 1
 import sys
 sys.path.insert(0, "tests/support")
@@ -23,7 +23,7 @@ g.write(sys.argv[1], {"general.architecture": "llama", "llama.block_count": L, "
     "llama.attention.layer_norm_rms_epsilon": 1e-5, "tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": {"array_len": V}}, t)
 P
 $EBB plan -m "$dir/big.gguf" --ram 2G --disk 1G --memory 10G >"$dir/out" 2>&1 || fail "plan of a large one"
-grep -Eq "slower than one reads \(5 tok/s\); a machine with [0-9.]+ GiB to spare holds all of it.*ebb --host USER@BOX" "$dir/out" || fail "no advice"
+grep -Eq "slower than reading speed \(5 tok/s\); a machine with [0-9.]+ GiB to spare holds all of it.*ebb --host USER@BOX" "$dir/out" || fail "no advice"
 $EBB plan -m "$dir/big.gguf" --ram 2G --disk 100G --memory 400G >"$dir/out" 2>&1 || fail "plan with a fast disk"
-grep -q "slower than one reads" "$dir/out" && fail "advice where the disk is fast enough"
+grep -q "slower than reading speed" "$dir/out" && fail "advice where the disk is fast enough"
 exit 0

@@ -17,7 +17,7 @@ ran plan guide --like pi5; has 'like pi5'; has '4 CPUs'; has 'disk 0.40 GB/s, me
 ran plan guide --like pi5 --memory 20G/s --disk 1G/s -t 2 --ram 1G; has '2 CPUs'; has 'disk 1.00 GB/s, memory 20.0 GB/s'; has '1.00 GiB available'
 ran plan guide --memory 30G/s; has 'memory 30.0 GB/s'
 [ ! -e "$dir/ebb/speeds" ] || { echo "speeds were measured"; exit 1; }
-refused 'is one of cloud, pi5' plan guide --like toaster
+refused 'give one of cloud, pi5' plan guide --like toaster
 refused 'give a speed like' plan guide --memory fast
 
 ran plan guide --like n100 --table; has '^ +512  full +4/4'; has '^ +2048  full +4/4'; has '^longest +2048 +2048 +2048'; has 'KV q4_0'
@@ -40,7 +40,7 @@ refused 'int8 is q8_0 here' run guide --kv int8 hello
 refused 'maxTPS is max-tps here' run guide --mode maxTPS hello
 refused 'first_n is first here' run guide --placement first_n hello
 refused '--window: no such option here; layers with a window' run guide --window 2048 hello
-refused 'no GPU is used' run guide --num-gpu 3 hello
+refused 'ebb uses no GPU' run guide --num-gpu 3 hello
 
 # What docs/MEMORY.md says of a formula for resident layers and of the plan beside it, for a 9B in 5 GiB.
 command -v python3 >/dev/null || exit 0

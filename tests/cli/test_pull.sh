@@ -82,16 +82,16 @@ says 1 "pull owner/Cut-GGUF:F16" 'download it again'
 gone Cut-1B
 says 1 "pull $HF_ENDPOINT/owner/Cut-GGUF/page.gguf" 'is no GGUF file but a web page'
 gone page
-says 1 "pull $HF_ENDPOINT/$repo/nowhere.gguf" 'is not there (404'
+says 1 "pull $HF_ENDPOINT/$repo/nowhere.gguf" 'not found (404'
 for word in llama3 ./me/x me/ /me/x ../me/x ftp://x/y.gguf "$repo/x y" hf.co; do says 2 "pull $word" 'ebb: '; done
-says 2 'pull' 'say what'
+says 2 'pull' 'give OWNER/NAME'
 says 2 "pull $repo:Q8_0 more.gguf" 'unexpected argument'
 says 2 "pull $HF_ENDPOINT/x.bin" 'give a name'
 says 2 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf ../evil.gguf" 'is not the name of a model file'
-HF_TOKEN='a b' says 2 "pull $repo" 'is not a token'
+HF_TOKEN='a b' says 2 "pull $repo" 'does not hold a token'
 HF_ENDPOINT=nowhere says 2 "pull $repo" 'HF_ENDPOINT'
-how api=401 gated;   says 1 "pull $repo" "licence is to be accepted first: at $HF_ENDPOINT/$repo"
-how api=404 missing; says 1 "pull $repo" 'is not there (404'
+how api=401 gated;   says 1 "pull $repo" "accept its licence first, at $HF_ENDPOINT/$repo"
+how api=404 missing; says 1 "pull $repo" 'not found (404'
 how api=429;         says 1 "pull $repo" 'try again in 2 minutes, or with HF_TOKEN'
 how api=500;         says 1 "pull $repo" 'answers 500'
 how api=403 gated;   HF_TOKEN=secret says 1 "pull $repo" 'with the account of the token'
@@ -145,7 +145,7 @@ how chunked
 says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf" Tiny
 whole Tiny-1B-Q8_0.gguf
 head -c 1000 "$guide" >"$there/Tiny-1B-Q4_K_M.gguf"
-says 1 "pull $repo:Q4_K_M" 'lets ebb pull go on with it'
+says 1 "pull $repo:Q4_K_M" 'ebb pull continues it'
 mv "$there/Tiny-1B-Q4_K_M.gguf" "$there/Tiny-1B-Q4_K_M.gguf.part"
 how
 says 0 "pull $repo:Q4_K_M" Tiny

@@ -2,7 +2,7 @@
 # The openai package of npm as a client of ebb serve: models, an answer whole and streamed, usage, an error, an abort.  Its texts are those of
 # ebb run.  Found by node or in $NODE_PATH.
 command -v node >/dev/null || { echo "node is not there"; exit 77; }
-node -e 'require("openai")' 2>/dev/null || { echo "the package openai is not there (npm install openai, NODE_PATH=.../node_modules)"; exit 77; }
+node -e 'require("openai")' 2>/dev/null || { echo "the package openai not found (npm install openai, NODE_PATH=.../node_modules)"; exit 77; }
 ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
 dir=$(mktemp -d /tmp/ebb-openai-XXXXXX) || exit 1
 pid=
@@ -15,7 +15,7 @@ greedy=$("$EBB" run -m guide --greedy -n 40 -p "$question" </dev/null)
 seeded=$("$EBB" run -m guide --seed 77 --temp 1.3 -n 40 -p "$question" </dev/null)
 (umask 077; echo sk-0123456789abcdef >"$dir/key")
 "$EBB" serve -m guide --port 0 --key-file "$dir/key" 2>"$dir/log" & pid=$!
-n=600; until grep -q "answers, with" "$dir/log"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not begin: $(cat "$dir/log")"; sleep 0.1; done
+n=600; until grep -q "answers, with" "$dir/log"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not start: $(cat "$dir/log")"; sleep 0.1; done
 cat >"$dir/client.js" <<'J'
 const { OpenAI } = require("openai");
 const assert = require("assert");

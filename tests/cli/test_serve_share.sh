@@ -20,7 +20,7 @@ run() { "$EBB" run -v --greedy -n 40 -p "$question" "$@" </dev/null >"$dir/out" 
 run -m "$model"
 grep -q "ebb serve (process" "$dir/err" && fail "shared without a server"
 "$EBB" serve -m "$model" 2>"$dir/log" & pids="$pids $!" server=$!
-n=600; until grep -q "answers, with" "$dir/log"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not begin: $(cat "$dir/log")"; sleep 0.1; done
+n=600; until grep -q "answers, with" "$dir/log"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not start: $(cat "$dir/log")"; sleep 0.1; done
 run -m "$model"
 grep -q "ebb serve (process $server) has guide in memory" "$dir/err" || fail "not shared: $(cat "$dir/err")"
 [ "$(cat "$dir/out")" = "$want" ] || fail "the shared answer is another one: $(cat "$dir/out")"

@@ -43,7 +43,7 @@ wait_for "tok ·"
 run -m "$dir/big.gguf" "What is a token?"
 grep -q "another ebb (process [0-9]*) has this model" "$dir/err" || fail "nothing is told: $(cat "$dir/err")"
 [ "$(cat "$dir/out")" = "$want" ] || fail "another answer: $(cat "$dir/out")"
-wait_for "another ebb wants this model, too"
+wait_for "another ebb wants this model too"
 wait_for "is in memory once"
 [ "$(servers | wc -w)" = 1 ] && [ "$(engines)" = 1 ] && [ "$(answers)" = 1 ] || fail "$(servers) $(engines) $(answers)"
 one=$(servers)

@@ -34,10 +34,10 @@ says 2 'run --no-drafts hello' 'did you mean --no-draft?'
 says 2 'run --sed=4 hello' 'did you mean --seed?'
 says 2 'run --xyzzy hello' '--xyzzy: no such option; see --help'
 says 2 'run -ngl 99 hello' 'ebb uses no GPU'
-says 2 'run --ctx-size 4096 hello' '--ctx N is the context here'
+says 2 'run --ctx-size 4096 hello' 'it is --ctx N here'
 says 2 'run -c -s talk hello' 'which of the two?'
 status 2 "$EBB" run -s '' hello
-grep -q 'a session has a name' err || fail "a session without a name: $(cat err)"
+grep -q 'give the name of a session' err || fail "a session without a name: $(cat err)"
 "$EBB" --help | awk 'length($0) > 80 || NR > 24 { exit 1 }' || fail "ebb --help does not fit 24 rows of 80"
 for command in chat run plan bench doctor sessions models pull inspect stat completion; do
     "$EBB" $command --help | awk 'length($0) > 80 { print; exit 1 }' || fail "ebb $command --help has lines of more than 80"

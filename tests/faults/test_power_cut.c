@@ -340,7 +340,7 @@ static void test_migration(void **state)
     cut_and_check(first, n_cuts(10), check_migrated);
 }
 
-/* -- A database that is encrypted, and in the clear again -------------------------------------------- */
+/* -- A database that is encrypted, and no longer encrypted -------------------------------------------- */
 
 static size_t sealed_from, sealed_until;         /* operations: in between nothing can be read */
 

@@ -23,7 +23,7 @@ class Server:
             if "answers, with a context" in text:
                 return
             time.sleep(0.02)
-        fail("the server does not begin:", open(self.err).read())
+        fail("the server does not start:", open(self.err).read())
 
     def connect(self):
         if self.port:

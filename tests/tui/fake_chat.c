@@ -343,7 +343,7 @@ void ebb_chat_stop(ebb_chat *c)
 {
     if (c->job) {
         c->job = NULL;
-        post(c, EBB_EVENT_REFUSED, 0, 0, "stopped: nothing of old.json is kept");
+        post(c, EBB_EVENT_REFUSED, 0, 0, "stopped: nothing from old.json is kept");
     } else if (c->busy) {
         fake_done(c, EBB_FINISH_CANCELED);
     }
@@ -636,7 +636,7 @@ ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)
 ebb_status ebb_chat_import(ebb_chat *c, const char *path, ebb_error *err)
 {
     if (strcmp(path, "old.json") == 0) {
-        post(c, EBB_EVENT_NOTICE, 0, 0, "2 sessions are new; this is the last");
+        post(c, EBB_EVENT_NOTICE, 0, 0, "2 new sessions; this is the last one");
         return ebb_chat_load(c, "trip", err);
     }
     post(c, EBB_EVENT_REFUSED, 0, 0, "nope: no such file");

@@ -36,9 +36,9 @@ void ebb_local_budget(ebb_local *l)
     pthread_mutex_unlock(&l->lock);
     st = apply_budget(l, bytes, &p, &err);
     if (st == EBB_OK)
-        snprintf(line, sizeof line, "the budget holds after %.1f s", ebb_clock_s() - begin);
+        snprintf(line, sizeof line, "the new budget is in force after %.1f s", ebb_clock_s() - begin);
     else if (st == EBB_CANCELED)
-        snprintf(line, sizeof line, "stopped: layers that were not read yet follow between answers");
+        snprintf(line, sizeof line, "stopped: layers not yet read will follow between answers");
     else
         snprintf(line, sizeof line, "the budget stays as it is: %.280s", err.msg);
     pthread_mutex_lock(&l->lock);

@@ -61,7 +61,8 @@ static ebb_status want_answers(ebb_chat *c, uint32_t n, ebb_error *err)
     if (n == 0 || n > EBB_CHAT_MAX_ANSWERS)
         return EBB_FAIL(err, EBB_USAGE, "1 to %u answers can be written at a time", EBB_CHAT_MAX_ANSWERS);
     if (n > 1 && c->remote.name)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s gives one answer at a time; the engine of this process gives several",
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s gives one answer at a time; the engine in this process can give "
+                                              "several",
                         c->remote.name);
     c->turn.n_wanted = n;
     return EBB_OK;
@@ -99,7 +100,7 @@ void ebb_chat_stop(ebb_chat *c)
 static ebb_status check_model_loaded(const ebb_chat *c, ebb_error *err)
 {
     if (c->opening.is_deferred)
-        return EBB_FAIL(err, EBB_BUSY, "the model is loaded when the answer that another process writes has ended");
+        return EBB_FAIL(err, EBB_BUSY, "the model will be loaded when another process has finished its answer");
     if (c->turn.state == EBB_TURN_NO_MODEL)
         return EBB_FAIL(err, EBB_BUSY, "there is no model");
     if (c->turn.state == EBB_TURN_LOADING || c->turn.state == EBB_TURN_WAITING)
@@ -137,7 +138,7 @@ static ebb_status check_can_reopen(ebb_chat *c, const char *why_not_there, ebb_e
 ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
 {
     bool is_price = false;
-    ebb_status st = check_can_reopen(c, "its context is what the server has", err);
+    ebb_status st = check_can_reopen(c, "the context is the server's", err);
 
     if (st == EBB_OK)
         st = ebb_overflow_price_ctx(c, n_ctx, &is_price, err);
@@ -153,7 +154,7 @@ ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)
 
 ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
 {
-    ebb_status st = ebb_chat_need_ids(c, "its plan is the server's", err);
+    ebb_status st = ebb_chat_need_ids(c, "the plan is the server's", err);
 
     if (st == EBB_OK)
         st = check_model_loaded(c, err);
@@ -170,7 +171,7 @@ static ebb_status continue_messages(ebb_chat *c, const ebb_node *leaf, ebb_error
     ebb_thought t = ebb_thought_find(leaf->m.text, leaf->m.n_text);
 
     if (facts && leaf->m.n_text && t.body >= leaf->m.n_text)
-        return EBB_FAIL(err, EBB_USAGE, "the answer was cut off in its thought, which no server goes on with; /retry "
+        return EBB_FAIL(err, EBB_USAGE, "the answer was cut off while thinking, which no server can continue; /retry "
                                         "asks for another one");
     if (facts && leaf->m.n_text && !facts->can_continue)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) starts each answer from the beginning; /retry asks again",
@@ -354,7 +355,7 @@ static ebb_status check_draft_choice(const ebb_chat *c, const char *name, ebb_er
     ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st == EBB_OK)
-        st = ebb_chat_need_ids(c, "its draft model runs with the server", err);
+        st = ebb_chat_need_ids(c, "its draft model is the server's", err);
     if (st == EBB_OK)
         st = check_model_loaded(c, err);
     if (st == EBB_OK && name && c->opening.opts.no_speculation)

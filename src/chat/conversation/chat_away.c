@@ -22,11 +22,11 @@ void ebb_chat_report_away(ebb_chat *c)
         ebb_chat_notice(c, "answer finished while you were away (%u tokens)", n);
         break;
     case EBB_FINISH_LENGTH:
-        ebb_chat_notice(c, "while you were away the answer came to its limit (%u tokens); /continue goes on with it",
+        ebb_chat_notice(c, "while you were away the answer reached its limit (%u tokens); /continue resumes it",
                         n);
         break;
     default:
-        ebb_chat_notice(c, "the terminal went away and the answer was stopped (%u tokens); /continue goes on with it",
+        ebb_chat_notice(c, "the terminal went away and the answer was stopped (%u tokens); /continue resumes it",
                         n);
     }
     ebb_chat_save(c, false);

@@ -45,7 +45,7 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
     ebb_status st = check_engine(c, name, err);
 
     if (st == EBB_OK && is_here && !c->remote.name && !model)
-        st = EBB_FAIL(err, EBB_USAGE, "the engine in this process answers already");
+        st = EBB_FAIL(err, EBB_USAGE, "the engine in this process is already answering");
     if (st == EBB_OK)
         st = remember_here(c, err);
     if (st != EBB_OK)
@@ -75,7 +75,7 @@ void ebb_chat_share_if_idle(ebb_chat *c)
     c->sharing.is_wanted = false;
     if (!ebb_chat_offers_model(c, file))
         return;
-    ebb_chat_notice(c, "another ebb wants this model, too: it is loaded anew, once for both");
+    ebb_chat_notice(c, "another ebb wants this model too: it is being loaded once for both");
     if (!c->remote.here_model && !c->info)
         c->remote.here_model = strdup(ebb_chat_opening_path(c));     /* set_engine has no path of it yet */
     if (ebb_chat_set_engine(c, c->sharing.address, NULL, &err) != EBB_OK)

@@ -61,7 +61,7 @@ static ebb_status form_run(void *arg, ebb_progress *p, ebb_error *err)
                         : ebb_answer_form_grammar(job->word, &job->grammar, err);
 
     if (st == EBB_OK && job->grammar.len > MAX_KEPT)
-        st = EBB_FAIL(err, EBB_LIMIT, "its grammar has %zu KiB; a session keeps %d, `ebb run` takes more",
+        st = EBB_FAIL(err, EBB_LIMIT, "its grammar has %zu KiB; a session keeps up to %d, `ebb run` takes more",
                       job->grammar.len >> 10, MAX_KEPT >> 10);
     if (st == EBB_OK && job->grammar.failed)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the grammar");
@@ -87,9 +87,9 @@ static ebb_status form_end(ebb_chat *c, void *arg, bool was_stopped, ebb_status 
     form_job *job = arg;
 
     if (was_stopped)
-        return EBB_FAIL(err, EBB_CANCELED, "stopped: answers have the form that they had");
+        return EBB_FAIL(err, EBB_CANCELED, "stopped: answers keep the form they had");
     if (st == EBB_OK && job->generation != c->generation)
-        return EBB_FAIL(err, EBB_CANCELED, "another session is open by now, and its answers stay as they are");
+        return EBB_FAIL(err, EBB_CANCELED, "another session is open by now; its answers stay as they are");
     if (st == EBB_OK)
         set_form(c, job->is_schema, job->word, &job->grammar);
     return st;

@@ -43,13 +43,13 @@ static ebb_status import_end(ebb_chat *c, void *arg, bool was_stopped, ebb_statu
     if (st == EBB_OK && !job->store)
         st = ebb_import_keep(c->store, &job->set, NULL, err);
     if (st == EBB_CANCELED)
-        return EBB_FAIL(err, st, "stopped: nothing of %.200s is kept", job->path);
+        return EBB_FAIL(err, st, "stopped: nothing from %.200s is kept", job->path);
     if (st == EBB_OK)
         st = ebb_chat_enter_imported(c, &last->facts, &last->tree, err);
     if (st == EBB_OK && n == 1)
-        ebb_chat_notice(c, "1 session is new; this is it");
+        ebb_chat_notice(c, "1 new session; this is it");
     else if (st == EBB_OK)
-        ebb_chat_notice(c, "%zu sessions are new; this is the last", n);
+        ebb_chat_notice(c, "%zu new sessions; this is the last one", n);
     return st;
 }
 

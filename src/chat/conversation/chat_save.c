@@ -72,7 +72,7 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     c->facts.settings = ebb_chat_settings_json(&c->settings);
     st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
     if (st == EBB_USAGE && c->facts.name[0]) {
-        ebb_chat_notice(c, "another session took the name '%s' meanwhile; this one is kept under its title",
+        ebb_chat_notice(c, "meanwhile another session took the name '%s'; this one is kept under its title",
                         c->facts.name);
         c->facts.name[0] = '\0';
         st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
@@ -100,7 +100,7 @@ ebb_status ebb_chat_check_switch(ebb_chat *c, ebb_error *err)
     ebb_status st = ebb_chat_check_saved(c, &why);
 
     return st == EBB_OK ? st
-                        : EBB_FAIL(err, st, "%s (/save ./NAME.json writes a file; the same again goes on without it)",
+                        : EBB_FAIL(err, st, "%s (/save ./NAME.json writes a file; the same again continues without it)",
                                    why.msg);
 }
 

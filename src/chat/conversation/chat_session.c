@@ -61,7 +61,7 @@ void ebb_chat_report_interrupted(ebb_chat *c)
     const ebb_node *leaf = ebb_tree_leaf(&c->tree);
 
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
-        ebb_chat_notice(c, "the last answer was cut off; /continue goes on with it");
+        ebb_chat_notice(c, "the last answer was cut off; /continue resumes it");
 }
 
 ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err)
@@ -98,7 +98,7 @@ static ebb_status enter_named(ebb_chat *c, const char *name, ebb_error *err)
     if (st != EBB_NOTFOUND)
         return st;
     if (strlen(name) >= sizeof c->facts.name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name has at most %zu bytes", sizeof c->facts.name - 1);
+        return EBB_FAIL(err, EBB_USAGE, "a session's name may have at most %zu bytes", sizeof c->facts.name - 1);
     strcpy(c->facts.name, name);
     return EBB_OK;
 }

@@ -28,11 +28,11 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
 static ebb_status check_session_name(const char *name, ebb_error *err)
 {
     if (!*name || strlen(name) >= sizeof ((ebb_session_facts *)0)->name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name has 1 to %zu bytes",
+        return EBB_FAIL(err, EBB_USAGE, "a session's name must have 1 to %zu bytes",
                         sizeof ((ebb_session_facts *)0)->name - 1);
     for (const char *p = name; *p; p++)
         if ((unsigned char)*p < ' ' || *p == 0x7f)
-            return EBB_FAIL(err, EBB_USAGE, "a session's name has no control characters");
+            return EBB_FAIL(err, EBB_USAGE, "a session's name may not contain control characters");
     return EBB_OK;
 }
 
@@ -114,7 +114,7 @@ ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
 
     ebb_title_make(title, strlen(title), made, sizeof made);
     if (!made[0])
-        return EBB_FAIL(err, EBB_USAGE, "a title has at least one character");
+        return EBB_FAIL(err, EBB_USAGE, "a title needs at least one character");
     memcpy(c->facts.title, made, sizeof made);
     ebb_chat_save(c, false);
     return EBB_OK;
@@ -180,7 +180,7 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     if (st == EBB_OK && *name)
         st = ebb_store_find(c->store, name, &id, err);
     if (st == EBB_OK && id == 0)
-        st = EBB_FAIL(err, EBB_USAGE, "this session is not kept yet: there is nothing to delete");
+        st = EBB_FAIL(err, EBB_USAGE, "this session has not been saved yet: there is nothing to delete");
     if (st == EBB_OK)
         st = ebb_store_load(c->store, id, &facts, &tree, err);
     if (st == EBB_OK)

@@ -37,7 +37,7 @@ ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
     if (!ebb_chat_is_busy(c))
         return EBB_OK;
     if (c->turn.state == EBB_TURN_STOPPING || c->turn.state == EBB_TURN_STOPPING_SUMMARY)
-        return EBB_FAIL(err, EBB_BUSY, "the answer is still being stopped: what is being read or computed ends first");
+        return EBB_FAIL(err, EBB_BUSY, "the answer is still being stopped: the current step has to end first");
     if (c->job)
         return EBB_FAIL(err, EBB_BUSY, "a file is being read: stop that first");
     return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");

@@ -52,8 +52,8 @@ static ebb_status copy_path_below(ebb_chat *c, const char *text, size_t first, e
         return EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
     }
     if (n_tokens)
-        ebb_chat_notice(c, "the beginning is another one now: with the next answer, %zu tokens after it are "
-                           "computed again", n_tokens);
+        ebb_chat_notice(c, "the beginning has changed: with the next answer, %zu tokens after it will be computed "
+                           "again", n_tokens);
     return EBB_OK;
 }
 

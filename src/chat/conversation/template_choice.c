@@ -36,7 +36,7 @@ void ebb_template_choice_apply(ebb_chat *c)
 
     if (!c->prompter || c->remote.name || take_template(c, ebb_template_choice_name(c), false, &err) == EBB_OK)
         return;
-    ebb_chat_notice(c, "the chat template of this session: %s; the usual one is taken", err.msg);
+    ebb_chat_notice(c, "the chat template of this session: %s; the default is used", err.msg);
     c->settings.template_name[0] = '\0';
 }
 

@@ -43,7 +43,7 @@ void ebb_chat_lock_writer(ebb_chat *c)
     if (!ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path) ||
         write_writer_lock(&c->writer_lock.fd, c->writer_lock.path.data, &err) == EBB_OK)
         return;
-    ebb_log("writer", "%s; nobody can look on", err.msg);
+    ebb_log("writer", "%s; nobody else can follow this answer", err.msg);
     ebb_file_close(c->writer_lock.fd);
     c->writer_lock.fd = -1;
 }

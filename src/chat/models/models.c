@@ -409,16 +409,16 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     if (n_partly > 1)
         st = EBB_FAIL(err, EBB_LIMIT, "%.100s: which one?  %s", name, ebb_buf_text(&names));
     else if (i < n && files[i].kind != EBB_KIND_CHAT)
-        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s: is not a chat model but a file of another kind: %s", name,
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s: not a chat model but another kind of file: %s", name,
                       ebb_model_kind_name(files[i].kind));
     else if (i == n && strchr(name, '/'))
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file; `ebb models` lists those that are found", name);
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file; `ebb models` lists the models found here", name);
     else if (i == n && n > 0)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here is called so; there are %s", name,
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here has that name; there are %s", name,
                       ebb_buf_text(&names));
     else if (i == n)
         st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and there are no models here yet; `ebb pull "
-                                         "OWNER/NAME` gets one, `ebb models` says where they belong", name);
+                                         "OWNER/NAME` gets one, `ebb models` says where to put them", name);
     else if (!*path)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
     ebb_buf_fini(&names);

@@ -57,7 +57,7 @@ ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *o
     }
     ebb_models_free(files, n);
     if (!*out && n_like)
-        ebb_buf_addf(why, "no draft model: %zu here could draft for %.80s, and the plan expects no gain of %s",
+        ebb_buf_addf(why, "no draft model: %zu here could draft for %.80s, but the plan expects no gain from %s",
                      n_like, info->name, n_like == 1 ? "it" : "any");
     else if (!*out)
         ebb_buf_addf(why, "no draft model: no smaller model here has the vocabulary of %.80s", info->name);

@@ -100,7 +100,7 @@ static ebb_status find_named(const char *name, const ebb_model *everyday, const 
     if (st == EBB_OK)
         m = open_better(path, everyday);
     if (st == EBB_OK && !m)
-        st = EBB_FAIL(err, EBB_USAGE, "%.100s is not a better file of the model at hand (%s %s): layers, vocabulary "
+        st = EBB_FAIL(err, EBB_USAGE, "%.100s is not a better file of this model (%s %s): layers, vocabulary "
                                       "and template must be the same",
                       name, ebb_model_get_info(everyday)->arch, ebb_model_get_info(everyday)->quantization);
     if (st == EBB_OK)
@@ -138,8 +138,8 @@ ebb_status ebb_models_find_better(const char *name, const ebb_model *everyday, c
     }
     ebb_models_free(files, n);
     if (!is_found && st == EBB_OK)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "no better file of %.80s is found here (F16 or Q8_0, say): `ebb pull` gets "
-                                         "one, --quality FILE names one",
+        st = EBB_FAIL(err, EBB_NOTFOUND, "no better file of %.80s was found here (F16 or Q8_0, say): get one with "
+                                         "`ebb pull`, or name one with --quality FILE",
                       ebb_model_get_info(everyday)->name);
     return st;
 }

@@ -187,7 +187,7 @@ ebb_status ebb_models_remember(const char *path, ebb_error *err)
 {
     ebb_buf dir = { 0 }, name = { 0 };
     char *whole = path ? absolute_path(path) : NULL;
-    ebb_status st = path && !whole ? EBB_FAIL(err, EBB_NOTFOUND, "%s: is not there any more", path)
+    ebb_status st = path && !whole ? EBB_FAIL(err, EBB_NOTFOUND, "%s: no longer there", path)
                                    : ebb_path_in(EBB_DIR_STATE, NULL, &dir, err);
 
     if (st == EBB_OK)
@@ -280,8 +280,8 @@ static void add_lent(ebb_buf *out, const ebb_plan *p)
 {
     char first[16], full[16];
 
-    ebb_buf_addf(out, "begins with %u of %u layers in memory, about %s tok/s; they give way to its context: about %s "
-                      "tok/s behind %u tokens",
+    ebb_buf_addf(out, "begins with %u of %u layers in memory, about %s tok/s; they make room for its context: about "
+                      "%s tok/s after %u tokens",
                  p->n_resident_first, p->n_layers, ebb_speed_text(p->predicted_decode_tok_s, first),
                  ebb_speed_text(p->predicted_full_tok_s, full), p->n_ctx);
 }
@@ -302,7 +302,7 @@ void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out)
     else
         ebb_buf_addf(out, ": %.1fM %s ", (double)r[0].n_params / 1e6, r[0].quantization);
     if (is_streaming(&r[0]) && r[0].plan.predicted_decode_tok_s < SURE_TOK_S)
-        ebb_buf_addf(out, "is read from disk in part, for nothing better fits; about %s tok/s",
+        ebb_buf_addf(out, "is partly read from disk, because nothing better fits; about %s tok/s",
                      ebb_speed_text(r[0].plan.predicted_decode_tok_s, speed));
     else if (r[0].plan.lent_bytes > 0 && r[0].plan.predicted_full_tok_s < FELT * r[0].plan.predicted_decode_tok_s)
         add_lent(out, &r[0].plan);
@@ -331,7 +331,7 @@ static bool take_remembered(const ebb_engine_opts *opts, char **path, ebb_buf *w
             ebb_buf_adds(why, "took ");
         add_base(why, &r);
         if (r.why_not[0])
-            ebb_buf_addf(why, ", which was chosen last, is not taken: %s", r.why_not);
+            ebb_buf_addf(why, ", which was chosen last, is not used: %s", r.why_not);
         else
             ebb_buf_adds(why, ", as last time; -m auto chooses again");
         *path = r.why_not[0] ? NULL : strdup(chosen.data);

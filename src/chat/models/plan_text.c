@@ -71,7 +71,7 @@ static void add_draft_text(ebb_buf *out, const ebb_plan *p)
 
     if (p->draft_bytes > 0 && p->draft_length > 0)
         ebb_buf_addf(out, "with the draft model: %s tok/s, if %.0f %% of its draft tokens are accepted;\n"
-                     "  it makes %u for each pass then, and without it there are %s tok/s\n",
+                     "  it then drafts %u for each pass; without it there are %s tok/s\n",
                      ebb_speed_text(p->draft_tok_s, with),
                      100 * p->draft_accept_rate, p->draft_length, ebb_speed_text(p->no_draft_tok_s, without));
     else if (p->draft_why[0])
@@ -91,8 +91,8 @@ static void add_machine_advice(ebb_buf *out, const ebb_model_info *model, const 
 
     if (p->stream_bytes == 0 || p->predicted_decode_tok_s >= reading_tok_s || weights >= model->weight_bytes)
         return;
-    ebb_buf_addf(out, "that is slower than one reads (%.0f tok/s); a machine with %s to spare holds all of it, and can "
-                      "answer here: ebb --host USER@BOX, or any server with ebb -e\n",
+    ebb_buf_addf(out, "that is slower than reading speed (%.0f tok/s); a machine with %s to spare holds all of it "
+                      "and can answer for this one: ebb --host USER@BOX, or any server with ebb -e\n",
                  reading_tok_s, ebb_size_text(p->total_bytes - weights + model->weight_bytes, size));
 }
 
@@ -117,12 +117,12 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
         ebb_buf_addf(out, "KV: %s in memory, %s in a file as the context fills\n", ebb_size_text(p->kv_bytes, size),
                      ebb_size_text(p->kv_spill_bytes, read));
     if (p->expert_hit_rate > 0)
-        ebb_buf_addf(out, "experts: %s for those used most, about %.0f %% of the chosen ones are found there; %s are "
+        ebb_buf_addf(out, "experts: %s for the most used; about %.0f %% of the chosen ones are found there; %s are "
                           "read for each token\n",
                      ebb_size_text(p->expert_bytes, size), 100 * p->expert_hit_rate,
                      ebb_size_text(p->stream_bytes, read));
     if (model->n_ctx_train > 0 && p->n_ctx > model->n_ctx_train)
-        ebb_buf_addf(out, "the model was trained for %u tokens: beyond them its answers fall apart\n",
+        ebb_buf_addf(out, "the model was trained for %u tokens: beyond that its answers fall apart\n",
                      model->n_ctx_train);
     if (!p->is_mapped && p->weights_resident_bytes + p->lent_bytes)
         ebb_buf_addf(out, "%s are read into memory at the start, in about %.1f s\n",

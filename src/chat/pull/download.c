@@ -120,9 +120,10 @@ static ebb_status look_for_file(get *g, ebb_error *err)
     if (g->total == UNKNOWN || n == g->total)
         return EBB_OK;
     if (n < g->total)
-        return EBB_FAIL(err, EBB_IO, "%s: is there with %s of %s; renamed to %s.part, it lets ebb pull go on with it",
+        return EBB_FAIL(err, EBB_IO, "%s: already there, with %s of %s; rename it to %s.part and ebb pull continues it",
                         g->path.data, ebb_size_text(n, has), ebb_size_text(g->total, wants), g->w->name);
-    return EBB_FAIL(err, EBB_IO, "%s: is there with %llu bytes, the file to fetch has %llu: rename or delete it first",
+    return EBB_FAIL(err, EBB_IO, "%s: already there, with %llu bytes where the file to fetch has %llu: rename or "
+                                 "delete it first",
                     g->path.data, (unsigned long long)n, (unsigned long long)g->total);
 }
 
@@ -145,9 +146,9 @@ static ebb_status open_download_part(get *g, ebb_error *err)
         return st;
     st = ebb_file_lock(g->fd, g->part.data, err);
     if (st == EBB_OK && !is_part_in_place(g))
-        st = EBB_FAIL(err, EBB_BUSY, "%s: somebody has moved it meanwhile", g->part.data);
+        st = EBB_FAIL(err, EBB_BUSY, "%s: it has been moved meanwhile", g->part.data);
     if (st == EBB_BUSY)
-        st = EBB_FAIL(err, EBB_BUSY, "%s: another ebb pull is fetching it at this moment", g->w->name);
+        st = EBB_FAIL(err, EBB_BUSY, "%s: another ebb pull is fetching it right now", g->w->name);
     return st == EBB_OK ? ebb_file_size(g->fd, g->part.data, &g->pos, err) : st;
 }
 
@@ -187,7 +188,7 @@ static ebb_status hash_part(get *g, ebb_error *err)
 static ebb_status restart_download(get *g, ebb_error *err)
 {
     if (g->n_restarts++ == MAX_RESTARTS)
-        return EBB_FAIL(err, EBB_IO, "%s: does not stay the same on the server; try again later", g->w->name);
+        return EBB_FAIL(err, EBB_IO, "%s: keeps changing on the server; try again later", g->w->name);
     g->pos = 0;
     g->next_look = FIRST_LOOK;
     g->next_room = 0;
@@ -211,10 +212,10 @@ static ebb_status begin_download(get *g, ebb_error *err)
     if (!ebb_pull_sidecar_read(g->part.data, &g->sidecar) && g->pos)
         ebb_log("pull", "%s: no sidecar beside it", g->w->name);
     if (g->pos && !is_part_resumable(g)) {
-        download_notice(g, "what is there of %s is of another file: from the beginning", g->w->name);
+        download_notice(g, "the part of %s that is here belongs to another file: starting over", g->w->name);
         st = restart_download(g, err);
     } else if (g->pos && st == EBB_OK) {
-        download_notice(g, "%s of %s are there: going on", ebb_size_text(g->pos, size), g->w->name);
+        download_notice(g, "%s of %s are here: continuing", ebb_size_text(g->pos, size), g->w->name);
         st = hash_part(g, err);
     }
     g->got->n_resumed = g->pos;
@@ -279,7 +280,7 @@ static ebb_status check_disk_space(const get *g, ebb_error *err)
     usable = free_bytes > SPARE_BYTES ? free_bytes - SPARE_BYTES : 0;
     if (needs <= usable && (usable > 0 || needs == 0))
         return EBB_OK;
-    return EBB_FAIL(err, EBB_IO, "%s: %s are to come, its disk has %s free: %s are missing", g->w->folder,
+    return EBB_FAIL(err, EBB_IO, "%s: %s still to come, but its disk has only %s free: %s too little", g->w->folder,
                     ebb_size_text(needs, want), ebb_size_text(free_bytes, have), ebb_size_text(needs - usable, lacks));
 }
 
@@ -315,7 +316,7 @@ static const char *why_not_resumable(const get *g, const ebb_http_reply *r)
         return "the file has changed on the server";
     if (!has_sha && !has_etag && !has_date)
         return "the server does not say whether it is still the same file";
-    return r->status == 206 && r->from == g->pos ? NULL : "the server cannot go on in the middle";
+    return r->status == 206 && r->from == g->pos ? NULL : "the server cannot resume";
 }
 
 static void fill_sidecar(get *g, const ebb_http_reply *r)
@@ -338,13 +339,13 @@ static ebb_status handle_reply(get *g, const ebb_http_reply *r, ebb_error *err)
         const char *why = why_not_resumable(g, r);
 
         if (why) {
-            download_notice(g, "%s: from the beginning", why);
+            download_notice(g, "%s: starting over", why);
             st = restart_download(g, err);
             g->got->n_resumed = 0;
             g->must_restart = r->status == 206;  /* the body starts in the middle of the file */
         }
     } else if (st == EBB_OK && r->from != 0) {
-        st = EBB_FAIL(err, EBB_FORMAT, "%s: the server begins in the middle", g->w->name);
+        st = EBB_FAIL(err, EBB_FORMAT, "%s: the server starts in the middle", g->w->name);
     }
     if (st == EBB_OK)
         st = check_disk_space(g, err);
@@ -364,7 +365,7 @@ static ebb_status handle_body(get *g, const char *data, size_t n, ebb_error *err
     ebb_status st;
 
     if (g->total != UNKNOWN && n > g->total - g->pos)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: more bytes come than the %llu it should have", g->w->name,
+        return EBB_FAIL(err, EBB_FORMAT, "%s: the server sends more than the %llu bytes it should have", g->w->name,
                         (unsigned long long)g->total);
     st = ebb_file_write_at(g->fd, g->part.data, data, n, g->pos, err);
     if (st != EBB_OK)
@@ -439,7 +440,7 @@ static ebb_status handle_416(get *g, const ebb_http_reply *r, bool *again, ebb_e
 
     if (st != EBB_OK || g->pos == g->total)
         return st;
-    download_notice(g, "the server has less than is here: from the beginning");
+    download_notice(g, "the server has less than is here: starting over");
     *again = true;
     return restart_download(g, err);
 }
@@ -487,7 +488,7 @@ static ebb_status wait_for_next(get *g, const ebb_http_reply *r, unsigned n_try,
         ms = MAX_PAUSE_MS;
     if (r->status == 429 && r->retry_after_s * 1000 > ms)
         ms = r->retry_after_s * 1000;
-    download_notice(g, ms < 1000 ? "%s; again" : "%s; again in %u s", why->msg, ms / 1000);
+    download_notice(g, ms < 1000 ? "%s; again" : "%s; trying again in %u s", why->msg, ms / 1000);
     return pause_for(g, ms, err);
 }
 
@@ -512,7 +513,7 @@ static ebb_status fetch_rest(get *g, ebb_error *err)
         if (!again || g->must_restart)
             continue;
         if (!why.msg[0])
-            EBB_FAIL(&why, EBB_IO, r.status == 200 || r.status == 206 ? "%s: the connection has ended early"
+            EBB_FAIL(&why, EBB_IO, r.status == 200 || r.status == 206 ? "%s: the connection was closed early"
                                                                       : "%s answers %d", r.host,
                      r.status);
         n_fruitless = g->pos > before ? 1 : n_fruitless + 1;

@@ -105,7 +105,7 @@ static ebb_status add_page(ebb_hub_list *l, const ebb_buf *text, const char *rep
 {
     json_t *root = ebb_json_load(ebb_buf_text(text), text->len, 0, NULL), *item;
     ebb_status st = json_is_array(root) ? EBB_OK : EBB_FAIL(err, EBB_FORMAT,
-                                                            "%s: the server's list of its files is not one", repo);
+                                                            "%s: the server did not send a list of files", repo);
     size_t i;
 
     json_array_foreach(root, i, item)
@@ -169,15 +169,15 @@ static ebb_status no_entry(const ebb_pull_env *env, const ebb_http_reply *r, con
     ebb_status st;
 
     if (!repo)
-        return EBB_FAIL(err, EBB_IO, "%s: %s does not hand it out (%d)", what, r->host, r->status);
+        return EBB_FAIL(err, EBB_IO, "%s: %s refuses it (%d)", what, r->host, r->status);
     if (r->held_back)
         return EBB_FAIL(err, EBB_IO, "%s: needs a token, and ebb sends none to %s without https", repo, r->host);
     if (is_gated && env->token)
-        return EBB_FAIL(err, EBB_IO, "%s: its licence is to be accepted first, at %s/%s with the account of the token",
+        return EBB_FAIL(err, EBB_IO, "%s: accept its licence first, at %s/%s with the account of the token",
                         repo, endpoint, repo);
     if (is_gated)
         return EBB_FAIL(err, EBB_IO,
-                        "%s: its licence is to be accepted first: at %s/%s, then make a token at %s/settings/tokens "
+                        "%s: accept its licence first, at %s/%s, then make a token at %s/settings/tokens "
                         "and set HF_TOKEN to it", repo, endpoint, repo, endpoint);
     if (env->token)
         return EBB_FAIL(err, EBB_IO,
@@ -202,7 +202,7 @@ ebb_status ebb_hub_refusal(const ebb_pull_env *env, const ebb_http_reply *r, con
     case 404: case 410:
         if (repo && strcmp(what, repo) == 0)
             suggest(env, repo, &like);
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: is not there (%d from %s)%s", what, r->status, r->host,
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: not found (%d from %s)%s", what, r->status, r->host,
                       ebb_buf_text(&like));
         ebb_buf_fini(&like);
         return st;
@@ -252,7 +252,7 @@ ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_
     for (int i = 0; st == EBB_OK && url.len; i++) {
         ebb_buf_clear(&text);
         st = i < MAX_PAGES ? get_page(env, ebb_buf_text(&url), s->repo, &text, &r, err)
-                           : EBB_FAIL(err, EBB_LIMIT, "%s: its list of files does not end", s->repo);
+                           : EBB_FAIL(err, EBB_LIMIT, "%s: its list of files has no end", s->repo);
         if (st == EBB_OK)
             st = add_page(out, &text, s->repo, err);
         ebb_buf_clear(&url);
@@ -263,8 +263,8 @@ ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_
     ebb_buf_fini(&text);
     if (st == EBB_OK && out->n == 0)
         st = EBB_FAIL(err, EBB_NOTFOUND,
-                      "%s: has no GGUF files; repositories of converted models end in -GGUF as a rule%s", s->repo,
-                      out->n_rejected ? " (it has some with names that cannot be taken)" : "");
+                      "%s: has no GGUF files; repositories of converted models usually end in -GGUF%s", s->repo,
+                      out->n_rejected ? " (it has some with names that cannot be used)" : "");
     if (st != EBB_OK)
         ebb_hub_list_fini(out);
     else

@@ -240,7 +240,7 @@ static ebb_status list_url_files(pull_job *j, const char *name, ebb_error *err)
     const char *at = NULL;
 
     if (name ? !ebb_pull_is_name(name) : !s->name[0])
-        return EBB_FAIL(err, EBB_USAGE, "%.120s: %s; give a name behind the address: ebb pull ADDRESS NAME.gguf",
+        return EBB_FAIL(err, EBB_USAGE, "%.120s: %s; give a name after the address: ebb pull ADDRESS NAME.gguf",
                         name ? name : s->url, name ? "is not the name of a model file" : "does not end in .gguf");
     for (const char *p = s->url; s->name[0] && (p = strstr(p, s->name)) != NULL; p++)
         at = p;                                  /* the last: a folder may be called so, too */

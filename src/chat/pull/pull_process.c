@@ -106,8 +106,8 @@ static ebb_status name_source(ebb_pull_process *p, const char *what, ebb_error *
     const char *at = strcmp(s.revision, "main") ? "@" : "", *revision = *at ? s.revision : "";
 
     if (st == EBB_OK && s.is_url)
-        return EBB_FAIL(err, EBB_USAGE, "the chat fetches from the hub alone, by OWNER/NAME[:TYPE]; in a shell `ebb "
-                                        "pull` takes an address, too");
+        return EBB_FAIL(err, EBB_USAGE, "the chat fetches only from the hub, by OWNER/NAME[:TYPE]; in a shell `ebb "
+                                        "pull` takes an address too");
     if (st == EBB_OK && !ebb_broker_is_repository(s.repo))
         return EBB_FAIL(err, EBB_USAGE, "%.100s: is not the name of a repository", s.repo);
     if (st == EBB_OK &&
@@ -115,8 +115,8 @@ static ebb_status name_source(ebb_pull_process *p, const char *what, ebb_error *
             sizeof p->what)
         return EBB_FAIL(err, EBB_USAGE, "%.100s: this name is too long", what);
     if (st == EBB_OK && !ebb_broker_is_repository(p->what))
-        return EBB_FAIL(err, EBB_USAGE, "%.100s: the chat takes names of letters, digits and ._-/ alone; in a shell "
-                                        "`ebb pull` takes others, too", p->what);
+        return EBB_FAIL(err, EBB_USAGE, "%.100s: the chat takes only letters, digits and ._-/ in names; in a shell "
+                                        "`ebb pull` takes others too", p->what);
     return st;
 }
 
@@ -143,7 +143,7 @@ ebb_status ebb_pull_process_start(ebb_pull_process *p, const char *ebb, const ch
 
     reap_leaving(p);
     if (ebb_pull_process_is_running(p) && ((!p->is_done && !p->has_said_why) || p->leaving))
-        return EBB_FAIL(err, EBB_BUSY, "%.200s is being fetched; /pull stop ends that, and keeps what has come",
+        return EBB_FAIL(err, EBB_BUSY, "%.200s is being fetched; /pull stop stops it, and keeps what has arrived",
                         p->what);
     begin_anew(p);
     st = name_source(p, what, err);

@@ -181,7 +181,7 @@ static ebb_status fail_no_such_variant(const ebb_pull_variant *o, size_t n, cons
                 found++;
             }
         }
-    st = EBB_FAIL(err, EBB_NOTFOUND, "%.60s: is not there; there are %s%s", want, ebb_buf_text(&like),
+    st = EBB_FAIL(err, EBB_NOTFOUND, "%.60s: not in this repository; it has %s%s", want, ebb_buf_text(&like),
                   n > 3 ? " ..." : "");
     ebb_buf_fini(&like);
     return st;
@@ -201,10 +201,10 @@ ebb_status ebb_pull_find_variant(const ebb_pull_variant *o, size_t n, const char
                 found++;
             }
         if (found > 1)
-            return EBB_FAIL(err, EBB_LIMIT, "%.60s: %zu files are so; name one, for example %.150s", want, found,
+            return EBB_FAIL(err, EBB_LIMIT, "%.60s: %zu files match; name one, for example %.150s", want, found,
                             o[*i].parts[0].path);
         if (found && !o[*i].is_whole)
-            return EBB_FAIL(err, EBB_NOTFOUND, "%.150s: not all of its parts are in the repository",
+            return EBB_FAIL(err, EBB_NOTFOUND, "%.150s: some of its parts are missing from the repository",
                             o[*i].parts[0].name);
         if (found)
             return EBB_OK;
@@ -270,7 +270,7 @@ static void rate_variant(ebb_pull_variant *o, const ebb_machine *machine)
     o->rating.file.n_bytes = o->n_bytes;
     snprintf(o->rating.quantization, sizeof o->rating.quantization, "%.15s", o->type);
     if (!o->is_whole)
-        snprintf(o->rating.why_not, sizeof o->rating.why_not, "not all of its parts are there");
+        snprintf(o->rating.why_not, sizeof o->rating.why_not, "some of its parts are missing");
     ebb_suggestion_estimate(&o->rating.plan, bytes, bytes * share, token_bytes(params), machine);
     o->rating.score = params * ebb_models_quality(bytes * 8 / (params * 1e9));
     o->rating.file.path = o->parts[0].path;      /* the last criterion of the order */

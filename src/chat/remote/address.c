@@ -93,11 +93,11 @@ static ebb_status parse_http(const char *text, const char *rest, ebb_address *a,
     int port;
 
     if (strchr(rest, '@'))
-        return bad_address("this address", "has a name or a password in it, which belong into key-file", err);
+        return bad_address("this address", "has a name or password in it; put that in key-file", err);
     if (!take_authority(rest, a->host, &port, &used))
-        return bad_address(text, "has no host and port that can be used", err);
+        return bad_address(text, "has no usable host and port", err);
     if (strpbrk(rest + used, "?#\\ "))
-        return bad_address(text, "has more than a path behind its host", err);
+        return bad_address(text, "has more than a path after its host", err);
     n_least = (size_t)(rest - text) + used;      /* without a base */
     snprintf(a->url, sizeof a->url, "%s", text);
     for (n = strlen(a->url); n > n_least && a->url[n - 1] == '/'; n--)
@@ -112,7 +112,7 @@ static ebb_status parse_http(const char *text, const char *rest, ebb_address *a,
 static ebb_status parse_unix(const char *text, const char *rest, ebb_address *a, ebb_error *err)
 {
     if (rest[0] != '/' || strlen(rest) >= sizeof a->unix_path)
-        return bad_address(text, "a socket has an absolute path of at most 107 bytes", err);
+        return bad_address(text, "a socket needs an absolute path of at most 107 bytes", err);
     snprintf(a->unix_path, sizeof a->unix_path, "%s", rest);
     return EBB_OK;
 }
@@ -153,7 +153,7 @@ static ebb_status parse_ssh(const char *text, const char *rest, ebb_address *a, 
     bool fits;
 
     if ((at && !is_name(rest, n_user)) || !take_authority(host, a->host, &port, &used) || host[used])
-        return bad_address(text, "of ssh there are ssh://HOST, ssh://USER@HOST and a :PORT", err);
+        return bad_address(text, "for ssh, give ssh://HOST or ssh://USER@HOST, and a :PORT if needed", err);
     snprintf(port_text, sizeof port_text, "%d", port);
     fits = (size_t)snprintf(whom, sizeof whom, "%.*s%.*s", (int)(at ? n_user + 1 : 0), rest,
                             (int)strcspn(host, host[0] == '[' ? "]" : ":"), host + (host[0] == '[')) < sizeof whom &&
@@ -210,10 +210,10 @@ ebb_status ebb_address_set_model(ebb_address *a, const char *model, ebb_error *e
         return EBB_OK;
     for (const char *c = model; *c; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-/+:@", *c))
-            return EBB_FAIL(err, EBB_USAGE, "-m %.80s: a model behind ssh is named with letters, digits and ._-/+:@",
+            return EBB_FAIL(err, EBB_USAGE, "-m %.80s: over ssh, a model's name may have letters, digits and ._-/+:@",
                             model);
     if (!*model || model[0] == '-' || !add_words(a, (const char *const[]){ "-m", model, NULL }))
-        return EBB_FAIL(err, EBB_USAGE, "-m %.80s: is no name of a model", model);
+        return EBB_FAIL(err, EBB_USAGE, "-m %.80s: not the name of a model", model);
     return EBB_OK;
 }
 

@@ -115,7 +115,8 @@ static ebb_status check_text(const char *name, const char *value, ebb_error *err
     if (strcmp(name, "address") == 0)
         return ebb_address_parse(value, &a, err);
     if (strcmp(name, "kind") == 0 && ebb_server_kind_parse(value) == EBB_SERVER_COUNT)
-        return EBB_FAIL(err, EBB_USAGE, "kind = %.40s: is openai, llama-server, vllm, sglang, ollama, lm-studio or ebb",
+        return EBB_FAIL(err, EBB_USAGE, "kind = %.40s: give openai, llama-server, vllm, sglang, ollama, lm-studio or "
+                                        "ebb",
                         value);
     return EBB_OK;
 }
@@ -146,7 +147,7 @@ static ebb_status set_value(ebb_engine_entry *e, const char *name, const char *v
     if (strcmp(name, "insecure") != 0)
         return EBB_FAIL(err, EBB_USAGE, "%.40s: is not a setting of an engine", name);
     e->is_insecure = strcmp(value, "on") == 0;
-    return e->is_insecure || strcmp(value, "off") == 0 ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "insecure: is on or off");
+    return e->is_insecure || strcmp(value, "off") == 0 ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "insecure: give on or off");
 }
 
 /* -- The file -------------------------------------------------------------------------------- */
@@ -168,7 +169,7 @@ static ebb_status begin_entry(reader *r, char *line, ebb_error *err)
         line[n - 1] = '\0';
     line = ebb_text_trim(line + 1);
     if (!is_engine_name(line))
-        return EBB_FAIL(err, EBB_USAGE, "a name has 1 to %d letters, digits, . _ or -, and is not " EBB_ENGINE_HERE,
+        return EBB_FAIL(err, EBB_USAGE, "a name has 1 to %d letters, digits, . _ or -, and cannot be " EBB_ENGINE_HERE,
                         EBB_ENGINE_NAME - 1);
     for (size_t i = 0; i < r->n; i++)
         if (strcmp(r->list[i].name, line) == 0)
@@ -241,7 +242,7 @@ static ebb_status read_engines(ebb_buf *path, ebb_buf *text, ebb_error *err)
     if (st == EBB_OK)
         st = ebb_file_slurp(path->data, MAX_FILE, text, err);
     if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
-        st = EBB_FAIL(err, EBB_USAGE, "%s: not a text file; it is damaged", path->data);
+        st = EBB_FAIL(err, EBB_USAGE, "%s: not a text file; it may be damaged", path->data);
     return st;
 }
 
@@ -285,7 +286,7 @@ static ebb_status unknown_engine(const char *name, const ebb_engine_entry *list,
     if (near.best)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no engine %.40s; did you mean %s?", name, near.best);
     return EBB_FAIL(err, EBB_NOTFOUND, "there is no engine %.40s; %s", name,
-                    n ? "ebb engines list shows them" : "ebb engines add NAME ADDRESS makes one");
+                    n ? "ebb engines list shows them" : "ebb engines add NAME ADDRESS adds one");
 }
 
 ebb_status ebb_engines_find(const char *name, ebb_engine_entry *out, ebb_error *err)
@@ -343,7 +344,7 @@ static ebb_status check_entry(const ebb_engine_entry *e, ebb_error *err)
 
     if (!is_engine_name(e->name))
         return EBB_FAIL(err, EBB_USAGE,
-                        "%.60s: a name has 1 to %d letters, digits, . _ or -, and is not " EBB_ENGINE_HERE, e->name,
+                        "%.60s: a name has 1 to %d letters, digits, . _ or -, and cannot be " EBB_ENGINE_HERE, e->name,
                         EBB_ENGINE_NAME - 1);
     for (size_t i = 0; st == EBB_OK && i < N_TEXTS; i++) {
         const char *value = *text_field((ebb_engine_entry *)e, i);
@@ -367,7 +368,7 @@ ebb_status ebb_engines_add(const ebb_engine_entry *e, ebb_error *err)
         st = ebb_engines_read(&list, &n, err);
     for (size_t i = 0; st == EBB_OK && i < n; i++)
         if (strcmp(list[i].name, e->name) == 0)
-            st = EBB_FAIL(err, EBB_USAGE, "there is an engine %s already, at %.200s", e->name, list[i].address);
+            st = EBB_FAIL(err, EBB_USAGE, "there is already an engine %s, at %.200s", e->name, list[i].address);
     ebb_engines_free(list, n);
     if (st == EBB_OK)
         st = read_engines(&path, &text, err);
@@ -444,7 +445,7 @@ ebb_status ebb_engines_remove(const char *name, ebb_error *err)
     if (st == EBB_OK)
         st = read_engines(&path, &text, err);
     if (st == EBB_OK && !find_section(ebb_buf_text(&text), name, &from, &end))
-        st = EBB_FAIL(err, EBB_NOTFOUND, "there is no engine %.40s any more", name);
+        st = EBB_FAIL(err, EBB_NOTFOUND, "there is no longer an engine %.40s", name);
     if (st == EBB_OK) {
         ebb_buf_remove(&text, from, end - from);
         st = ebb_file_replace(path.data, ebb_buf_text(&text), text.len, err);

@@ -28,8 +28,8 @@ static ebb_status check_wire(const ebb_engine_link *l, ebb_error *err)
 
     if (l->address.is_private || e->is_insecure || !has_secret(e))
         return EBB_OK;
-    return EBB_FAIL(err, EBB_USAGE, "%s: its key would go to %s over http, where everybody on the way reads it: use "
-                                    "https or ssh, or set "
+    return EBB_FAIL(err, EBB_USAGE, "%s: its key would go to %s over http, where others could read it: use https or "
+                                    "ssh, or set "
                     "insecure = on for this address", e->name, l->address.host);
 }
 
@@ -130,14 +130,14 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
     ebb_engine_link_hide_secrets(l, location);
     if (r->status == 401 || r->status == 403)
         return EBB_FAIL(err, EBB_IO, "%s: %s (%d)%s%.200s", name, l->key[0]
-                        ? "does not take its key" : "wants a key: key-file, key-variable or key-command names it",
+                        ? "does not take its key" : "wants a key: set key-file, key-variable or key-command",
                         r->status, *words ? ": " : "", words);
     if (r->status >= 300 && r->status < 400)
         return EBB_FAIL(err, EBB_IO,
-                        "%s: leads elsewhere (%d, to %s), which is not followed; its address should be that one",
+                        "%s: leads elsewhere (%d, to %s), which is not followed; use that address",
                         name, r->status, location);
     if (r->status == 429)
-        return EBB_FAIL(err, EBB_BUSY, "%s: has too much to do (429)%s%.200s", name, *words ? ": " : "", words);
+        return EBB_FAIL(err, EBB_BUSY, "%s: is overloaded (429)%s%.200s", name, *words ? ": " : "", words);
     if (r->status == 503)
         return EBB_FAIL(err, EBB_BUSY, "%s: is not ready (503)%s%.200s", name, *words ? ": " : "", words);
     if (n_ctx)
@@ -444,8 +444,8 @@ void ebb_server_report(const ebb_engine_link *l, const ebb_server *s, ebb_buf *o
     if (s->n_ctx)
         ebb_buf_addf(out, "\ncontext       %u tokens%s", s->n_ctx, s->is_ctx_asked ? ", as asked for here" : "");
     else
-        ebb_buf_addf(out, "\ncontext       not told; %s",
-                     d->context_hint ? d->context_hint : "context = N in the file of engines says it");
+        ebb_buf_addf(out, "\ncontext       not reported; %s",
+                     d->context_hint ? d->context_hint : "set context = N in the file of engines");
     ebb_buf_adds(out, "\nspeaks        messages; counts before an answer are about");
     ebb_buf_addf(out, "\ncontinues     %s", d->can_continue ? "yes: an answer that was cut off goes on"
                                                             : "no: /retry asks again");
@@ -456,9 +456,9 @@ void ebb_server_report(const ebb_engine_link *l, const ebb_server *s, ebb_buf *o
         ebb_buf_addf(out, "\ncached tokens only if the server was started with %s", d->cached_hint);
     else
         ebb_buf_addf(out, "\ncached tokens %s", s->kind == EBB_SERVER_OLLAMA ||
-                     s->kind == EBB_SERVER_LM_STUDIO ? "not told" : "told where the server counts them");
+                     s->kind == EBB_SERVER_LM_STUDIO ? "not told" : "if the server counts them");
     if (s->kind == EBB_SERVER_VLLM || s->kind == EBB_SERVER_SGLANG)
-        ebb_buf_adds(out, "\n              thinking models want --reasoning-parser");
+        ebb_buf_adds(out, "\n              models that think need --reasoning-parser");
     if (!l->address.is_private)
         ebb_buf_addf(out, "\nwire          http: what is said to %s can be read on the way", l->address.host);
 }

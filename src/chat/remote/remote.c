@@ -93,7 +93,7 @@ static void make_facts(ebb_remote *r)
 {
     const ebb_dialect *d = ebb_dialect_of(r->server.kind);
     ebb_backend_facts *f = &r->facts;
-    char ctx[32] = "context not told";
+    char ctx[32] = "context not reported";
 
     snprintf(r->name, sizeof r->name, "%s", r->server.model[0] ? short_name(r->server.model) : r->entry.name);
     snprintf(r->path, sizeof r->path, "engine %s/%.150s", r->entry.name, r->server.model);

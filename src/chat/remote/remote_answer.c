@@ -262,7 +262,7 @@ static ebb_status send_until_begun(turn *t, ebb_error *err)
             return st;
         s = reply.retry_after_s ? reply.retry_after_s : wait_s;
         wait_s *= 2;
-        snprintf(line, sizeof line, "%s; it is tried again in %.0f s", err->msg, s);
+        snprintf(line, sizeof line, "%s; trying again in %.0f s", err->msg, s);
         ebb_remote_emit_text(r, EBB_BACKEND_NOTICE, line);
         if (!ebb_remote_wait(r, s))
             return EBB_FAIL(err, EBB_CANCELED, "stopped");
@@ -282,7 +282,7 @@ static ebb_status read_on(turn *t, ebb_status st, ebb_error *err)
     for (int i = 1; i <= RESUMES && st == EBB_IO && t->answer.number; i++) {
         char line[500];
 
-        snprintf(line, sizeof line, "%s; the answer goes on there, and is read on in %.0f s", err->msg, wait_s);
+        snprintf(line, sizeof line, "%s; the answer goes on there, and reading resumes in %.0f s", err->msg, wait_s);
         ebb_remote_emit_text(r, EBB_BACKEND_NOTICE, line);
         hand_over(t, ebb_clock_s());
         if (!ebb_remote_wait(r, wait_s))
@@ -307,7 +307,7 @@ static void forget_answer(ebb_remote *r, uint64_t number)
     ebb_client_resume(r->link.client);
     pthread_mutex_unlock(&r->lock);
     if (ebb_client_send(r->link.client, &q, &reply, &ignored) != EBB_OK)
-        ebb_log("net", "answer %llu goes on at %s: %s", (unsigned long long)number, r->entry.name, ignored.msg);
+        ebb_log("net", "answer %llu continues at %s: %s", (unsigned long long)number, r->entry.name, ignored.msg);
     pthread_mutex_lock(&r->lock);
     r->is_forgetting = false;
     pthread_mutex_unlock(&r->lock);
@@ -386,7 +386,7 @@ static void tell_end(turn *t, ebb_status st, const ebb_error *err)
     } else if (st != EBB_OK) {
         ev.finish = EBB_FINISH_ERROR;
         snprintf(line, sizeof line, "%s%s", err->msg, !t->answer.n_text ? "" : t->r->facts.can_continue
-                 ? "; what came is kept, and Enter goes on with it" : "; what came is kept");
+                 ? "; what arrived is kept, and Enter continues" : "; what arrived is kept");
         ev.text = line;
         ev.n_text = strlen(line);
     }

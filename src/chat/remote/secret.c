@@ -29,7 +29,7 @@ static ebb_status take_line(const char *text, size_t n, const char *where, char 
     if (n == 0)
         return EBB_FAIL(err, EBB_NOTFOUND, "%.200s: there is no key in it", where);
     if (n >= EBB_SECRET_BYTES)
-        return EBB_FAIL(err, EBB_USAGE, "%.200s: a key has less than %d bytes", where, EBB_SECRET_BYTES);
+        return EBB_FAIL(err, EBB_USAGE, "%.200s: a key must have fewer than %d bytes", where, EBB_SECRET_BYTES);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)text[i] <= ' ' || (unsigned char)text[i] >= 127)
             return EBB_FAIL(err, EBB_USAGE, "%.200s: its first line is not a key: it has blanks or control characters",
@@ -68,7 +68,7 @@ static ebb_status from_variable(const char *name, char out[EBB_SECRET_BYTES], eb
     const char *value = getenv(name);
 
     if (!value)
-        return EBB_FAIL(err, EBB_NOTFOUND, "the variable %.100s is not set, which should hold the key", name);
+        return EBB_FAIL(err, EBB_NOTFOUND, "the variable %.100s, which should hold the key, is not set", name);
     return take_line(value, strlen(value), name, out, err);
 }
 
@@ -89,7 +89,7 @@ static ebb_status read_output(ebb_child *c, ebb_buf *text, ebb_buf *words, bool 
             continue;
         got = read(c->fd, bytes, sizeof bytes);
         if (got > 0 && !ebb_buf_add(text, bytes, (size_t)got))
-            return EBB_FAIL(err, EBB_LIMIT, "the command for the key writes more than a key");
+            return EBB_FAIL(err, EBB_LIMIT, "the command for the key prints more than a key");
         explicit_bzero(bytes, sizeof bytes);
         if (got <= 0)
             return EBB_OK;

@@ -60,6 +60,6 @@ ebb_status ebb_answer_form_grammar(const char *path, ebb_buf *grammar, ebb_error
     ebb_status st = read_form(path, grammar, err);
 
     if (st == EBB_OK && memchr(ebb_buf_text(grammar), '\0', grammar->len))
-        st = EBB_FAIL(err, EBB_FORMAT, "%.100s: no grammar, but binary", path);
+        st = EBB_FAIL(err, EBB_FORMAT, "%.100s: binary, not a grammar", path);
     return st == EBB_OK ? check_grammar(path, grammar, err) : st;
 }

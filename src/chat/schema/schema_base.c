@@ -104,7 +104,7 @@ const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref)
     char *copy, *part;
 
     if (!text)
-        return ebb_schema_fail(c, EBB_FORMAT, "$ref is a text") ? at : NULL;
+        return ebb_schema_fail(c, EBB_FORMAT, "$ref must be a text") ? at : NULL;
     if (text[0] != '#' || (text[1] && text[1] != '/')) {
         ebb_schema_fail(c, EBB_UNSUPPORTED, "$ref %.80s: only places of the schema itself are followed (#/...)", text);
         return NULL;

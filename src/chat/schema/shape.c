@@ -73,8 +73,8 @@ static bool read_type(ebb_compiler *c, const json_t *v, unsigned *types)
             if (strcmp(name, type_names[k].name) == 0)
                 type = type_names[k].types;
         if (!type)
-            return ebb_schema_fail(c, EBB_FORMAT, "type is null, boolean, integer, number, string, array, object, or a "
-                                   "list of these");
+            return ebb_schema_fail(c, EBB_FORMAT, "type must be null, boolean, integer, number, string, array, "
+                                                  "object, or a list of these");
         *types |= type;
     }
     return true;
@@ -85,7 +85,7 @@ static bool read_count(ebb_compiler *c, const char *key, const json_t *v, uint64
     double x = json_number_value(v);
 
     if (!json_is_number(v) || !(x >= 0 && x < 1e15) || x != floor(x))
-        return ebb_schema_fail(c, EBB_FORMAT, "%s is a whole number", key);
+        return ebb_schema_fail(c, EBB_FORMAT, "%s must be a whole number", key);
     *out = (uint64_t)x;
     return true;
 }
@@ -95,7 +95,7 @@ static bool read_bound(ebb_compiler *c, const char *key, const json_t *v, bool i
     double x = json_number_value(v);
 
     if (!json_is_number(v))
-        return ebb_schema_fail(c, EBB_FORMAT, "%s is a number", key);
+        return ebb_schema_fail(c, EBB_FORMAT, "%s must be a number", key);
     if (out->is_set && (is_lower ? x < out->value : x > out->value))
         return true;
     *out = (ebb_bound){ .is_set = true, .is_open = is_open || (out->is_set && x == out->value && out->is_open),
@@ -130,7 +130,7 @@ static bool is_schema(const json_t *v)
 static bool read_schema(ebb_compiler *c, const char *key, json_t *v, json_t **out)
 {
     if (!is_schema(v))
-        return ebb_schema_fail(c, EBB_FORMAT, "%s is a schema: an object, true or false", key);
+        return ebb_schema_fail(c, EBB_FORMAT, "%s must be a schema: an object, true or false", key);
     json_decref(*out);
     *out = json_incref(v);
     return true;
@@ -141,9 +141,9 @@ static bool read_prefix(ebb_compiler *c, const char *key, json_t *v, ebb_shape *
 {
     for (size_t i = 0; i < json_array_size(v); i++)
         if (!is_schema(json_array_get(v, i)))
-            return ebb_schema_fail(c, EBB_FORMAT, "%s has schemas: objects, true or false", key);
+            return ebb_schema_fail(c, EBB_FORMAT, "%s must hold schemas: objects, true or false", key);
     if (!json_is_array(v))
-        return ebb_schema_fail(c, EBB_FORMAT, "%s is a list of schemas", key);
+        return ebb_schema_fail(c, EBB_FORMAT, "%s must be a list of schemas", key);
     json_decref(s->prefix);
     s->prefix = json_incref(v);
     return true;
@@ -164,10 +164,10 @@ static bool read_properties(ebb_compiler *c, json_t *v, ebb_shape *s)
     json_t *schema;
 
     if (!json_is_object(v))
-        return ebb_schema_fail(c, EBB_FORMAT, "properties is an object of schemas");
+        return ebb_schema_fail(c, EBB_FORMAT, "properties must be an object of schemas");
     json_object_foreach(v, name, schema)
         if (!is_schema(schema))
-            return ebb_schema_fail(c, EBB_FORMAT, "properties/%.60s is a schema: an object, true or false", name);
+            return ebb_schema_fail(c, EBB_FORMAT, "properties/%.60s must be a schema: an object, true or false", name);
     s->properties = json_incref(v);
     return true;
 }
@@ -180,14 +180,14 @@ static bool read_required(ebb_compiler *c, const json_t *v, ebb_shape *s)
         if (json_object_set_new(s->required, json_string_value(json_array_get(v, i)) ?
                                 json_string_value(json_array_get(v, i)) : "", json_true()) != 0 ||
             !json_is_string(json_array_get(v, i)))
-            return ebb_schema_fail(c, EBB_FORMAT, "required is a list of names");
-    return json_is_array(v) || ebb_schema_fail(c, EBB_FORMAT, "required is a list of names");
+            return ebb_schema_fail(c, EBB_FORMAT, "required must be a list of names");
+    return json_is_array(v) || ebb_schema_fail(c, EBB_FORMAT, "required must be a list of names");
 }
 
 static bool read_enum(ebb_compiler *c, json_t *v, ebb_shape *s)
 {
     if (!json_is_array(v))
-        return ebb_schema_fail(c, EBB_FORMAT, "enum is a list of values");
+        return ebb_schema_fail(c, EBB_FORMAT, "enum must be a list of values");
     s->values = json_deep_copy(v);
     return s->values || ebb_schema_fail_memory(c);
 }
@@ -298,8 +298,8 @@ static bool part_branches(ebb_compiler *c, ebb_shapes *all, const size_t *end, s
                     size_t b = a + 1;
                     while (k >= end[b])
                         b++;
-                    return ebb_schema_fail(c, EBB_UNSUPPORTED, "oneOf: its branches %zu and %zu may both be right; "
-                                           "anyOf allows that", a + 1, b + 1);
+                    return ebb_schema_fail(c, EBB_UNSUPPORTED, "oneOf: its branches %zu and %zu may both be valid; "
+                                                               "anyOf allows that", a + 1, b + 1);
                 }
     return true;
 }
@@ -313,7 +313,7 @@ static bool read_branches(ebb_compiler *c, const char *key, const json_t *list, 
     if (!end)
         return ebb_schema_fail_memory(c);
     if (n == 0)
-        ok = ebb_schema_fail(c, EBB_FORMAT, "%s is a list of one schema or more", key);
+        ok = ebb_schema_fail(c, EBB_FORMAT, "%s must be a list of one schema or more", key);
     for (size_t i = 0; ok && i < n; i++) {
         size_t path;
         char number[24];
@@ -334,7 +334,7 @@ static bool read_branches(ebb_compiler *c, const char *key, const json_t *list, 
 
 static bool read_all_of(ebb_compiler *c, const json_t *list, ebb_shapes *l)
 {
-    bool ok = json_array_size(list) > 0 || ebb_schema_fail(c, EBB_FORMAT, "allOf is a list of one schema or more");
+    bool ok = json_array_size(list) > 0 || ebb_schema_fail(c, EBB_FORMAT, "allOf must be a list of one schema or more");
 
     for (size_t i = 0; ok && i < json_array_size(list); i++) {
         size_t path;
@@ -396,7 +396,7 @@ bool ebb_schema_shapes(ebb_compiler *c, const json_t *schema, ebb_shapes *out)
         return ebb_schema_fail(c, EBB_LIMIT, "nested more than %d deep, or a reference that comes back to itself",
                                MOST_DEPTH);
     if (!is_schema(schema))
-        return ebb_schema_fail(c, EBB_FORMAT, "a schema is an object, true or false");
+        return ebb_schema_fail(c, EBB_FORMAT, "a schema must be an object, true or false");
     if (!ok || json_is_false(schema))
         return ok;
     if (!ebb_schema_spend(c, EBB_SCHEMA_STEP))

@@ -103,13 +103,13 @@ static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, 
         return EBB_IO;
     }
     if (!s->is_ready || s->quit)
-        return EBB_FAIL(err, EBB_BUSY, s->quit ? "the server is leaving" : "Loading model");
+        return EBB_FAIL(err, EBB_BUSY, s->quit ? "the server is shutting down" : "Loading model");
     if (q->n_ids == 0)
         return EBB_FAIL(err, EBB_USAGE, "the prompt is empty");
     if (q->n_ids > s->n_ctx || (q->n_ids == s->n_ctx && !q->predicts_nothing))
-        return EBB_FAIL(err, EBB_CONTEXT, "the request has %zu tokens, and the context %u", q->n_ids, s->n_ctx);
+        return EBB_FAIL(err, EBB_CONTEXT, "the request has %zu tokens, the context %u", q->n_ids, s->n_ctx);
     if (count_unended(s) >= SERVE_ANSWERS)
-        return EBB_FAIL(err, EBB_LIMIT, "%d answers are under way or wait already", SERVE_ANSWERS);
+        return EBB_FAIL(err, EBB_LIMIT, "%d answers are already under way or waiting", SERVE_ANSWERS);
     return EBB_OK;
 }
 

@@ -48,7 +48,7 @@ static ebb_status compile_format(const json_t *format, ebb_grammar **out, ebb_er
     if (type && schema && (strcmp(type, "json_schema") == 0 || strcmp(type, "json_object") == 0))
         return compile_schema(schema, out, err);
     if (!type || strcmp(type, "json_object") != 0)
-        return EBB_FAIL(err, EBB_USAGE, "response_format is text, json_object, or json_schema with a schema in "
+        return EBB_FAIL(err, EBB_USAGE, "response_format must be text, json_object, or json_schema with a schema in "
                         "json_schema.schema");
     object = json_pack("{s:s}", "type", "object");
     st = object ? compile_schema(object, out, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for a schema");
@@ -62,9 +62,9 @@ ebb_status ebb_serve_read_form(const json_t *o, ebb_grammar **out, ebb_error *er
 
     *out = NULL;
     if (!!grammar + !!schema + !!format > 1)
-        return EBB_FAIL(err, EBB_USAGE, "grammar, json_schema and response_format: an answer has one form");
+        return EBB_FAIL(err, EBB_USAGE, "grammar, json_schema and response_format: give only one of them");
     if (grammar && !json_is_string(grammar))
-        return EBB_FAIL(err, EBB_USAGE, "grammar is a text in GBNF");
+        return EBB_FAIL(err, EBB_USAGE, "grammar must be a text in GBNF");
     if (grammar)
         return ebb_grammar_new(json_string_value(grammar), json_string_length(grammar), out, err);
     if (schema)

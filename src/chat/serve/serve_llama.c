@@ -132,7 +132,7 @@ void ebb_serve_tokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
     ebb_error err = { 0 };
 
     if (!json_is_string(content))
-        EBB_FAIL(&err, EBB_USAGE, "content is the text to tokenize");
+        EBB_FAIL(&err, EBB_USAGE, "content must be the text to tokenize");
     else if (!ids || ebb_model_tokenize(s->model, json_string_value(content), n_text, flags, ids, cap, &n,
                                         &err) != EBB_OK || n > cap)
         EBB_FAIL(&err, EBB_NOMEM, "no memory for the tokens");
@@ -171,7 +171,7 @@ void ebb_serve_detokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
         ebb_buf_add(&text, part, n);
         ebb_serve_reply_json(x, 200, json_pack("{s:o}", "content", json_stringn(ebb_buf_text(&text), text.len)));
     } else {
-        refuse(s, x, EBB_USAGE, "tokens is a list of token ids of this model");
+        refuse(s, x, EBB_USAGE, "tokens must be a list of token ids of this model");
     }
     ebb_detok_free(d);
     ebb_buf_fini(&text);

@@ -25,7 +25,7 @@ static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
 static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
 {
     ebb_engine_opts opts = c->opening.opts;
-    ebb_status st = ebb_chat_need_ids(c, "its context is what the server has", err);
+    ebb_status st = ebb_chat_need_ids(c, "the context is the server's", err);
 
     if (st != EBB_OK)
         return st;

@@ -76,16 +76,17 @@ static ebb_status app_view(ebb_frontend *f, ebb_view_act act, const char *arg, e
         break;
     case EBB_VIEW_EDITING:
         if (*arg && strcmp(arg, "vi") != 0 && strcmp(arg, "emacs") != 0)
-            return EBB_FAIL(err, EBB_USAGE, "/editing %.40s: is vi or emacs", arg);
+            return EBB_FAIL(err, EBB_USAGE, "/editing %.40s: give vi or emacs", arg);
         if (*arg)
             ebb_vi_set(&a->vi, &a->editor, strcmp(arg, "vi") == 0);
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, a->vi.is_on ? "vi's keys; Esc leaves insert mode"
-                                                         : "emacs's keys, as in a shell");
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, a->vi.is_on ? "vi keys; Esc leaves insert mode"
+                                                         : "Emacs keys, as in a shell");
         break;
     case EBB_VIEW_BARE: ebb_app_bare(a); break;
     case EBB_VIEW_FIND:
         if (!ebb_app_find(a, arg, strlen(arg)))
-            return EBB_FAIL(err, EBB_NOTFOUND, "'%.100s' is nowhere in this conversation; /search looks in all", arg);
+            return EBB_FAIL(err, EBB_NOTFOUND, "'%.100s' is not in this conversation; /search looks in all of them",
+                            arg);
         break;
     }
     a->frame.is_dirty = true;
@@ -256,7 +257,7 @@ static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
     case EBB_EVENT_DONE:
         ring_bell(a);
         if (a->is_stopping)
-            ebb_app_hint(a, "stopped; Enter on an empty line goes on with it");
+            ebb_app_hint(a, "stopped; Enter on an empty line continues");
         a->is_stopping = false;
         break;
     case EBB_EVENT_NOTE:                         /* it is in the transcript */

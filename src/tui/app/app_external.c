@@ -32,7 +32,7 @@ static void take_screen_back(ebb_app *a)
 void ebb_app_suspend(ebb_app *a)
 {
     if (!a->term->ops->suspend(a->term))
-        ebb_app_hint(a, "no shell is here that could bring ebb back; it was not stopped");
+        ebb_app_hint(a, "there is no shell here to bring ebb back, so it was not stopped");
 }
 
 /* -- $VISUAL, $EDITOR ------------------------------------------------------------------------ */
@@ -128,7 +128,7 @@ void ebb_app_external_tick(ebb_app *a)
     else if (!adopt_message_file(a, &err))
         ebb_app_hint_error(a, &err);
     else if (WIFSIGNALED(status))
-        ebb_app_hint(a, "the editor was ended by signal %d; this is what it had saved", WTERMSIG(status));
+        ebb_app_hint(a, "the editor was ended by signal %d; this is what was saved", WTERMSIG(status));
     unlink(a->external.path);
 }
 

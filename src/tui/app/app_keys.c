@@ -81,7 +81,7 @@ static void stop_answer(ebb_app *a)
 {
     ebb_chat_stop(a->frontend.chat);
     a->is_stopping = true;
-    ebb_app_hint(a, "stopping, after the step that is being read or computed");
+    ebb_app_hint(a, "stopping as soon as this step is done");
 }
 
 static void app_interrupt(ebb_app *a)

@@ -243,7 +243,7 @@ void ebb_app_documents_tick(ebb_app *a, double now_s)
     if (a->marks.document_edits && a->marks.document_edits == a->editor.n_edits)
         ebb_app_submit(a);
     else if (a->marks.document_edits)
-        ebb_app_hint(a, "the document is read; Enter sends it with what you have typed");
+        ebb_app_hint(a, "the document has been read; Enter sends it with what you have typed");
 }
 
 void ebb_app_documents_stop(ebb_app *a)

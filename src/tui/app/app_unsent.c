@@ -53,7 +53,7 @@ void ebb_app_restore_unsent(ebb_app *a)
     if (a->frontend.state_dir.len > 0 && ebb_unsent_restore(a->frontend.state_dir.data, session_of_unsent(a), &text) &&
         text.len > 0) {
         ebb_frontend_offer(&a->frontend, text.data, text.len);
-        ebb_app_hint(a, "this was not sent when you left; Enter sends it, Ctrl-C drops it");
+        ebb_app_hint(a, "unsent when you left; Enter sends it, Ctrl-C drops it");
     }
     ebb_buf_fini(&text);
 }

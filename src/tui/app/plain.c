@@ -309,7 +309,7 @@ static void run_message(plain *p)
         ebb_frontend_leave_edit(&p->frontend);
         ebb_slash_command_run(&p->frontend, s);
     } else if (p->is_terminal && s[0] == '!' && text.len > 1) {
-        static const char none[] = "commands run on the full screen and inline alone, with --shell; here `COMMAND | "
+        static const char none[] = "commands run only on the full screen and inline, with --shell; here `COMMAND | "
                                    "ebb run` takes their output along (a blank before ! sends it as text)";
         plain_say(&p->frontend, EBB_SAY_ERROR, none, sizeof none - 1);
     } else if (strspn(s, " \t") < text.len) {
@@ -363,7 +363,7 @@ static void plain_read_input(plain *p)
 /* The shell's output is between our earlier lines and the next ones. */
 static void suspend(plain *p)
 {
-    static const char nobody[] = "no shell is here that could bring ebb back; it was not stopped";
+    static const char nobody[] = "there is no shell here to bring ebb back, so it was not stopped";
 
     fflush(stdout);
     if (!ebb_signals_stop()) {

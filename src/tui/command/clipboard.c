@@ -93,7 +93,7 @@ static ebb_status copy_file(ebb_frontend *f, const char *s, size_t n, ebb_buf *p
 
     if (f->state_dir.len == 0)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "no clipboard can be reached from here, and there is no folder to write a file to");
+                        "no clipboard can be reached from here, and there is no folder for a file");
     if (ebb_seal_here())
         return EBB_FAIL(err, EBB_UNSUPPORTED, "no clipboard can be reached from here, and sessions are encrypted, so "
                                               "nothing is written in the clear; /save FILE.md writes a file");
@@ -112,7 +112,7 @@ static ebb_status copy_to_clipboard(ebb_frontend *f, const char *s, size_t n, eb
     if (f->opts->in_tmux && copy_tmux(s, n)) {
         ebb_buf_adds(how, " bytes copied to tmux; prefix ] pastes them");
     } else if (!f->opts->in_tmux && copy_osc52(f, s, n)) {
-        ebb_buf_adds(how, " bytes sent to the terminal's clipboard (OSC 52; it gives no receipt)");
+        ebb_buf_adds(how, " bytes sent to the terminal's clipboard (OSC 52; it does not confirm)");
     } else {
         st = copy_file(f, s, n, &path, err);
         ebb_buf_addf(how, " bytes written to %s", ebb_buf_text(&path));

@@ -63,7 +63,7 @@ static bool job_holds(ebb_frontend *f)
     if (!what || f->has_warned_of_job)
         return false;
     f->has_warned_of_job = true;
-    ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s is at %.0f %%: the same again leaves, and nothing of it is kept", what,
+    ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s is at %.0f %%: the same again leaves, and none of it is kept", what,
                       100 * share);
     return true;
 }

@@ -18,10 +18,10 @@ ebb_status ebb_pull_follow_start(ebb_frontend *f, const char *what, ebb_error *e
     ebb_status st;
 
     if (f->opts->is_private)
-        return EBB_FAIL(err, EBB_USAGE, "this chat writes nothing to the disk (--private); `ebb pull` in another "
-                                        "terminal does");
+        return EBB_FAIL(err, EBB_USAGE, "this chat writes nothing to disk (--private); use `ebb pull` in another "
+                                        "terminal");
     if (!f->opts->program)
-        return EBB_FAIL(err, EBB_USAGE, "nothing can be fetched from here; `ebb pull` does it");
+        return EBB_FAIL(err, EBB_USAGE, "nothing can be fetched from here; use `ebb pull` in a shell");
     ebb_chat_stats(f->chat, &stats);             /* its memory is the next model's, too: the plan counts it in */
     st = ebb_pull_process_start(&f->pull, f->opts->program, what, stats.budget_bytes, err);
     if (st == EBB_OK) {
@@ -45,7 +45,7 @@ bool ebb_pull_follow_holds(ebb_frontend *f)
     if (!ebb_pull_process_is_running(&f->pull) || f->has_warned_of_pull)
         return false;
     f->has_warned_of_pull = true;
-    ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s is being fetched: the same again leaves and ends that; what has come "
+    ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s is being fetched: the same again leaves and stops it; what has arrived "
                                          "stays, and /pull %s goes on with it", f->pull.what, f->pull.what);
     return true;
 }
@@ -57,9 +57,9 @@ static void say_stopped(ebb_frontend *f)
     double share = share_there(&f->pull);
 
     if (share > 0)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "stopped: %.0f %% are there; /pull %s goes on", 100 * share, f->pull.what);
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "stopped at %.0f %%; /pull %s continues", 100 * share, f->pull.what);
     else
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "stopped; /pull %s begins again", f->pull.what);
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "stopped; /pull %s starts again", f->pull.what);
 }
 
 static void say_done(ebb_frontend *f, const ebb_pull_event *e)
@@ -69,10 +69,10 @@ static void say_done(ebb_frontend *f, const ebb_pull_event *e)
     ebb_humanize_bytes(&size, e->n_bytes);
     ebb_humanize_seconds(&took, e->seconds);
     if (e->was_there)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s is there already, %s; /model %s talks to it", e->file,
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s is already here, %s; /model %s loads it", e->file,
                           ebb_buf_text(&size), e->file);
     else
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s has come: %s in %s%s; /model %s talks to it", e->file,
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s is here: %s in %s%s; /model %s loads it", e->file,
                           ebb_buf_text(&size), ebb_buf_text(&took),
                           e->is_verified ? ", SHA-256 matches the server's" : "", e->file);
     ebb_buf_fini(&size);

@@ -24,12 +24,13 @@ static ebb_status slash_retry(ebb_frontend *f, const char *arg, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "/retry %.20s: give how many answers, 1 to %u", arg, EBB_CHAT_MAX_ANSWERS);
     st = ebb_chat_retry_several(f->chat, (uint32_t)n, err);
     if (st == EBB_OK && n > 1)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%lu answers are written side by side; this one is shown, and the others "
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%lu answers are being written side by side; this one is shown, the "
+                                             "others "
                                              "are branches beside it", n);
     if (st == EBB_OK && ebb_chat_set(f->chat, "temp", NULL, temp, sizeof temp, NULL) == EBB_OK &&
         strncmp(temp, "temp = 0 ", 9) == 0)
         ebb_frontend_sayf(f, EBB_SAY_NOTICE,
-                          "at temperature 0 the same question has the same answer; /set temp 0.8 makes others");
+                          "at temperature 0 the same question gives the same answer; try /set temp 0.8");
     return st;
 }
 
@@ -113,7 +114,7 @@ static ebb_status slash_prompt(ebb_frontend *f, const char *arg, ebb_error *err)
         ebb_system_prompt_each(mine, add_prompt_name, &text);
         if (advised)
             add_prompt_name(&text, "model");
-        ebb_buf_adds(&text, "\n/prompt NAME takes one, /system - removes it");
+        ebb_buf_adds(&text, "\n/prompt NAME uses one, /system - removes it");
         f->say(f, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
     }
     ebb_buf_fini(&dir);
@@ -369,7 +370,7 @@ const ebb_slash_command ebb_slash_commands[] = {
         complete_help, false },
     { "retry",    "[N]",           "Another answer to the last question, or N at once.", slash_retry,
        NULL, false },
-    { "best",     "[TEXT | ?]",    "Ask a better file of the same model once; ? shows the price.",
+    { "best",     "[TEXT | ?]",    "Ask a better file of the same model, once; ? shows what it costs.",
       ebb_slash_best, NULL, false },
     { "continue", "",              "Continue an answer that was stopped or cut off.",          slash_continue,
       NULL, false },
@@ -383,11 +384,11 @@ const ebb_slash_command ebb_slash_commands[] = {
       ebb_slash_edit, NULL, false },
     { "branch",   "[N]",           "Branch off at message N, or before the last question.",
       ebb_slash_branch, NULL, false },
-    { "tree",     "[all]",         "Walk among messages and branches; all of them as text.", ebb_slash_tree,
+    { "tree",     "[all]",         "Walk through the messages and branches; all: list them as text.", ebb_slash_tree,
       NULL, false },
     { "go",       "NODE",          "Go to a message of the tree.",                           ebb_slash_go,
       ebb_complete_node, true },
-    { "pin",      "[N | list]",    "Keep message N, or the last one, in the model's sight; list shows them.",
+    { "pin",      "[N | list]",    "Keep message N, or the last one, when turns are forgotten; list shows them.",
       ebb_slash_pin, NULL, false },
     { "unpin",    "[N]",           "Unpin message N, or the last one.",                      ebb_slash_unpin,
       NULL, false },
@@ -411,21 +412,22 @@ const ebb_slash_command ebb_slash_commands[] = {
       complete_prompt, true },
     { "set",      "[NAME [VALUE]]", "Show or change sampling and other settings.",           ebb_slash_set,
          ebb_complete_set, false },
-    { "schema",   "[FILE|off]",    "Have answers be JSON under a schema, or free again.",    ebb_slash_schema,
+    { "schema",   "[FILE|off]",    "Make answers JSON that fits a schema; off ends it.",    ebb_slash_schema,
       ebb_complete_form, false },
-    { "grammar",  "[FILE|off]",    "Have answers be texts of a grammar (GBNF), or free again.", ebb_slash_grammar,
+    { "grammar",  "[FILE|off]",    "Make answers follow a grammar (GBNF); off ends it.", ebb_slash_grammar,
       ebb_complete_form, false },
-    { "model",    "[FILE]",        "Show the model and the others here, or load one.", ebb_slash_model,
+    { "model",    "[FILE]",        "Show this model and the others found here, or load one.", ebb_slash_model,
        ebb_complete_model, true },
-    { "engine",   "[NAME [MODEL]]", "Show the engines, or have another one answer; /engine test asks it what it is.",
+    { "engine",   "[NAME [MODEL]]", "Show the engines, or let another one answer; /engine test examines it.",
       ebb_slash_engine, ebb_complete_engine, true },
     { "pull",     "[OWNER/NAME[:TYPE] | stop]", "Fetch a model from huggingface.co while the chat goes on.",
       ebb_slash_pull, ebb_complete_pull, false },
-    { "draft",    "[FILE|off]",    "Show or change the small model that drafts for this one; auto finds one.",
+    { "draft",    "[FILE|off]",    "Show or change the small model that drafts tokens for this one; auto finds one.",
       ebb_slash_draft, ebb_complete_draft, false },
-    { "mem",      "[SIZE [anew]]", "Show who uses the memory, or change the budget now.",    ebb_slash_mem,
+    { "mem",      "[SIZE [anew]]", "Show what uses the memory, or change the budget.",    ebb_slash_mem,
       ebb_complete_mem, false },
-    { "plan",     "",              "Show the model's plan: where memory goes, and the speed.",   ebb_slash_plan,
+    { "plan",     "",              "Show the plan for this model: where memory goes, and what speed to expect.",
+      ebb_slash_plan,
       NULL, false },
     { "why",      "",              "Show where the last answer's time went, and what would make it faster.",
       ebb_slash_why, NULL, false },
@@ -433,7 +435,7 @@ const ebb_slash_command ebb_slash_commands[] = {
        ebb_complete_theme, true },
     { "editing",  "[vi|emacs]",    "Choose the editing keys: vi or emacs.",                         ebb_slash_editing,
       ebb_complete_editing, false },
-    { "new",      "",              "Begin a new session.",                                   ebb_slash_new,
+    { "new",      "",              "Start a new session.",                                   ebb_slash_new,
       NULL, false },
     { "title",    "[TEXT]",        "Show or set this session's title.",                      ebb_slash_title,
       NULL, false },
@@ -443,7 +445,7 @@ const ebb_slash_command ebb_slash_commands[] = {
       ebb_complete_session, true },
     { "list",     "",              "List all sessions, newest first.",                        ebb_slash_list,
       NULL, false },
-    { "search",   "WORDS",         "Find messages of all sessions that have these words.",        ebb_slash_search,
+    { "search",   "WORDS",         "Find these words in all sessions.",        ebb_slash_search,
       NULL, false },
     { "delete",   "[NAME]",        "Delete a session, or this one.",                         ebb_slash_delete,
       ebb_complete_session, false },
@@ -459,12 +461,12 @@ const ebb_slash_command ebb_slash_commands[] = {
 };
 
 const char *const ebb_key_help[][2] = {
-    { "Enter", "Send; while an answer runs, queue; alone, go on." },
+    { "Enter", "Send; queue while an answer runs; on an empty line, continue." },
     { "Alt-Enter, Ctrl-J", "New line." },
-    { "Ctrl-C", "Stop the answer and keep it; else clear the input." },
-    { "Esc", "Stop the answer; what is queued goes next." },
+    { "Ctrl-C", "Stop the answer, keeping it so far; otherwise clear the input." },
+    { "Esc", "Stop the answer; a queued message goes next." },
     { "Ctrl-X", "Take the queued message back." },
-    { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End to the ends. ? then lists the keys." },
+    { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End go to the ends. While scrolled, ? lists keys." },
     { "Alt-Up, Alt-Down", "Select a message; then e edits, r retries, b branches, p pins, c copies." },
     { "Ctrl-S", "Find in the conversation as you type; Enter, then n and N." },
     { "Ctrl-O", "Show or fold what the model thought, and attached files." },
@@ -473,10 +475,10 @@ const char *const ebb_key_help[][2] = {
     { "F2", "Change the status display: panel, two lines, one line, hidden." },
     { "Up, Down", "Move; at the edge, through the input history." },
     { "Ctrl-R", "Search the input history." },
-    { "Tab", "Take what the menu offers: a command, a file behind @. Arrows choose." },
+    { "Tab", "Take what the menu offers: a command, a file after @. Arrows choose." },
     { "Ctrl-L", "Redraw the screen." },
     { "Ctrl-Z", "Stop ebb; fg brings it back." },
     { "Ctrl-D", "On an empty line: leave." },
-    { "F10", "Leave; unsent text is there when you come back." },
+    { "F10", "Leave; unsent text is kept for the next start." },
     { NULL, NULL },
 };

@@ -26,20 +26,20 @@ static void say_draft(ebb_frontend *f)
 
     ebb_chat_stats(f->chat, &s);
     if (!name) {
-        ebb_buf_adds(&out, "no draft model; /draft NAME takes one, /draft auto one of those here that pays");
+        ebb_buf_adds(&out, "no draft model; /draft NAME uses one, /draft auto the best one here, if any helps");
         if (s.n_drafted > 0) {                   /* from the text, or by the file's draft head */
             ebb_buf_adds(&out, "; without one ");
             add_rate(&out, &s, " draft tokens were accepted");
         }
     } else if (s.draft_bytes == 0) {
-        ebb_buf_addf(&out, "%s is not loaded: it cannot draft for this model, or would not pay; /plan says more",
+        ebb_buf_addf(&out, "%s is not loaded: it cannot draft for this model, or would not help; /plan says more",
                      name);
     } else {
         ebb_buf_addf(&out, "%s drafts, in ", name);
         ebb_humanize_bytes(&out, s.draft_bytes);
         ebb_buf_adds(&out, " of memory; ");
         add_rate(&out, &s, " draft tokens were accepted");
-        ebb_buf_adds(&out, "; /draft off ends it");
+        ebb_buf_adds(&out, "; /draft off turns it off");
     }
     f->say(f, EBB_SAY_NOTICE, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);

@@ -61,7 +61,7 @@ void ebb_complete_engine(ebb_frontend *f, const char *typed, ebb_candidate_fn *f
     (void)f;
     (void)typed;
     fn(arg, EBB_ENGINE_HERE, "this process");
-    fn(arg, "test", "ask the one at hand what it is");
+    fn(arg, "test", "examine the current one");
     if (ebb_engines_read(&list, &n, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++)

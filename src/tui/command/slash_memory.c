@@ -59,8 +59,8 @@ static void say_use(ebb_frontend *f)
     if (s.pressure_avg10 >= 0)
         ebb_buf_addf(&out, "%-22s%.1f %% of the last 10 s\n", "waiting for memory", s.pressure_avg10);
     add_disk_speed(&out, &s);
-    ebb_buf_adds(&out, "\n/mem SIZE changes the budget, /mem auto takes what the machine has, /mem SIZE anew plans for "
-                       "it");
+    ebb_buf_adds(&out, "\n/mem SIZE changes the budget, /mem auto uses what the machine has, /mem SIZE anew makes a "
+                       "new plan");
     f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);
 }

@@ -18,11 +18,12 @@ static ebb_status say_pull_state(ebb_frontend *f, ebb_error *err)
         return st;
     if (ebb_pull_process_is_running(&f->pull)) {
         ebb_pull_follow_figures(&f->pull, &out);
-        ebb_buf_adds(&out, "; /pull stop ends it and keeps what has come\n");
+        ebb_buf_adds(&out, "; /pull stop stops it and keeps what has arrived\n");
     }
     for (size_t i = 0; i < n && !ebb_pull_process_is_running(&f->pull); i++)
         ebb_buf_addf(&out, "begun: %s\n", ebb_models_name(&files[i]));
-    ebb_buf_adds(&out, "/pull OWNER/NAME[:TYPE] fetches a model of huggingface.co, without a type the one that suits; "
+    ebb_buf_adds(&out, "/pull OWNER/NAME[:TYPE] fetches a model from huggingface.co, without a type the one that "
+                       "suits best; "
                        "`ebb pull --suggest` in a shell names some");
     f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len);
     ebb_buf_fini(&out);
@@ -45,7 +46,7 @@ void ebb_complete_pull(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn,
 
     (void)typed;
     if (ebb_pull_process_is_running(&f->pull))
-        fn(arg, "stop", "end it, and keep what has come");
+        fn(arg, "stop", "stop it, and keep what has arrived");
     for (size_t i = 0; ebb_suggestion_at(i, &s); i++)
         fn(arg, s.source, s.what);
 }

@@ -32,7 +32,7 @@ ebb_status ebb_slash_save(ebb_frontend *f, const char *arg, ebb_error *err)
     ebb_status st;
 
     if (*arg == '\0')
-        return EBB_FAIL(err, EBB_USAGE, "/save NAME: under which name?  (everything is saved as you go)");
+        return EBB_FAIL(err, EBB_USAGE, "/save NAME: which name?  (everything is saved as you go)");
     st = ebb_chat_save_as(f->chat, arg, err);
     if (st == EBB_OK)
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "saved as %s", ebb_chat_session_name(f->chat));
@@ -49,7 +49,7 @@ ebb_status ebb_slash_load(ebb_frontend *f, const char *arg, ebb_error *err)
     snprintf(before, sizeof before, "%s", ebb_chat_session_name(f->chat));
     st = ebb_chat_load(f->chat, arg, err);
     if (st == EBB_OK && strcmp(before, ebb_chat_session_name(f->chat)) == 0)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "this is it already: %s", before);
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "you are already in it: %s", before);
     return st;
 }
 
@@ -142,9 +142,9 @@ ebb_status ebb_slash_search(ebb_frontend *f, const char *arg, ebb_error *err)
         ebb_buf_addf(&out, "  %s\n      %s: %s", hits[i].name, ebb_role_name(hits[i].role), hits[i].snippet);
     }
     if (n)
-        ebb_buf_addf(&out, "\n/load NUMBER opens one%s", f->view ? "; Ctrl-S or /find shows the place in it" : "");
+        ebb_buf_addf(&out, "\n/load NUMBER opens one%s", f->view ? "; Ctrl-S or /find finds the place in it" : "");
     free(hits);
-    say_list(f, &out, "no message has these words");
+    say_list(f, &out, "no message contains these words");
     return EBB_OK;
 }
 

@@ -172,7 +172,7 @@ ebb_status ebb_slash_theme(ebb_frontend *f, const char *arg, ebb_error *err)
     ebb_status st;
 
     if (!f->set_theme)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "plain text has no themes");
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "plain mode has no themes");
     if (*arg == '\0') {
         ebb_theme_add_names(&names);
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "theme %s; built in are %s; yours are looked for in %s/themes", f->theme,

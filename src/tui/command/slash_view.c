@@ -6,7 +6,7 @@
 static ebb_status change_view(ebb_frontend *f, ebb_view_act act, const char *arg, ebb_error *err)
 {
     if (!f->view)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "plain text has no other view; this is for the full screen");
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "plain mode has only one view; this is for the full screen");
     return f->view(f, act, arg, err);
 }
 

@@ -26,7 +26,7 @@ ebb_status ebb_command_output_start(ebb_command_output *o, const char *command, 
     if (!*command || strchr(command, '\n'))
         return EBB_FAIL(err, EBB_USAGE, "a command is one line, as in !git diff");
     if (ebb_command_output_is_running(o))
-        return EBB_FAIL(err, EBB_BUSY, "a command runs already: %.80s", ebb_buf_text(&o->command));
+        return EBB_FAIL(err, EBB_BUSY, "a command is already running: %.80s", ebb_buf_text(&o->command));
     ebb_command_output_fini(o);
     if (!ebb_buf_adds(&o->command, command))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the command");

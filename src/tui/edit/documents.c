@@ -31,7 +31,8 @@ static void document_fini(ebb_document *doc)
 static ebb_status say_not_installed(const char *path, const ebb_filter *f, ebb_error *err)
 {
     if (f->package)
-        return EBB_FAIL(err, EBB_NOTFOUND, "%s: %s would make text of it and is not installed; the package %s has it",
+        return EBB_FAIL(err, EBB_NOTFOUND, "%s: %s could turn it into text, but is not installed; it is in the "
+                                           "package %s",
                         base_name(path), f->program, f->package);
     return EBB_FAIL(err, EBB_NOTFOUND, "%s: %s is not installed, which the configuration names as the filter for %s",
                     base_name(path), f->program, f->ending);
@@ -58,7 +59,7 @@ ebb_status ebb_documents_find(ebb_documents *d, const char *path, const ebb_buf 
         document_fini(&d->next);
         d->next = (ebb_document){ .path = strdup(path), .st = st };
     }
-    return EBB_FAIL(err, EBB_BUSY, "%s: %s makes text of it", base_name(path), f->program);
+    return EBB_FAIL(err, EBB_BUSY, "%s: %s turns it into text", base_name(path), f->program);
 }
 
 ebb_status ebb_documents_start(ebb_documents *d, double now_s, ebb_error *err)
@@ -129,7 +130,7 @@ static void finish(ebb_documents *d, int status)
         EBB_FAIL(&d->next.err, EBB_FORMAT, "%s: no text from %s (%s)%s%.120s", name,
                  f->program, ebb_buf_text(&end), said.len ? ": " : "", ebb_buf_text(&said));
     else if (strspn(ebb_buf_text(&d->next.text), " \t\r\n") == d->next.text.len)
-        EBB_FAIL(&d->next.err, EBB_FORMAT, "%s: %s finds no text in it; scanned pages are pictures", name, f->program);
+        EBB_FAIL(&d->next.err, EBB_FORMAT, "%s: %s found no text in it; scanned pages are pictures", name, f->program);
     ebb_buf_fini(&end);
     ebb_buf_fini(&said);
 }

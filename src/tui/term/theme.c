@@ -119,7 +119,7 @@ static ebb_status parse_style(char *words, const char *where, int line, ebb_styl
             out->attrs |= (uint8_t)(1 << attr);
             has_attr = true;
         } else if (has_attr || n_colors == 2 || !parse_color(w, n_colors ? &out->bg : &out->fg)) {
-            return EBB_FAIL(err, EBB_FORMAT, "%s:%d: '%.40s' is no colour or attribute that may stand here",
+            return EBB_FAIL(err, EBB_FORMAT, "%s:%d: '%.40s' is not a colour or attribute that belongs here",
                             where, line, w);
         } else {
             n_colors++;
@@ -162,7 +162,7 @@ ebb_status ebb_theme_parse(const char *text, size_t n, const char *where, const 
         const char *nl = memchr(text, '\n', n);
         size_t len = nl ? (size_t)(nl - text) : n;
         if (len >= sizeof line || memchr(text, '\0', len))
-            return EBB_FAIL(err, EBB_FORMAT, "%s:%d: this line is too long or no text", where, i);
+            return EBB_FAIL(err, EBB_FORMAT, "%s:%d: this line is too long, or not text", where, i);
         memcpy(line, text, len);
         line[len] = '\0';
         st = parse_line(line, where, i, &theme, err);

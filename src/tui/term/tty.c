@@ -114,9 +114,9 @@ ebb_status ebb_tty_open(ebb_tty *t, ebb_error *err)
 
     memset(t, 0, sizeof *t);
     if (line.is_open)
-        return EBB_FAIL(err, EBB_BUSY, "the terminal is in use already");
+        return EBB_FAIL(err, EBB_BUSY, "the terminal is already in use");
     if (tcgetattr(STDIN_FILENO, &line.cooked) != 0 || !isatty(STDOUT_FILENO))
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "standard input and output are no terminal; use --plain");
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "standard input and output are not a terminal; use --plain");
     if (!install_handlers())
         return EBB_FAIL(err, EBB_UNSUPPORTED, "signals cannot be caught here; use --plain");
     line.is_open = true;

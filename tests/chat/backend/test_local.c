@@ -186,7 +186,7 @@ static void test_budget(void **state)
 
     set_budget(b, all - ((uint64_t)16 << 20));
     assert_non_null(strstr(h.notice, ": tier streaming, "));
-    assert_non_null(strstr(h.notice, "the budget holds"));
+    assert_non_null(strstr(h.notice, "the new budget is in force"));
     b->ops->stats(b, &s);
     assert_in_range(s.n_resident, 0, 7);
     assert_true(s.ring_bytes > 0 || strcmp(s.io, "mmap") == 0); /* the reader that was measured fastest may need none */

@@ -73,7 +73,7 @@ static void test_limit(void **state)
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 3);
     assert_true(ebb_clock_s() - t0 >= 1);
     script.hold_at = 0;
-    expect_told("the terminal went away and the answer was stopped (2 tokens); /continue goes on with it");
+    expect_told("the terminal went away and the answer was stopped (2 tokens); /continue resumes it");
 }
 
 /* Whatever holds the process up: it does not outlive its time. */
@@ -253,7 +253,7 @@ static void test_attached_killed(void **state)
     assert_int_equal(kill(g.pid, SIGKILL), 0);
     assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
     wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
-    assert_string_equal(told, "the last answer was cut off; /continue goes on with it");
+    assert_string_equal(told, "the last answer was cut off; /continue resumes it");
     wait_for(c, EBB_EVENT_READY, NULL, 0);
     assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
     wait_for(c, EBB_EVENT_DONE, NULL, 0);

@@ -180,7 +180,7 @@ static void test_export_and_import(void **state)
     assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
     assert_int_equal(ebb_chat_import(c, file, &err), EBB_OK);
     assert_true(fake_wait(c, EBB_EVENT_NOTICE, line, sizeof line));
-    assert_string_equal(line, "1 session is new; this is it");
+    assert_string_equal(line, "1 new session; this is it");
     assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
     say(c, "two");                               /* and it goes on */
     ebb_chat_close(c);

@@ -87,7 +87,7 @@ static void test_held_import(void **state)
     release_store(held);
     assert_true(fake_wait(c, EBB_EVENT_CHANGED, NULL, 0));
     assert_true(fake_wait(c, EBB_EVENT_NOTICE, line, sizeof line));
-    assert_string_equal(line, "2 sessions are new; this is the last");
+    assert_string_equal(line, "2 new sessions; this is the last one");
     assert_string_equal(path(c), "[q2] [a2]");
     assert_null(ebb_chat_job_under_way(c, &share));
     assert_int_equal(n_sessions(c), 2);
@@ -109,7 +109,7 @@ static void test_stopped_import(void **state)
     import_begins(c);
     ebb_chat_stop(c);
     assert_true(fake_wait(c, EBB_EVENT_REFUSED, line, sizeof line));
-    assert_non_null(strstr(line, "stopped: nothing of "));
+    assert_non_null(strstr(line, "stopped: nothing from "));
     assert_false(ebb_chat_is_busy(c));
     release_store(held);
     assert_int_equal(n_sessions(c), 1);

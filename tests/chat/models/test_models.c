@@ -154,7 +154,7 @@ static void test_by_name(void **state)
     resolves("8b", EBB_OK, "Llama-3.1-8B-Q4_K_M.gguf");
     resolves("tiny", EBB_OK, "tiny.gguf");       /* the whole name comes before a part of others */
     resolves("llama", EBB_LIMIT, "llama: which one?  Llama-3.2-1B-Q4_K_M.gguf, Llama-3.1-8B-Q4_K_M.gguf");
-    resolves("qwen", EBB_NOTFOUND, "no model here is called so; there are tiny-2.gguf, tiny.gguf, Llama");
+    resolves("qwen", EBB_NOTFOUND, "no model here has that name; there are tiny-2.gguf, tiny.gguf, Llama");
     snprintf(path, sizeof path, "%s/tiny.gguf", dir);
     resolves(path, EBB_OK, "tiny.gguf");
     resolves("/nowhere/tiny.gguf", EBB_NOTFOUND, "/nowhere/tiny.gguf: no such file");

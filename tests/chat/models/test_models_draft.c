@@ -96,7 +96,7 @@ static void test_no_gain(void **state)
     tiny("seven", 7);
     host = open_file("large");
     assert_string_equal(best(host, false, 1e6),
-                        "no draft model: 1 here could draft for tiny, and the plan expects no gain of it");
+                        "no draft model: 1 here could draft for tiny, but the plan expects no gain from it");
     ebb_model_close(host);
 }
 

@@ -117,7 +117,7 @@ static void test_streams_if_nothing_fits(void **state)
     hollow("llama-3.1-8b", "Q4_K_M");
     hollow("llama-3.1-8b", "F16");
     expect(rate(3 * GB, 20e9), ORDER("8b-Q4_K_M", "8b-F16"),
-           "took llama-3.1-8b-Q4_K_M.gguf: 8.0B Q4_K_M is read from disk in part, for nothing better fits; about ");
+           "took llama-3.1-8b-Q4_K_M.gguf: 8.0B Q4_K_M is partly read from disk, because nothing better fits; about ");
     expect(rate(GB / 64, 20e9), ORDER("8b-"), "took the built-in guide: no model fits");
 }
 
@@ -150,7 +150,7 @@ static void test_streams_a_little(void **state)
     expect(rate_with(4 * GB, 30e9, 3e9, NULL), ORDER("qwen2.5-7b"), "; or llama-3.2-1b-Q4_K_M.gguf: context ");
     expect(rate_with(4 * GB, 30e9, 0.3e9, NULL), ORDER("llama-3.2-1b", "qwen2.5-7b"),
            "qwen2.5-7b-Q4_K_M.gguf would be read from disk: ");
-    expect(rate_with(4 * GB, 30e9, 3e9, &longest), ORDER("qwen2.5-7b"), " tok/s behind 32768 tokens");
+    expect(rate_with(4 * GB, 30e9, 3e9, &longest), ORDER("qwen2.5-7b"), " tok/s after 32768 tokens");
 }
 
 static void test_small_ones(void **state)
@@ -217,10 +217,10 @@ static void test_chosen(void **state)
     assert_string_equal(choose(&none, why), "small.gguf");
     assert_string_equal(why, "took small.gguf, as last time; -m auto chooses again");
     assert_string_equal(choose(&narrow, why), "");
-    assert_non_null(strstr(why, "small.gguf, which was chosen last, is not taken: "));
+    assert_non_null(strstr(why, "small.gguf, which was chosen last, is not used: "));
     assert_int_equal(unlink(path), 0);
     assert_string_equal(choose(&none, why), "large.gguf");
-    assert_non_null(strstr(why, "small.gguf, which was chosen last, is not taken: "));
+    assert_non_null(strstr(why, "small.gguf, which was chosen last, is not used: "));
     assert_int_equal(ebb_models_remember(path, &err), EBB_NOTFOUND);
     assert_int_equal(ebb_models_remember(NULL, &err), EBB_OK);
     assert_false(ebb_models_remembered(&chosen));

@@ -115,7 +115,7 @@ static void test_file(void **state)
         { "[here]\naddress = http://x\n", ":1: a name" },
         { "[x]\naddress = http://x\n[x]\naddress = http://y\n", ":3: there is a second engine x" },
         { "[x]\naddress = nowhere\n", ":2: nowhere: is not an address" },
-        { "[x]\naddress = http://x\nkind = toaster\n", "is openai, llama-server" },
+        { "[x]\naddress = http://x\nkind = toaster\n", "give openai, llama-server" },
         { "[x]\naddress = http://x\ncolour = red\n", ":3: colour: is not a setting" },
         { "[x]\naddress = http://x\nheader = nothing\n", "Name: value" },
         { "[x]\naddress = http://x\ncontext = many\n", "whole number" },

@@ -142,7 +142,7 @@ static void test_tree_needs_no_ids(void **state)
     test_hub_how(&server, "kind=vllm say=half_an_answer nofinish nodone");  /* cut off: the part is kept, and goes on */
     assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_OK);
     wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
-    assert_non_null(strstr(text, "Enter goes on"));
+    assert_non_null(strstr(text, "Enter continues"));
     assert_string_equal(last(c)->text, "half an answer");
     test_hub_how(&server, "kind=vllm say=_and_the_rest");
     assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
@@ -169,7 +169,7 @@ static void test_refusals_say_who_can(void **state)
     test_hub_how(&server, "kind=openai nofinish nodone");
     assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_OK);
     wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
-    assert_null(strstr(text, "Enter goes on"));
+    assert_null(strstr(text, "Enter continues"));
     assert_int_equal(ebb_chat_continue(c, &err), EBB_UNSUPPORTED);
     assert_non_null(strstr(err.msg, "starts each answer"));
     assert_int_equal(ebb_chat_set_engine(c, "nowhere", NULL, &err), EBB_NOTFOUND);

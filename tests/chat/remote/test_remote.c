@@ -214,11 +214,11 @@ static void test_endings(void **state)
     how("kind=vllm why=content_filter");
     remote_say(&h, b, "x");
     assert_non_null(strstr(ebb_buf_text(&h.notices), "content_filter"));
-    how("kind=vllm nofinish nodone");            /* cut off: what came is kept */
+    how("kind=vllm nofinish nodone");            /* cut off: what arrived is kept */
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
     assert_heard(&h, "You said x in 1 messages.");
-    assert_non_null(strstr(h.why, "ended before the answer did; what came is kept, and Enter goes on"));
+    assert_non_null(strstr(h.why, "ended before the answer did; what arrived is kept, and Enter continues"));
     how("kind=vllm error");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
@@ -239,7 +239,7 @@ static void test_refusals_are_one_line(void **state)
         { "redirect", "leads elsewhere (307, to http://elsewhere.invalid/v1)" },
         { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
         { "hugebody=application/json", "other than a stream of text" }, { "headers", "KiB of headers" },
-        { "status=429 retry=3000", "too much to do (429)" },
+        { "status=429 retry=3000", "is overloaded (429)" },
     };
     heard h;
     ebb_backend *b;
@@ -300,7 +300,7 @@ static void test_busy_is_tried_again(void **state)
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_STOP);
     assert_heard(&h, "You said x in 1 messages.");
-    assert_non_null(strstr(ebb_buf_text(&h.notices), "tried again in 1 s"));
+    assert_non_null(strstr(ebb_buf_text(&h.notices), "trying again in 1 s"));
     how("kind=vllm status=429 retry=30");        /* and a stop ends the wait */
     remote_begin(&h, b, "x");
     HEARD_WAIT(&h, h.notices.len > 0);

@@ -252,7 +252,7 @@ static void unsent_is_kept(void **state)
     assert_true(ebb_app_leave(&s.app));
     screen_close(&s);
     screen_open(&s, 12, 60, dir);
-    assert_has(&s, "this was not sent when you left");
+    assert_has(&s, "unsent when you left");
     assert_has(&s, "> one\n  /two\n  half a li\n");
     fake_ready(s.chat);
     screen_keys(&s, "\r");
@@ -466,11 +466,11 @@ static void a_job(void **state)
     assert_has(&s, "40%");
     assert_has(&s, "Esc stops");
     screen_keys(&s, "\r\x04");                   /* waits for its end, like behind an answer; leaving is asked about */
-    assert_has(&s, "importing is at 40 %: the same again leaves, and nothing of it is kept");
+    assert_has(&s, "importing is at 40 %: the same again leaves, and none of it is kept");
     assert_false(s.app.frontend.quit);
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
     screen_keys(&s, "\x03");
-    assert_has(&s, "stopped: nothing of old.json is kept");
+    assert_has(&s, "stopped: nothing from old.json is kept");
     screen_step(&s, 1);
     assert_lacks(&s, "40%");                     /* the status line's */
     screen_close(&s);
@@ -620,8 +620,8 @@ static void draft(void **state)
     screen_step(&s, 1);
     *fake_stats(s.chat) = (ebb_stats){ .n_drafted = 40, .n_accepted = 31 };
     screen_keys(&s, "/draft\r");
-    assert_has(&s, "no draft model; /draft NAME takes one");
-    assert_has(&s, "without one 31 of\n  40 draft tokens were accepted");
+    assert_has(&s, "no draft model; /draft NAME uses one");
+    assert_has(&s, "without one 31\n  of 40 draft tokens were accepted");
     screen_keys(&s, "/draft off\r");
     assert_has(&s, "there is no draft model");
     screen_keys(&s, "/draft 1b\r/draft\r");
@@ -661,7 +661,7 @@ static void help_begins_at_its_top(void **state)
     open_ready(&s, 24, 80);
     screen_keys(&s, "/help\r");
     assert_has(&s, "  /help [COMMAND]     List commands and keys");
-    assert_has(&s, "\n                      price.");  /* a row that goes on is below its explanation */
+    assert_has(&s, "\n                      costs.");  /* a row that goes on is below its explanation */
     assert_has(&s, "PgDn: more, Alt-End: to the end");
     screen_keys(&s, "\033[6~");
     assert_lacks(&s, "/help [COMMAND]");
@@ -787,7 +787,7 @@ static void retry_at_zero(void **state)
     fake_done(s.chat, EBB_FINISH_STOP);
     screen_keys(&s, "/retry 4\r");
     assert_int_equal(fake_n_answers(s.chat), 4);
-    assert_has(&s, "4 answers are written side by side");
+    assert_has(&s, "4 answers are being written side by side");
     fake_done(s.chat, EBB_FINISH_STOP);
     screen_keys(&s, "/retry 17\r/retry 0\r/retry many\r");
     assert_int_equal(fake_n_answers(s.chat), 4);
@@ -795,7 +795,7 @@ static void retry_at_zero(void **state)
     assert_has(&s, "/retry many: give how many answers");
     screen_keys(&s, "/set parameter temp 0\r/retry\r");
     assert_int_equal(fake_n_answers(s.chat), 1);
-    assert_has(&s, "at temperature 0 the same question has the same answer");
+    assert_has(&s, "at temperature 0 the same question gives the same answer");
     screen_close(&s);
 }
 
@@ -966,7 +966,7 @@ static void beginners(void **state)
     assert_has(&s, "queued; Ctrl-X takes it back");
     screen_keys(&s, "\x18\x15");
     screen_keys(&s, "\x03");
-    assert_has(&s, "stopped; Enter on an empty line goes on with it");
+    assert_has(&s, "stopped; Enter on an empty line continues");
     screen_keys(&s, "/ex");
     screen_step(&s, 0.2);
     assert_has(&s, "export    Write this session");

@@ -78,10 +78,10 @@ how
 tm send-keys '/plan' Enter
 wait_for 'box cannot: its plan is the server'
 tm send-keys '/engine' Enter                      # a menu of them
-wait_for 'ask the one at hand what it is'
+wait_for 'examine the current one'
 wait_for 'http://127.0.0.1:'
 tm send-keys Escape
-wait_gone 'ask the one at hand what it is'
+wait_gone 'examine the current one'
 tm send-keys C-u
 tm send-keys '/engine test' Enter
 wait_for 'reasoning_content'
@@ -113,7 +113,7 @@ wait_for 'You said still here'
 kill $pid; pid=
 tm send-keys "lost words" Enter
 wait_for 'lost words'
-wait_for_re "tried again in|connect"
+wait_for_re "trying again in|connect"
 tm send-keys C-c
 wait_gone 'waiting'
 tm send-keys C-d

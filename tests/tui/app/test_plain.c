@@ -83,7 +83,7 @@ static void same_commands(void **state)
         "Error: no command /bogus; /help lists them all, // sends a slash\n"
         "Model: You said: /x\n"
         "temp = 1 (0 to 2): warmth\n"
-        "Error: plain text has no themes\n"
+        "Error: plain mode has no themes\n"
         "You: Where to?\n"
         "Model: To the sea.\n");
     ebb_buf_fini(&out);
@@ -128,7 +128,7 @@ static void system_prompts(void **state)
     (void)state;
     expect("/prompt\n/prompt nope\n/prompt ../x\n/prompt brief\n",
         "brief  critic  editor  programmer  reviewer  shell  summary  teacher  translator  writer\n"
-        "/prompt NAME takes one, /system - removes it\n"
+        "/prompt NAME uses one, /system - removes it\n"
         "Error: there is no system prompt 'nope'; yours are NAME.txt in /nonexistent/prompts\n"
         "Error: a system prompt's name is a word, like brief\n"
         "Note: the system prompt is brief; /system shows it\n"
@@ -142,7 +142,7 @@ static void sessions(void **state)
         "   2  2023-11-14 22:13  trip\n"
         "      assistant: To the sea.\n"
         "/load NUMBER opens one\n"
-        "Note: no message has these words\n"
+        "Note: no message contains these words\n"
         "Error: there is no session 'x'\n"
         "Note: trip is back\n"
         "You: Where to?\n"
@@ -167,8 +167,8 @@ static void memory(void **state)
         "  KV cache  256 MiB\n");
     expect("/mem\n", "waiting for memory    0.0 % of the last 10 s\n"
                      "tier full, 0 of 0 layers in memory\n"
-                     "/mem SIZE changes the budget, /mem auto takes what the machine has, /mem SIZE anew "
-        "plans for it\n");
+                     "/mem SIZE changes the budget, /mem auto uses what the machine has, /mem SIZE anew "
+        "makes a new plan\n");
 }
 
 int main(void)

@@ -31,7 +31,7 @@ wait_for '4 of 4 layers in memory'
 tm send-keys 'How do I leave?' Enter
 wait_for_re '8 tok'
 tm send-keys "/pull $repo:Q4_K_M" Enter
-wait_for 'is being fetched; /pull stop ends that'
+wait_for 'is being fetched; /pull stop stops it'
 tm send-keys '/pull' Enter
 wait_for_re 'Tiny-1B-Q8_0.gguf 2[0-9] %'
 tm send-keys C-c
@@ -47,7 +47,7 @@ wait_for_re 'owner/Like-It-GGUF'
 tm send-keys '/pull owner/None' Enter
 wait_for 'has no GGUF files'
 tm send-keys '/pull http://127.0.0.1:1/x.gguf' Enter
-wait_for 'fetches from the hub alone'
+wait_for 'fetches only from the hub'
 tm send-keys '/pull -y/x' Enter
 wait_for 'a model is named OWNER/NAME'
 
@@ -58,7 +58,7 @@ tm send-keys "/pull $repo:Q8_0" Enter
 wait_until '[ "$(size "$part")" -ge 1900000 ]'
 grep -q 'bytes=1[0-9]*- ' "$hub/log" || fail "it did not go on: $(cat "$hub/log")"
 tm send-keys C-d
-wait_for 'the same again leaves and ends that'
+wait_for 'the same again leaves and stops it'
 tm send-keys C-d
 wait_until '[ "$(screen | grep -c "shell>")" -ge 2 ]'
 wait_until '! pulls'

@@ -126,7 +126,7 @@ static void texts(void **state)
 
     snprintf(line, sizeof line, "@%s", put("d.empty", "x"));
     assert_int_equal(expand(&d, line, &out, &err), EBB_FORMAT);
-    assert_string_equal(err.msg, "d.empty: printf finds no text in it; scanned pages are pictures");
+    assert_string_equal(err.msg, "d.empty: printf found no text in it; scanned pages are pictures");
     snprintf(line, sizeof line, "@%s", put("e.bad", "x"));
     assert_int_equal(expand(&d, line, &out, &err), EBB_FORMAT);
     assert_string_equal(err.msg, "e.bad: no text from echo (exit status 3): last");

@@ -29,9 +29,9 @@ static void errors_name_the_line(void **state)
 {
     static const struct { const char *text, *message; } table[] = {
         { "user = red\nusr = red\n", "my.theme:2: there is no face 'usr'" },
-        { "user = redd", "my.theme:1: 'redd' is no colour" },
-        { "user = red green blue", "my.theme:1: 'blue' is no colour" },
-        { "user = bold red", "my.theme:1: 'red' is no colour or attribute that may stand here" },
+        { "user = redd", "my.theme:1: 'redd' is not a colour" },
+        { "user = red green blue", "my.theme:1: 'blue' is not a colour" },
+        { "user = bold red", "my.theme:1: 'red' is not a colour or attribute that belongs here" },
         { "user = #12345", "my.theme:1: '#12345'" },
         { "user = 256", "my.theme:1: '256'" },
         { "\n\nuser", "my.theme:3: expected face = colours" },
