@@ -548,7 +548,7 @@ static void test_random_schemas(void **state)
 
 /* -- The test suite of json-schema.org ---------------------------------------------------------------- */
 
-/* What was seen of one draft.  A text that is not valid may never be one of the grammar; one that is valid need not be. */
+/* What was seen of one draft.  An invalid text may never be one of the grammar; a valid one need not be. */
 typedef struct suite_count {
     int n_groups, n_refused, n_valid, n_written, n_invalid;
 } suite_count;
@@ -579,7 +579,8 @@ static void check_suite_group(const json_t *group, const char *draft, suite_coun
         n->n_refused++;
     json_array_foreach(json_object_get(group, "tests"), i, test) {
         char *text = json_dumps(json_object_get(test, "data"), JSON_COMPACT | JSON_ENCODE_ANY);
-        bool is_valid_text = json_is_true(json_object_get(test, "valid")), is_written = g && text && is_whole(g, text);
+        bool is_valid_text = json_is_true(json_object_get(test, "valid"));
+        bool is_written = g && text && is_whole(g, text);
         if (is_written && !is_valid_text)
             fail_msg("%s: %s: %s\n%s\nis not valid, and %s", draft,
                      json_string_value(json_object_get(group, "description")),
