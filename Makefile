@@ -173,6 +173,7 @@ bench: $(BENCHES)                              ## every kernel with its speed an
 checkkern: $(CHECKKERN)                        ## check any kernel by name: make checkkern ARGS="--only q4_K --isa avx512 --bench"
 	$(Q)$(CHECKKERN) $(ARGS)
 screenshot: all                                ## draw docs/*.svg anew from docs/screens/*.txt (tmux)
+	$(Q)sh tools/deps.sh screenshot
 	$(Q)for s in docs/screens/*.txt; do n=$${s##*/}; EBB_MODELS= python3 tools/screenshot.py $(B)/$(NAME) $$s docs/$${n%.txt}.svg || exit 1; done
 guide:                                         ## train the embedded model again (up to two hours)
 	$(Q)sh tools/deps.sh guide && /usr/bin/python3 models/train.py $(ARGS)

@@ -5,13 +5,15 @@ set -eu
 build="gcc libc6-dev libncurses-dev libutf8proc-dev libsqlite3-dev libpcre2-dev libjansson-dev libmd4c-dev liburing-dev libsodium-dev libcurl4-openssl-dev libmicrohttpd-dev ca-certificates"
 test="libcmocka-dev tmux python3 python3-numpy g++ pkg-config"
 deb="$build build-essential debhelper fakeroot"
+screenshot="$build tmux python3 ncurses-term"
 guide="python3 python3-numpy python3-torch libopenblas0-pthread"
 case "${1:-build}" in
 build) want=$build ;;
 test) want="$build $test" ;;
 deb) want="$deb" ;;
+screenshot) want="$screenshot" ;;
 guide) want="$guide" ;;
-*) echo "usage: deps.sh build|test|deb|guide" >&2; exit 2 ;;
+*) echo "usage: deps.sh build|test|deb|screenshot|guide" >&2; exit 2 ;;
 esac
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     echo "deps.sh: this system has no apt.  Please install what these Debian packages hold:" >&2
