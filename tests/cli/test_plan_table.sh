@@ -34,12 +34,12 @@ ran bench guide --modes -n 4 -p 8 -r 1; has '^mode +context'; has '^balanced +20
 ran bench guide --modes -n 4 -p 8 -r 1 --json; has '"max-tps":.*"predicted_decode_tok_s"'
 
 printf '/set ctx max\n/set ctx\n/set ctx 1000\n/set ctx 5x\n/set\n/quit\n' | "$EBB" chat -m guide --plain --ctx 512 >"$dir/out" 2>&1
-has 'opened with a context of 2048 tokens'; has '^ctx = 2048 \(tokens, or max\): '; has 'context of 1000 tokens'; has 'give a number of tokens, or max'
+has 'opened with a context of 2048 tokens'; has '^ctx = 2048 \(a number, or max\): '; has 'context of 1000 tokens'; has 'give a number of tokens, or max'
 
 refused 'int8 is q8_0 here' run guide --kv int8 hello
 refused 'maxTPS is max-tps here' run guide --mode maxTPS hello
 refused 'first_n is first here' run guide --placement first_n hello
-refused '--window: no such option here; layers with a window' run guide --window 2048 hello
+refused '--window: no such option here; models with windows' run guide --window 2048 hello
 refused 'ebb uses no GPU' run guide --num-gpu 3 hello
 
 # What docs/MEMORY.md says of a formula for resident layers and of the plan beside it, for a 9B in 5 GiB.

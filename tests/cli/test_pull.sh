@@ -97,7 +97,7 @@ how api=500;         says 1 "pull $repo" 'answers 500'
 how api=403 gated;   HF_TOKEN=secret says 1 "pull $repo" 'with the account of the token'
 how api=401;         HF_TOKEN=secret says 1 "pull $repo" 'is HF_TOKEN right'
 how huge;            says 1 "pull $repo" 'too much to be right'
-how deep;            says 1 "pull $repo" 'is not one'
+how deep;            says 1 "pull $repo" 'did not send a list of files'
 rm "$there/Tiny-1B-IQ4_XS.gguf"
 how loop;            says 1 "pull $repo:IQ4_XS" 'leads on and on'
 
@@ -218,21 +218,21 @@ grep -q 'bytes=[0-9]*- "one"' "$hub/log" || fail "no If-Range: $(cat "$hub/log")
 whole Tiny-1B-Q8_0.gguf
 other etag=one
 how etag=two
-says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'has changed on the server: from the beginning'
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'has changed on the server: starting over'
 whole Tiny-1B-Q8_0.gguf
 other etag=one
 how norange etag=one
-says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'cannot go on in the middle: from the beginning'
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'the server cannot resume: starting over'
 whole Tiny-1B-Q8_0.gguf
 other etag=one weak
 how etag=one weak
-says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'from the beginning'
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'starting over'
 whole Tiny-1B-Q8_0.gguf
 
 # A server that honours Range and ignores If-Range: the date decides, and without a date nothing is joined.
 other date=Monday etag=one
 how noifrange date=Tuesday etag=one
-says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'has changed on the server: from the beginning'
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'has changed on the server: starting over'
 whole Tiny-1B-Q8_0.gguf
 other date=Monday etag=one
 how noifrange date=Monday etag=one
@@ -240,7 +240,7 @@ says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'going on'
 whole Tiny-1B-Q8_0.gguf
 other etag=one
 how noifrange mute etag=one
-says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'does not say whether it is still the same file: from the beginning'
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'does not say whether it is still the same file: starting over'
 whole Tiny-1B-Q8_0.gguf
 
 # On a terminal it asks: Enter takes the one that suits, a type another, n none.  The line of progress has no escape sequences.

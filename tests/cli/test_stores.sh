@@ -54,7 +54,7 @@ for name in llama3.2 llama3.2:latest LLAMA3.2:3b-instruct llama3.2:3b hf.co/some
     cmp -s out want || fail "-m $name answers: $(cat out err)"
 done
 status 1 "$EBB" run -m mmproj-F16 hello
-grep -qF 'is not a chat model but a file of another kind: projector' err || fail "a projector: $(cat err)"
+grep -qF 'not a chat model but another kind of file: projector' err || fail "a projector: $(cat err)"
 status 1 "$EBB" run -m hostile0 hello
 status 1 "$EBB" run -m someone/nothing hello
 grep -qF 'someone/nothing: no such file' err || fail "a name with a slash: $(cat err)"

@@ -76,7 +76,7 @@ how
 
 # What it cannot do is refused in a line that says who can.
 tm send-keys '/plan' Enter
-wait_for 'box cannot: its plan is the server'
+wait_for 'box cannot: the plan is the server'
 tm send-keys '/engine' Enter                      # a menu of them
 wait_for 'examine the current one'
 wait_for 'http://127.0.0.1:'

@@ -4,7 +4,7 @@
 tm new-session -d -x 100 -y 30 "$EBB -m guide -n 8 --greedy --shell --plain" || { echo "tmux does not start"; exit 77; }
 wait_for 'You:'
 tm send-keys '!echo "$((40 + 2)) said"' Enter
-wait_for 'Error: commands run on the full screen and inline alone'
+wait_for 'Error: commands run only on the full screen and inline'
 screen | grep -qF 'Model:' && fail "it went to the model"
 tm send-keys ' !how do I leave?' Enter
 wait_for 'Model:'

@@ -83,7 +83,7 @@ cmp -s "$guide" "$there/Tiny-1B-Q8_0.gguf" || fail "it is not the file"
 printf '/model Tiny-1B-Q8_0.gguf\nhello\n' | timeout 600 "$EBB" --plain -m guide -n 3 --greedy >"$dir/out" 2>&1
 grep -q '^Model: Hello' "$dir/out" || fail "the new model says: $(cat "$dir/out")"
 printf '/pull %s:Q8_0\n' $repo | timeout 600 "$EBB" --plain -m guide --private >"$dir/out" 2>&1
-grep -q 'Error: this chat writes nothing to the disk' "$dir/out" || fail "private: $(cat "$dir/out")"
+grep -q 'Error: this chat writes nothing to disk' "$dir/out" || fail "private: $(cat "$dir/out")"
 
 # The lines that the chat reads, as any program may.
 rm "$there/Tiny-1B-Q8_0.gguf"

@@ -38,7 +38,7 @@ wait_for 'no command /bogus'
 tm send-keys 'Q2: this one is a longer question, about nothing at all, and it stays on the line for a while before'
 wait_for 'read already'
 tm send-keys ' it goes' Enter
-why_says '(computed while you typed '
+why_says '(read while you typed: '
 
 # Full: asked, and Enter forgets.
 i=3
