@@ -75,7 +75,7 @@ EBB_MODELS=$guide:$dir/mine says 0 "pull $repo:Q8_0" "$dir/mine/Tiny-1B-Q8_0.ggu
 says 0 'run -m tiny-1b-q8_0 --greedy -n 3 hello' 'Hello'
 
 # What is no model, or none that comes: in words, with the next step.
-says 1 "pull $repo:Q4_KM" 'there are Q4_K_M, '
+says 1 "pull $repo:Q4_KM" 'it has Q4_K_M, '
 says 1 'pull owner/Tinny' 'there are: owner/Like-It-GGUF'
 says 1 'pull owner/None' 'has no GGUF files'
 says 1 "pull owner/Cut-GGUF:F16" 'download it again'
@@ -103,7 +103,7 @@ how loop;            says 1 "pull $repo:IQ4_XS" 'leads on and on'
 
 # Names that could leave the folder or forge a screen are not taken, and not shown.
 how hostile
-says 0 "pull $repo" 'files with names that cannot be taken'
+says 0 "pull $repo" 'files with names that cannot be used'
 grep -qi 'evil\|eeee' "$dir/both" && fail "hostile names: $(cat "$dir/both")"
 [ "$(find "$dir" -name '*evil*' | wc -l)" = 0 ] || fail "evil is there"
 
@@ -270,7 +270,7 @@ terminal() { asked=$1; shift; python3 "$dir/terminal.py" "$asked" "$hub/how" "$@
 rm -f "$there"/*
 how hold=1000000
 terminal 'Q5_K|q8_0' "$EBB" pull $repo
-grep -q 'there are Q' "$dir/out" && grep -q 'SHA-256 matches' "$dir/out" && grep -q 'MB/s' "$dir/out" || fail "$(cat "$dir/out")"
+grep -q 'it has Q' "$dir/out" && grep -q 'SHA-256 matches' "$dir/out" && grep -q 'MB/s' "$dir/out" || fail "$(cat "$dir/out")"
 grep -q "$(printf '\033')" "$dir/out" && fail "escape sequences"
 whole Tiny-1B-Q8_0.gguf
 rm -f "$there"/*
