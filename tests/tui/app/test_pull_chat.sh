@@ -35,7 +35,7 @@ wait_for 'is being fetched; /pull stop stops it'
 tm send-keys '/pull' Enter
 wait_for_re 'Tiny-1B-Q8_0.gguf 2[0-9] %'
 tm send-keys C-c
-wait_for_re "stopped: 2[0-9] % are there; /pull $repo:Q8_0 goes on"
+wait_for_re "stopped at 2[0-9] %; /pull $repo:Q8_0 continues"
 wait_until '! pulls'
 [ "$(size "$part")" -ge 1000000 ] || fail "no part is kept"
 tm send-keys '/pull stop' Enter
@@ -77,7 +77,7 @@ wait_until '! pulls'
 # To its end, with lines alone: said once, and the model can be talked to.
 how
 printf '/pull %s:Q8_0\n' $repo | timeout 600 "$EBB" --plain -m guide >"$dir/out" 2>&1 || fail "plain: $(cat "$dir/out")"
-grep -q '^Note: Tiny-1B-Q8_0.gguf has come: 4.40 MiB in .*, SHA-256 matches the server.s; /model Tiny-1B-Q8_0.gguf talks to it' "$dir/out" ||
+grep -q '^Note: Tiny-1B-Q8_0.gguf is here: 4.40 MiB in .*, SHA-256 matches the server.s; /model Tiny-1B-Q8_0.gguf loads it' "$dir/out" ||
     fail "plain says: $(cat "$dir/out")"
 cmp -s "$guide" "$there/Tiny-1B-Q8_0.gguf" || fail "it is not the file"
 printf '/model Tiny-1B-Q8_0.gguf\nhello\n' | timeout 600 "$EBB" --plain -m guide -n 3 --greedy >"$dir/out" 2>&1

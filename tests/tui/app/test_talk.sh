@@ -26,7 +26,7 @@ say 'Q1: how do I undo?' ' tok '
 tm send-keys '/cut'
 wait_for '> /cut'
 tm send-keys ' 2 words' Enter
-why_says 'computed 1 token'                       # what stays of it stands: one, for what follows it
+why_says 'read: 1 token'                       # what stays of it stands: one, for what follows it
 tm send-keys '/tree all' Enter
 wait_for '3b model:'
 tm send-keys '/go 3a' Enter '/retry' Enter '/tree all' Enter
@@ -66,5 +66,5 @@ cp models/guide.gguf "$dir/other.gguf"
 tm new-session -d -x 90 -y 50 "$EBB -m $dir/other.gguf --ctx 256 -n 24 -c" || exit 1
 wait_for 'forgotten: the model no longer sees'
 say 'And?' ' tok '
-why_says '(from disk '
+why_says '(from disk: '
 exit 0
