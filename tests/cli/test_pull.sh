@@ -203,7 +203,7 @@ says 0 'models --json' '"models":[]'
 begin "$repo:Q8_0"
 kill -INT $pull
 wait $pull; [ $? = 130 ] || fail "Ctrl-C: exit $?"
-grep -q "are there; .ebb pull $repo:Q8_0. goes on" "$dir/err" || fail "Ctrl-C says: $(cat "$dir/err")"
+grep -q "are here; .ebb pull $repo:Q8_0. continues" "$dir/err" || fail "Ctrl-C says: $(cat "$dir/err")"
 how elsewhere
 says 0 "pull $repo:Q8_0 --json" '"verified":true'
 [ "$(json 'd["resumed_bytes"] > 300000 and d["resumed_bytes"] + d["fetched_bytes"] == '"$size")" = True ] || fail "$(cat "$dir/out")"
@@ -213,7 +213,7 @@ whole Tiny-1B-Q8_0.gguf
 other() { rm -f "$there"/*; how hold=1000000 "$@"; begin "$HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf"; kill -9 $pull; wait $pull 2>/dev/null; }
 other etag=one
 how etag=one
-says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'going on'
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'are here: continuing'
 grep -q 'bytes=[0-9]*- "one"' "$hub/log" || fail "no If-Range: $(cat "$hub/log")"
 whole Tiny-1B-Q8_0.gguf
 other etag=one
@@ -236,7 +236,7 @@ says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'has changed on the server
 whole Tiny-1B-Q8_0.gguf
 other date=Monday etag=one
 how noifrange date=Monday etag=one
-says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'going on'
+says 0 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf -v" 'are here: continuing'
 whole Tiny-1B-Q8_0.gguf
 other etag=one
 how noifrange mute etag=one
