@@ -97,51 +97,90 @@ EBB_INLINE __m256i load_scales(const uint8_t *b, ebb_type type)
     return _mm256_add_epi16(_mm256_add_epi16(wide, wide), _mm256_set1_epi16(1));
 }
 
-/* One block of one row against one column: at most 2 * 43 * 127 in 16 bits. */
-EBB_INLINE __m512i row_grid(const uint8_t *w, const ebb_q8_256 *x, ebb_type type)
+/* A block of a row, 64 elements at a time, and their scales as words. */
+typedef struct unpacked {
+    points  p[4];
+    __m512i scale[4];
+} unpacked;
+
+EBB_INLINE unpacked unpack(const uint8_t *w, ebb_type type)
 {
     const __m512i lane = _mm512_inserti64x4(
         _mm512_castsi256_si512(_mm256_setr_m128i(_mm_set1_epi16(0), _mm_set1_epi16(1))),
         _mm256_setr_m128i(_mm_set1_epi16(2), _mm_set1_epi16(3)), 1);
-    __m512i s = _mm512_castsi256_si512(load_scales(w, type)), sum = _mm512_setzero_si512(), zero = sum;
+    __m512i s = _mm512_castsi256_si512(load_scales(w, type));
+    unpacked o;
 
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
-        points p = load_points(w, i, type);
-        __m512i v = _mm512_loadu_si512(x->q + 64 * i);
-        __m512i scale = _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(4 * i))), s);
+        o.p[i] = load_points(w, i, type);
+        o.scale[i] = _mm512_permutexvar_epi16(_mm512_add_epi16(lane, _mm512_set1_epi16((short)(4 * i))), s);
+    }
+    return o;
+}
 
-        v = _mm512_mask_sub_epi8(v, p.minus, zero, v);
-        sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(p.q, v), scale);
+/* Against one column: at most 2 * 43 * 127 in 16 bits. */
+EBB_INLINE __m512i dot(const unpacked *u, const ebb_q8_256 *x)
+{
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i sum = zero;
+
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        __m512i v = _mm512_loadu_si512(x->q + 64 * i);
+
+        v = _mm512_mask_sub_epi8(v, u->p[i].minus, zero, v);
+        sum = _mm512_dpwssd_epi32(sum, _mm512_maddubs_epi16(u->p[i].q, v), u->scale[i]);
     }
     return sum;
 }
 
-EBB_INLINE void rows16(const ebb_matmul *a, size_t r, size_t c, ebb_type type, float unit, size_t bytes)
+/* 16 rows times n columns: to gather the points takes the time, and they serve all columns. */
+EBB_INLINE void rows16(const ebb_matmul *a, size_t r, size_t n, ebb_type type, float unit, size_t bytes)
 {
-    const ebb_q8_256 *x = (const ebb_q8_256 *)((const char *)a->x + c * a->x_col_bytes);
-    __m512 acc = _mm512_setzero_ps();
+    const ebb_q8_256 *x[GEMV_COLS];
+    __m512 acc[GEMV_COLS];
     ebb_half rows;
 
+    for (size_t c = 0; c < n; c++) {
+        x[c] = (const ebb_q8_256 *)((const char *)a->x + c * a->x_col_bytes);
+        acc[c] = _mm512_setzero_ps();
+    }
     ebb_half_rows(a, r, 0, &rows);
-    for (size_t b = 0; b < a->n_k / 256; b++, x++) {
+    for (size_t b = 0; b < a->n_k / 256; b++) {
         __m512 d = _mm512_mul_ps(ebb_lanes_f16(ebb_half_gather(&rows, b * bytes)), _mm512_set1_ps(unit));
-        __m512i s[16];
+        __m512i s[GEMV_COLS][16];
 
 #pragma GCC unroll 1
-        for (int i = 0; i < 16; i++)
-            s[i] = row_grid(rows.base + rows.offset[i] + b * bytes, x, type);
-        acc = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(x->d)), _mm512_cvtepi32_ps(ebb_sum16(s)), acc);
+        for (int i = 0; i < 16; i++) {
+            unpacked u = unpack(rows.base + rows.offset[i] + b * bytes, type);
+
+            for (size_t c = 0; c < n; c++)
+                s[c][i] = dot(&u, x[c] + b);
+        }
+        for (size_t c = 0; c < n; c++)
+            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(d, _mm512_set1_ps(x[c][b].d)),
+                                     _mm512_cvtepi32_ps(ebb_sum16(s[c])), acc[c]);
     }
-    _mm512_mask_storeu_ps(a->y + c * a->y_stride + r, ebb_row_mask(a->n_rows, r), acc);
+    for (size_t c = 0; c < n; c++)
+        _mm512_mask_storeu_ps(a->y + c * a->y_stride + r, ebb_row_mask(a->n_rows, r), acc[c]);
+}
+
+EBB_INLINE void gemv(const ebb_matmul *a, ebb_type type, float unit, size_t bytes)
+{
+    for (size_t r = 0; r < a->n_rows; r += 16)
+        switch (a->n_cols) {
+        case 1: rows16(a, r, 1, type, unit, bytes); break;
+        case 2: rows16(a, r, 2, type, unit, bytes); break;
+        case 3: rows16(a, r, 3, type, unit, bytes); break;
+        default: rows16(a, r, 4, type, unit, bytes); break;
+        }
 }
 
 #define TYPE(T, unit, bytes)                                     \
 void ebb_avx512_gemv_##T(const ebb_matmul *a)                    \
 {                                                                \
-    for (size_t r = 0; r < a->n_rows; r += 16)                   \
-        for (size_t c = 0; c < a->n_cols; c++)                   \
-            rows16(a, r, c, EBB_TYPE_##T, unit, bytes);          \
+    gemv(a, EBB_TYPE_##T, unit, bytes);                          \
 }
 TYPE(IQ2_XXS, 0.125f, 66)
 TYPE(IQ2_XS, 0.125f, 74)
