@@ -189,12 +189,12 @@ int ebb_cmd_serve(ebb_args *a)
     signal(SIGUSR1, SIG_IGN);                    /* it would stop a chat's answer */
     if (st == EBB_OK)
         ebb_cli_take_over(a, a->model, &stop_signal);
-    if (st == EBB_OK) {
+    if (st == EBB_OK && !stop_signal) {
         ebb_cli_confine(a, EBB_CLI_SERVE, NULL);
         st = ebb_serve_open(&opts, &s, &err);
     }
     explicit_bzero(key, sizeof key);
-    if (st == EBB_OK)
+    if (s)
         st = run_server(s, a, &err);
     if (lock >= 0)
         /* before the engine closes: who comes now finds none, instead of one that leaves */

@@ -98,6 +98,7 @@ for who in d e; do
     if [ $who = d ]; then
         screen | tr -d '\n' | grep -q "/engine here" || fail "no way out is named"
         tm send-keys -t d "/engine here" Enter
+        wait_until '! ls "$dir"/run/ebb/shared-*.sock 2>/dev/null'      # nor does the server wait any more that was to have it
     else
         kill $busy
         wait_for "is in memory once"
@@ -133,6 +134,21 @@ wait_for "cut at the length limit"
 tm kill-session -t i; tm kill-session -t j
 for p in $(servers); do kill "$p"; done
 wait_until '[ "$(engines)" = 0 ]'
+
+# Sessions are encrypted: the server, which is started without their key, leaves no K and V on the disk.
+if $EBB sessions encrypt --unlock "$dir/key" >/dev/null 2>&1; then
+    chat k "-m $dir/big.gguf --unlock $dir/key"; look k
+    wait_until '[ "$(offers)" = 1 ]'
+    run -m "$dir/big.gguf" --unlock "$dir/key" "What is a token?"
+    [ "$(cat "$dir/out")" = "$want" ] || fail "another answer, encrypted: $(cat "$dir/out")"
+    wait_for "is in memory once"
+    [ "$(servers | wc -w)" = 1 ] && [ "$(answers)" = 1 ] || fail "encrypted: $(servers), $(answers)"
+    for p in $(servers); do kill "$p"; done
+    wait_until '[ "$(engines)" = 0 ]'
+    ls "$XDG_CACHE_HOME"/ebb/kv/*.block 2>/dev/null && fail "a server without the key keeps K and V"
+    tm kill-session -t k; wait_until '[ "$(offers)" = 0 ]'
+    $EBB sessions decrypt --unlock "$dir/key" >/dev/null || fail "decrypt"
+fi
 
 # The server cannot be had: the model is opened here.
 chat c "-m $dir/big.gguf"; look c
