@@ -104,7 +104,7 @@ status, o = ask("/completion", {"prompt": "x", "n_predict": 400, "json_schema": 
 assert json.loads(o["content"]) in ("one", "two"), o
 assert content(response_format={"type": "text"}) != ""
 for bad, word in (({"response_format": {"type": "yaml"}}, "response_format"), ({"grammar": "root = 1"}, "line 1, column 6"),
-                  ({"json_schema": {"not": {}}}, "not is not supported"), ({"grammar": 'root ::= "a"', "json_schema": {}}, "one form")):
+                  ({"json_schema": {"not": {}}}, "not is not supported"), ({"grammar": 'root ::= "a"', "json_schema": {}}, "only one of them")):
     status, o = ask("/v1/chat/completions", dict(question, **bad))
     assert status in (400, 501) and word in json.dumps(o), (status, o)
 PY
