@@ -31,7 +31,7 @@ says "no engines yet" $EBB engines
 says "there is no engine box" $EBB run -e box hi
 $EBB engines add -q box "$url" -m tiny || fail "an engine cannot be added"
 [ "$(stat -c %a "$engines")" = 600 ] || fail "others may read the file of engines"
-says "there is an engine box already" $EBB engines add box "$url"
+says "there is already an engine box" $EBB engines add box "$url"
 says "did you mean box" $EBB run -e bix hi
 says "$url" $EBB engines list
 $EBB engines list --json | python3 -c 'import json,sys; e = json.load(sys.stdin)["engines"]; assert e[0]["name"] == "box" and e[0]["model"] == "tiny"' || fail "list --json"
@@ -40,7 +40,7 @@ says "enable-prompt-tokens-details" $EBB engines test box
 says "4096 tokens" $EBB engines test "$url"
 $EBB engines test box --json | python3 -c 'import json,sys; e = json.load(sys.stdin); assert e["context"] == 4096 and e["continues"] is True and e["models"] == ["tiny"]' || fail "test --json"
 $EBB engines add -q gone "$url" || fail "a second engine"
-says "gone is removed" $EBB engines remove gone
+says "removed gone" $EBB engines remove gone
 says "there is no engine gone" $EBB engines remove gone
 says "usage: ebb engines remove NAME" $EBB engines remove
 says "vLLM 0.11" $EBB engines test box
@@ -49,7 +49,7 @@ for bad in ftp://x http:// http://me:secret@x/ 'http://a b' unix:relative exec: 
     says "an address is" $EBB engines add bad "$bad"
     grep -q "secret" "$dir/out" && fail "the address is told with its password"
 done
-says "is not here" $EBB engines add here "$url"
+says "cannot be here" $EBB engines add here "$url"
 
 # Answers, over TCP, a socket and a pipe.
 [ "$($EBB run -e box blue)" = "You said blue in 1 messages." ] || fail "no answer over TCP"

@@ -32,7 +32,7 @@ db.commit()
 PY
 ebb sessions replay talk >"$dir/out"
 [ $? -eq 1 ] || fail "a difference exits with $?"
-grep -q '^message 4: differs behind [0-9]* tokens: it was ' "$dir/out" || fail "says: $(cat "$dir/out")"
+grep -q '^message 4: differs after [0-9]* tokens: it was ' "$dir/out" || fail "says: $(cat "$dir/out")"
 grep -q ': 1 differs$' "$dir/out" || fail "ends: $(cat "$dir/out")"
 ebb sessions replay talk --json >"$dir/json"
 [ $? -eq 1 ] || fail "a difference exits with $?, with --json"
