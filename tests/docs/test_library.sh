@@ -86,7 +86,7 @@ objdump -p root/usr/lib/libebb.so | grep -q "SONAME *$(basename root/usr/lib/lib
 nm -D --defined-only root/usr/lib/libebb.so | awk '{ print $3 }' | sort >exported
 nm -g --defined-only root/usr/lib/libebb.a | awk '$3 { print $3 }' | sort >static
 for h in root/usr/include/ebb/*.h; do ${CC:-cc} -fpreprocessed -dD -E -P "$h"; done |
-    grep -v '^#\|typedef' | tr '\n' ' ' | grep -oE '\bebb_[a-z_0-9]+ *\(' | tr -d ' (' | sort -u >declared
+    grep -v '^#\|typedef\|^static inline\|__VA_ARGS__' | tr '\n' ' ' | grep -oE '\bebb_[a-z_0-9]+ *\(' | tr -d ' (' | sort -u >declared
 cmp -s exported declared || fail "exported (<) and declared (>) differ: $(diff exported declared || true)"
 cmp -s exported static || fail "libebb.so (<) and libebb.a (>) export different functions: $(diff exported static || true)"
 # The engine never prints, exits or aborts, and nothing of it runs before its user calls it.
