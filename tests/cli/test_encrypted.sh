@@ -88,12 +88,13 @@ EBB_UNLOCK='' $EBB bench -m guide -p 64 -n 1 -r 1 >/dev/null 2>&1 || fail "bench
 
 # -- while another one runs, nothing is turned --
 mkfifo "$dir/keys" || exit 1
+: >"$dir/out"                                     # or what stands there would be taken for its first words
 $EBB --plain <"$dir/keys" >"$dir/out" 2>&1 &
 pid=$!
 exec 9>"$dir/keys"
 echo /help >&9                                   # what it says then, it says with the store open
 i=0; while [ ! -s "$dir/out" ] && [ $i -lt 3000 ]; do sleep 0.1; i=$((i + 1)); done
-$EBB sessions decrypt >"$dir/out2" 2>"$dir/err" && fail "decrypted under a chat"
+$EBB sessions decrypt >"$dir/out2" 2>"$dir/err" && fail "decrypted under a chat, which says: $(cat "$dir/out")"
 one_line "busy"; grep -q "leave it first" "$dir/err" || fail "busy: $(cat "$dir/err")"
 echo /quit >&9; exec 9>&-
 wait $pid
