@@ -185,7 +185,9 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     if (!plan.fits)
         return EBB_FAIL(err, EBB_BUDGET, "%s", plan.why);
     e->opts.has_resident = false;
+    pthread_mutex_lock(&e->lock);                /* the figures' reader */
     e->calibration.applied = bounded_correction(e);
+    pthread_mutex_unlock(&e->lock);
     if (plan.draft_bytes == 0)
         ebb_draft_model_close(e);
     st = change_plan(e, &plan, progress, arg, err);
