@@ -2,10 +2,10 @@
 # tables.sh SHAPES [DIR] - the tables of the layer-streaming paper (2, 3, 4, 7, 8, 9) for docs/PERFORMANCE.md, as Markdown.
 # SHAPES is make-model.py, which writes a file of a network's shape without weights (--hollow): enough for a plan.
 # Speeds are predicted for a machine of the table of `ebb plan --like` (LIKE=cloud); where DIR holds SHAPE-TYPE.gguf with
-# weights, they are measured on this machine, too, over TOKENS (16) tokens, and predicted for it in brackets (column
-# "measured here"; - where nobody has). ONLY=2,7: these tables.
+# weights, they are measured on this machine, too, and predicted for it in brackets (column "measured here"; - where nobody
+# has): the median of RUNS (1) over TOKENS (16) tokens each. ONLY=2,7: these tables.
 set -eu
-EBB=${EBB:-build/release/ebb} LIKE=${LIKE:-cloud} PYTHON=${PYTHON:-python3} TOKENS=${TOKENS:-16} ONLY=${ONLY:-}
+EBB=${EBB:-build/release/ebb} LIKE=${LIKE:-cloud} PYTHON=${PYTHON:-python3} TOKENS=${TOKENS:-16} RUNS=${RUNS:-1} ONLY=${ONLY:-}
 [ $# -ge 1 ] || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
 shapes=$1 real=${2:-}
 tmp=$(mktemp -d)
@@ -23,7 +23,7 @@ two() { awk '{ printf "%.2f", $1 }'; }
 
 measured() {                                     # OPTIONS...: tok/s (predicted), or -
     [ -n "$real" ] && [ -e "$real/$file.gguf" ] || { echo -; return; }
-    "$EBB" bench -m "$real/$file.gguf" -p 16 -n "$TOKENS" -r 1 --json -q "$@" >"$tmp/bench" || { echo -; return; }
+    "$EBB" bench -m "$real/$file.gguf" -p 16 -n "$TOKENS" -r "$RUNS" --json -q "$@" >"$tmp/bench" || { echo -; return; }
     printf '%s (%s)\n' "$(field decode_tok_s <"$tmp/bench" | two)" "$(field predicted_decode_tok_s <"$tmp/bench" | two)"
 }
 
