@@ -43,7 +43,9 @@ static void rope_heads(const ebb_forward *r, const ebb_layer *l, uint32_t c, con
 /* Attention gets sharper with the position, so that long contexts do not blur it (Nakanishi 2025). */
 static float temperature(const ebb_net *net, uint32_t pos)
 {
-    return (float)(1 + net->temperature * log1p((double)((pos + net->temperature_from) / net->temperature_span)));
+    uint32_t n_spans = (pos + net->temperature_from) / net->temperature_span;    /* whole ones */
+
+    return (float)(1 + net->temperature * log1p(n_spans));
 }
 
 /* Heads in the basis of a normalised Hadamard matrix: what stands out in a few elements is

@@ -148,11 +148,16 @@ static void bind_suppressed(ebb_binder *b)
 
     if (b->st != EBB_OK || !kv)
         return;
-    if (kv->n >= net->n_vocab)
+    if (kv->n >= net->n_vocab) {
         ebb_bind_fail(b, EBB_FORMAT, "metadata tokenizer.ggml.suppress_tokens: %llu of %u tokens",
                       (unsigned long long)kv->n, net->n_vocab);
-    else if (!(net->suppressed = calloc(kv->n + 1, sizeof *net->suppressed)))
+        return;
+    }
+    net->suppressed = calloc(kv->n + 1, sizeof *net->suppressed);
+    if (!net->suppressed) {
         ebb_bind_fail(b, EBB_NOMEM, "no memory for a list of %llu tokens", (unsigned long long)kv->n);
+        return;
+    }
     for (uint64_t i = 0; i < kv->n && b->st == EBB_OK; i++)
         if (ebb_gguf_item_u64(kv, i, &id) && id < net->n_vocab)
             net->suppressed[net->n_suppressed++] = (uint32_t)id;

@@ -208,9 +208,7 @@ static void fullscreen_frame(ebb_app *a)
 
 void ebb_app_frame(ebb_app *a)
 {
-    if (!a->term->ops->begin)
-        fullscreen_frame(a);
-    else if (ebb_app_inline_is_fullscreen(a))
+    if (!a->term->ops->begin || ebb_app_inline_is_fullscreen(a))
         fullscreen_frame(a);
     else
         ebb_app_inline_frame(a, false);

@@ -75,9 +75,7 @@ bool ebb_app_find_key(ebb_app *a, ebb_key key)
 {
     bool is_ctrl = key.mods == EBB_MOD_CTRL, going = a->find.state == EBB_FIND_GOING;
 
-    if (key.mods == 0 && key.code == EBB_KEY_ESC)
-        ebb_app_find_leave(a);
-    else if (is_ctrl && (key.code == 'g' || key.code == 'c'))
+    if ((key.mods == 0 && key.code == EBB_KEY_ESC) || (is_ctrl && (key.code == 'g' || key.code == 'c')))
         ebb_app_find_leave(a);
     else if ((is_ctrl && key.code == 's') || (key.mods == 0 && key.code == EBB_KEY_UP) ||
              (going && key.mods == 0 && key.code == 'n'))

@@ -27,7 +27,7 @@ static void add_notice(ebb_app *a, ebb_buf *out, int rows, int cols)
     ebb_transcript *t = &a->view;
     bool is_gone = t->scrollback.is_gone, is_first = t->scrollback.item == 0 && !t->scrollback.has_head;
     size_t passed = is_gone || is_first ? ebb_transcript_flow_skip(t, cols < EBB_TEXT_COLUMNS ? cols : EBB_TEXT_COLUMNS,
-                                                                   (size_t)(rows * SCREENS_SHOWN)) : 0;
+                                                                   (size_t)rows * SCREENS_SHOWN) : 0;
 
     t->scrollback.is_gone = false;
     if (is_gone && t->scrollback.item > passed)

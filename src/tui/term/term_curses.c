@@ -246,7 +246,6 @@ static void curses_cell(ebb_term *base, int row, int col, const char *text, int 
         /* Newer than libc's tables: a mark that keeps the columns. */
         if (width == 2)
             curses_cell(base, row, col + 1, " ", 1, face);
-        width = 1;
         wcscpy(wide, wcwidth(0xFFFD) == 1 ? L"\xFFFD" : L"?");
     }
     if (setcchar(&c, wide, t->attr[face], 0, &t->pair[face]) == OK)
