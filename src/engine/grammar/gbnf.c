@@ -1,6 +1,7 @@
 /* GBNF text read: recursive descent, one function for each line of the notation (gbnf.h). */
 #include "grammar/gbnf.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -294,7 +295,7 @@ static bool read_char(parser *p, uint32_t *cp)
 static uint32_t read_literal(parser *p)
 {
     const char *from = p->at++;
-    uint32_t first = (uint32_t)p->t->n_text, cp;
+    uint32_t first = (uint32_t)p->t->n_text, cp = 0;
 
     while (p->at < p->end && *p->at != '"')
         if (!read_char(p, &cp) || !add_text_char(p, cp))
@@ -357,7 +358,7 @@ static bool invert_ranges(parser *p, size_t first)
 static bool read_range(parser *p)
 {
     const char *from = p->at;
-    uint32_t first, last;
+    uint32_t first = 0, last;
 
     if (!read_char(p, &first))
         return false;
@@ -571,6 +572,7 @@ static bool read_rule(parser *p)
 
     if (rule == EBB_GRAMMAR_NONE)
         return false;
+    assert(p->g->rules);                         /* there is a rule */
     if (p->g->rules[rule].line)
         return fail_at(p, from, EBB_FORMAT, "the rule %s is defined a second time (first in line %u)",
                        p->g->rules[rule].name, p->g->rules[rule].line);
@@ -612,7 +614,10 @@ static bool find_root(parser *p)
     p->end = p->at + 4;
     p->g->root = read_rule_name(p);
     p->at = p->end = at;
-    if (p->g->root != EBB_GRAMMAR_NONE && !p->g->rules[p->g->root].line)
+    if (p->g->root == EBB_GRAMMAR_NONE)
+        return false;
+    assert(p->g->rules);                         /* there is a rule */
+    if (!p->g->rules[p->g->root].line)
         p->st = EBB_FAIL(p->err, EBB_FORMAT, "the grammar has no rule root, with which a text begins");
     return p->st == EBB_OK;
 }

@@ -1,4 +1,5 @@
 /* The choices of a plan: context, KV type, layers, chunk (ebb/experimental/plan.h, plan/layout.h). */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,10 +73,12 @@ static uint64_t whole_bytes(const ebb_net *net)
 static void set_spread(const ebb_planning *q, uint64_t bytes)
 {
     ebb_plan *p = q->p;
+    uint64_t whole = whole_bytes(q->net);
 
+    assert(whole > 0);                           /* no model is bound without weights */
     p->is_spread = p->streams_output = true;
     p->spread_bytes = bytes;
-    p->n_resident = (uint32_t)(ebb_size_times(bytes, p->n_layers) / whole_bytes(q->net));
+    p->n_resident = (uint32_t)(ebb_size_times(bytes, p->n_layers) / whole);
     ebb_planning_count(q);
 }
 
@@ -203,6 +206,22 @@ static void lend_memory(const ebb_planning *q)
         ebb_plan_lend(q->net, p, q->is_resident);
 }
 
+static bool halve_chunk(const ebb_planning *q)
+{
+    if (q->o->n_batch || q->p->n_batch / 2 < CHUNK_MIN)
+        return false;
+    q->p->n_batch /= 2;
+    return true;
+}
+
+static bool halve_ctx(const ebb_planning *q, uint32_t least)
+{
+    if (q->o->n_ctx || q->p->n_ctx / 2 < least)
+        return false;
+    q->p->n_ctx /= 2;
+    return true;
+}
+
 /* Part of the weights is read for each pass. */
 static bool try_streaming(const ebb_planning *q)
 {
@@ -210,18 +229,9 @@ static bool try_streaming(const ebb_planning *q)
 
     if (!q->o->has_resident || !fit_layers(q))   /* layers that are not asked for cost room */
         (void)use_q8_kv(q);
-    while (!fit_layers(q)) {
-        if (p->n_batch / 2 >= CHUNK_MIN && !q->o->n_batch)
-            p->n_batch /= 2;
-        else if (p->n_ctx / 2 >= min_ctx(q) && !q->o->n_ctx)
-            p->n_ctx /= 2;
-        else if (spill_kv_to_file(q))
-            continue;
-        else if (p->n_ctx / 2 >= CTX_MIN && !q->o->n_ctx)
-            p->n_ctx /= 2;
-        else
+    while (!fit_layers(q))
+        if (!halve_chunk(q) && !halve_ctx(q, min_ctx(q)) && !spill_kv_to_file(q) && !halve_ctx(q, CTX_MIN))
             return false;
-    }
     lend_memory(q);
     why_streaming(p);
     if (p->stream_bytes == 0 && p->kv_spill_bytes == 0)

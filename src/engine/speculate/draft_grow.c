@@ -1,6 +1,8 @@
 /* Growing a tree of draft tokens (draft_grow.h). */
 #include "speculate/draft_grow.h"
 
+#include <assert.h>
+
 #include "ebb/model.h"
 
 /* The growing of one tree. */
@@ -151,8 +153,9 @@ static void grow_branch(growth *g, const candidate *c, uint32_t most)
 static void grow_branches(growth *g)
 {
     candidate list[MAX_CANDIDATES];
-    uint32_t n = select_candidates(g, list, list_candidates(g, list));
+    uint32_t n_listed = list_candidates(g, list), n = select_candidates(g, list, n_listed);
 
+    assert(n <= n_listed);
     for (uint32_t from = g->tree->n_trunk; from-- > 0;)
         for (uint32_t i = 0; i < n; i++)
             if (list[i].from == from)
