@@ -9,6 +9,7 @@ what it does:
     otherport     ... and to another port
     cut=N         a body ends after N bytes, with a broken connection
     hold=N        after N bytes one now and then, until `how` says something else: a download that stands in its middle
+    gone          hangs up without an answer when the rest of a file is asked for
     norange       no ranges
     chunked       no Content-Length
     etag=X        the files' ETag ("X"), and no checksum in listing and headers
@@ -149,6 +150,9 @@ class Hub(BaseHTTPRequestHandler):
         begin = 0
         ranged = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
         same = do.get("date", etag)
+        if ranged and "gone" in do:
+            self.close_connection = True
+            return None
         if ranged and "norange" not in do and ("noifrange" in do or self.headers.get("If-Range", same) == same):
             begin = int(ranged.group(1))
             if begin >= len(data):

@@ -21,8 +21,11 @@
 #define FRAME_S      0.25
 #define RATE_S       0.5                         /* a speed is taken over so long, and smoothed */
 #define SPARE_BYTES  ((uint64_t)16 << 20)        /* to be left on the disk */
-#define TRIES        10
-#define TRIES_FIRST  3
+/* Tries in a row that bring nothing: nine pauses, 98 s together, are for a network that comes back; five, 9 s, for a
+ * server that refuses; two if not a byte came yet, for then the address may be wrong. */
+#define TRIES         10
+#define TRIES_REFUSED 6
+#define TRIES_FIRST   3
 #define PAUSE_MS     300u        /* before the second try, then twice as long each time */
 #define MAX_PAUSE_MS 30000u
 #define MAX_RESTARTS 3
@@ -492,6 +495,11 @@ static ebb_status wait_for_next(get *g, const ebb_http_reply *r, unsigned n_try,
     return pause_for(g, ms, err);
 }
 
+static unsigned max_tries(const get *g, const ebb_http_reply *r)
+{
+    return g->got->n_fetched == 0 ? TRIES_FIRST : r->is_refused ? TRIES_REFUSED : TRIES;
+}
+
 /* The bytes from pos to the end. */
 static ebb_status fetch_rest(get *g, ebb_error *err)
 {
@@ -517,7 +525,7 @@ static ebb_status fetch_rest(get *g, ebb_error *err)
                                                                       : "%s answers %d", r.host,
                      r.status);
         n_fruitless = g->pos > before ? 1 : n_fruitless + 1;
-        if (n_fruitless >= (g->got->n_fetched ? TRIES : TRIES_FIRST))
+        if (n_fruitless >= max_tries(g, &r))
             return is_passing(r.status) ? ebb_hub_refusal(g->env, &r, g->w->repo, g->w->name, err)
                                         : EBB_FAIL(err, EBB_IO, "%s; tried %u times", why.msg, n_fruitless);
         st = wait_for_next(g, &r, n_fruitless, &why, err);

@@ -6,8 +6,8 @@
  *                           its header were right and its bytes are on the disk
  *
  * A connection that breaks is tried again, from the byte where it broke, with pauses that
- * double, from 0.3 to 30 seconds; ten tries that bring nothing are the end of it, three if nothing
- * ever came. */
+ * double, from 0.3 to 30 seconds; ten tries in a row that bring nothing are the end of it, six if
+ * the server refuses connections or hangs up without an answer, three if nothing ever came. */
 #ifndef EBB_PULL_DOWNLOAD_H
 #define EBB_PULL_DOWNLOAD_H
 #include "pull/hub_listing.h"

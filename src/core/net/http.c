@@ -1,6 +1,7 @@
 /* GET with libcurl (http.h). */
 #include "net/http.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,6 +257,14 @@ static bool may_retry(CURLcode code)
     }
 }
 
+static bool is_refused(const call *c, CURLcode code)
+{
+    long why = 0;
+
+    c->curl->curl_easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &why);
+    return code == CURLE_GOT_NOTHING || (code == CURLE_COULDNT_CONNECT && why == ECONNREFUSED);
+}
+
 /* Headers of the request; NULL: out of memory. */
 static struct curl_slist *request_headers(const call *c, const char *url, bool *failed)
 {
@@ -327,6 +336,7 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
     if (code == CURLE_OK)
         return EBB_OK;
     c->r->may_retry = may_retry(code);
+    c->r->is_refused = is_refused(c, code);
     ebb_log("net", "%s: %s", host, c->curl->curl_easy_strerror(code));
     if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
         return EBB_FAIL(

@@ -35,6 +35,8 @@ typedef struct ebb_http_reply {
     char     host[200];          /* that answered */
     bool     held_back;          /* a secret was not sent: the origin has no TLS */
     bool     may_retry;          /* the connection failed in a way that may not last */
+    bool     is_refused;         /* ... though the machine was reached: it let nobody in, or hung up
+                                    without an answer */
 } ebb_http_reply;
 
 typedef struct ebb_http_request {

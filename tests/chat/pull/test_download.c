@@ -231,6 +231,28 @@ static void test_breaks(void **state)
     test_hub_how(&hub, "");
 }
 
+/* A server that hangs up, or is not there any more, is left sooner than a network that is gone; what came stays. */
+static void test_refused(void **state)
+{
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    uint64_t n;
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    clear();
+    test_hub_how(&hub, "cut=20000 gone");
+    assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "tried 6 times"));
+    assert_int_equal(got.n_fetched, 20000);
+    assert_true(is_there(".part", &n) && n == 20000);
+    test_hub_how(&hub, "");
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
+    assert_int_equal(got.n_resumed, 20000);
+    assert_whole();
+}
+
 /* Nothing is begun that the disk has no room for; it is said how much is missing. */
 static void test_no_room(void **state)
 {
@@ -259,6 +281,7 @@ int main(void)
         cmocka_unit_test(test_each_fault),
         cmocka_unit_test(test_resumes),
         cmocka_unit_test(test_breaks),
+        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_room),
     };
 
