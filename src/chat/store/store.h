@@ -61,9 +61,10 @@ const char *ebb_session_facts_label(const ebb_session_facts *f);
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable,
                           ebb_error *err);
-/* What is saved from here on is kept together, durably, by the commit, or not at all; `p` counts to
- * n_nodes messages, may be NULL, and stops it.  With `p` a lock of another program is waited for
- * until it is stopped.  Nobody else uses the store meanwhile; a failed save ends in the drop.
+/* What is saved from here on, new sessions alone, is kept together, durably, by the commit, or not
+ * at all; `p` counts to n_nodes messages, may be NULL, and stops it.  With `p` a lock of another
+ * program is waited for until it is stopped.  Nobody else uses the store meanwhile; a failed save
+ * ends in the drop.
  * Errors: BUSY, CANCELED, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_store_batch_begin(ebb_store *s, size_t n_nodes, ebb_progress *p, ebb_error *err);

@@ -1,4 +1,5 @@
 /* Writing and reading one session (store.h). */
+#include <assert.h>
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,11 +165,11 @@ static int save_all(save_job *v)
     ebb_node *leaf;
     int rc = save_facts(v);
 
-    for (size_t i = 0; rc == SQLITE_OK && i < v->t->n_nodes; i++)
-        if (!ebb_store_batch_goes_on(v->s))
-            rc = SQLITE_INTERRUPT;
-        else if (v->t->nodes[i]->is_dirty)
+    for (size_t i = 0; rc == SQLITE_OK && i < v->t->n_nodes; i++) {
+        rc = ebb_store_batch_step(v->s);
+        if (rc == SQLITE_OK && v->t->nodes[i]->is_dirty)
             rc = save_message(v, v->t->nodes[i]);
+    }
     leaf = ebb_tree_leaf(v->t);
     if (rc == SQLITE_OK)
         rc = ebb_store_run(v->s, "UPDATE sessions SET leaf = nullif(?, 0) WHERE id = ?", "ii",
@@ -204,6 +205,7 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
     ebb_status st = EBB_OK;
     int rc;
 
+    assert(!s->batch.is_open || !f->id);         /* no trigger sees what else would be changed */
     if (s->is_readonly)
         return ebb_store_fail(s, SQLITE_READONLY, err);
     v.done = calloc(t->n_nodes + 1, sizeof *v.done);

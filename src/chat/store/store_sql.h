@@ -17,6 +17,7 @@ struct ebb_store {
         bool          is_open;
         ebb_progress *progress;  /* NULL: nobody watches */
         size_t        n_saved, n_nodes;
+        int64_t       last_indexed;      /* messages up to this one can be searched */
     } batch;
     sqlite3_stmt *insert;        /* of a message, kept: preparing it takes as long as running it */
 };
@@ -50,8 +51,8 @@ int ebb_store_in_range(int value, int usual, int last);
 /* -- store_batch.c -- */
 /* Begin a transaction that writes; `durable`: its end waits for the disk. */
 int ebb_store_begin(ebb_store *s, bool durable);
-/* Before one more message is saved: it is counted.  false: the batch is to stop. */
-bool ebb_store_batch_goes_on(ebb_store *s);
+/* Before one more message is saved: it is counted.  SQLITE_INTERRUPT: the batch is to stop. */
+int ebb_store_batch_step(ebb_store *s);
 
 /* -- store_truncation.c: what a note has decided, as JSON -- */
 char *ebb_truncation_json(const ebb_truncation *l); /* NULL: nothing (or no memory); free() it */

@@ -737,12 +737,54 @@ static void test_nowhere_to_write(void **state)
     expect_open(EBB_IO, "state");
 }
 
+/* A batch is indexed in pieces, one that is dropped not at all, and what is saved behind it as always. */
+static void test_search_behind_a_batch(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_error err;
+    char text[40];
+
+    (void)state;
+    talk(s, "one", "before", "it");
+    for (int is_dropped = 0; is_dropped < 2; is_dropped++) {
+        ebb_session_facts f = { .title = "many" };
+        ebb_tree t = { 0 };
+
+        for (int i = 0; i < 2500; i++) {
+            snprintf(text, sizeof text, "%s%d", is_dropped ? "dropped" : "kept", i);
+            say(&t, EBB_ROLE_USER, text)->m.finish = i == 2499 ? EBB_FINISH_NONE : EBB_FINISH_STOP;
+        }
+        assert_int_equal(ebb_store_batch_begin(s, t.n_nodes, NULL, &err), EBB_OK);
+        save(s, &f, &t);
+        if (is_dropped)
+            ebb_store_batch_drop(s);
+        else
+            assert_int_equal(ebb_store_batch_commit(s, &err), EBB_OK);
+        ebb_tree_fini(&t);
+    }
+    talk(s, "two", "after", "it");
+    assert_int_equal(hits(s, "before", NULL), 1);
+    assert_int_equal(hits(s, "after", NULL), 1);
+    assert_int_equal(hits(s, "kept0", NULL), 1);
+    for (int i = 998; i < 1002; i++) {
+        snprintf(text, sizeof text, "kept%d", i);
+        assert_int_equal(hits(s, text, NULL), 1);
+    }
+    assert_int_equal(hits(s, "kept2498", NULL), 1);
+    assert_int_equal(hits(s, "kept2499", NULL), 0);      /* under way */
+    assert_int_equal(hits(s, "dropped", NULL), 0);
+    assert_int_equal(ebb_store_run(s, "DELETE FROM messages WHERE finish = 0", ""), SQLITE_OK);
+    assert_int_equal(ebb_store_run(s, "INSERT INTO search (search, rank) VALUES ('integrity-check', 1)", ""),
+                     SQLITE_OK);                 /* the index has every message, once */
+    ebb_store_close(s);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names), T(test_search),
-        T(test_search_for_what), T(test_search_among_many),
+        T(test_search_for_what), T(test_search_among_many), T(test_search_behind_a_batch),
         T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_both_go_on),
         T(test_two_writers), T(test_beside),
         T(test_full), T(test_locked), T(test_readonly),
