@@ -84,7 +84,7 @@ static void free_model_file(ebb_model_file *f)
 {
     free(f->path);
     free(f->name);
-    free(f->more_names);
+    ebb_buf_fini(&f->more_names);
 }
 
 void ebb_models_free(ebb_model_file *files, size_t n)
@@ -116,11 +116,7 @@ static void replace_text(ebb_model_finding *f, char **text, char *by)
 /* Adds an alias of the file. */
 static void add_name_to(ebb_model_finding *f, ebb_model_file *file, const char *name)
 {
-    char *all = NULL;
-
-    if (asprintf(&all, "%s%s\n", file->more_names ? file->more_names : "", name) < 0)
-        all = NULL;
-    replace_text(f, &file->more_names, all);
+    f->failed |= !ebb_buf_adds(&file->more_names, name) || !ebb_buf_addc(&file->more_names, '\n');
 }
 
 bool ebb_models_is_better_name(const char *name, const char *than)
@@ -342,7 +338,7 @@ static bool is_called(const char *called, size_t n, const char *name)
 
 static bool has_name(const ebb_model_file *f, const char *name)
 {
-    const char *more = f->more_names ? f->more_names : "", *called = ebb_models_name(f);
+    const char *more = ebb_buf_text(&f->more_names), *called = ebb_models_name(f);
 
     if (is_called(called, strlen(called), name))
         return true;
@@ -354,7 +350,7 @@ static bool has_name(const ebb_model_file *f, const char *name)
 
 static bool has_in_name(const ebb_model_file *f, const char *part)
 {
-    return strcasestr(ebb_models_name(f), part) || (f->more_names && strcasestr(f->more_names, part));
+    return strcasestr(ebb_models_name(f), part) || strcasestr(ebb_buf_text(&f->more_names), part);
 }
 
 /* Which of the files is meant; n: none.  Part of a name is enough where it is of one alone. */

@@ -14,7 +14,7 @@ typedef struct ebb_model_file {
     char    *path;               /* first part of a split model */
     char    *name;               /* what its store calls it: "llama3.2"; NULL: what its file is
                                   * called */
-    char    *more_names;         /* that mean it too, one a line; or NULL */
+    ebb_buf  more_names;         /* that mean it too, one a line */
     const char *store;           /* whose it is: "Ollama"; NULL: it lies where ebb's own do */
     const char *note;            /* what of it does not count here: "without its adapter"; or
                                   * NULL */

@@ -161,7 +161,7 @@ void ebb_models_rating_free(ebb_model_rating *r, size_t n)
     for (size_t i = 0; i < n; i++) {
         free(r[i].file.path);
         free(r[i].file.name);
-        free(r[i].file.more_names);
+        ebb_buf_fini(&r[i].file.more_names);
     }
     free(r);
 }
