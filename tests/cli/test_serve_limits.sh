@@ -165,6 +165,33 @@ for _ in range(600):
 else:
     fail("threads stay:", begun_threads, threads())
 
+# One client does not get all answers: at the socket that is a process, at a port an address.
+endless = json.dumps({"messages": [{"role": "user", "content": "x"}], "ignore_eos": True, "max_tokens": 1500, "stream": True}).encode()
+endless = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(endless) + endless
+
+
+def refused_beyond_64(server):
+    """Connections of a client that asks for an answer too many; they keep their answers."""
+    taken = []
+    for i in range(65):
+        c = server.connect()
+        c.sendall(endless)
+        taken.append(c)
+        status = c.recv(64)
+        if (b" 429 " if i == 64 else b" 200 ") not in status:
+            fail("answer", i, "of one client:", status)
+    return taken
+
+
+taken = refused_beyond_64(s)
+other = subprocess.run([sys.executable, "-c", "import sys\nfrom serve import Server\ns = Server.__new__(Server)\n"
+                        "s.path, s.port = sys.argv[1], 0\ns.chat('x', max_tokens=1)", s.path], capture_output=True)
+if other.returncode:
+    fail("another process gets no answer:", other.stderr)
+for c in taken:
+    c.close()
+still_works("65 answers of one process")
+
 # Another user does not get in, even where the file would let him.
 if os.geteuid() == 0 and subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "true"], capture_output=True).returncode == 0:
     code = "import socket,sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(b'GET /health HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n'); print(s.recv(99))"
@@ -187,6 +214,15 @@ for length in b"Content-Length: 15000000", b"Transfer-Encoding: chunked":
     c.sendall(b"POST /completion HTTP/1.1\r\nHost: localhost\r\n" + length + b"\r\n\r\n")
     if b" 401 " not in c.recv(200):
         fail("a body without a key is waited for:", length)
+    c.close()
+s.end()
+s = Server(ebb, folder, "-m", "guide", unix=False)
+taken = refused_beyond_64(s)
+c = socket.create_connection(("127.0.0.1", s.port), timeout=120, source_address=("127.0.0.2", 0))
+c.sendall(endless)
+if b" 200 " not in c.recv(64):
+    fail("another address gets no answer")
+for c in [c] + taken:
     c.close()
 s.end()
 code = "import os, socket, sys; s = socket.socket(); s.bind((sys.argv[2], 0)); s.listen(); os.dup2(s.fileno(), 3); os.set_inheritable(3, True); os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); os.execv(sys.argv[1], [sys.argv[1], 'serve', '-m', 'guide'])"

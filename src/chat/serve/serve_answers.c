@@ -68,12 +68,15 @@ size_t ebb_served_n_waiting(const ebb_serve *s, size_t *n_running)
     return n;
 }
 
-static size_t count_unended(const ebb_serve *s)
+static size_t count_unended(const ebb_serve *s, uint64_t client, size_t *n_of_client)
 {
     size_t n = 0;
 
-    for (const ebb_served *a = s->answers; a; a = a->next)
+    *n_of_client = 0;
+    for (const ebb_served *a = s->answers; a; a = a->next) {
         n += a->state != SERVED_ENDED;
+        *n_of_client += a->state != SERVED_ENDED && a->q.client == client;
+    }
     return n;
 }
 
@@ -97,6 +100,8 @@ void ebb_serve_hide_folders(char *line)
 
 static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, ebb_error *err)
 {
+    size_t n_of_client;
+
     if (s->has_failed) {
         EBB_FAIL(err, EBB_IO, "%s", s->error.msg);
         ebb_serve_hide_folders(err->msg);
@@ -108,8 +113,10 @@ static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, 
         return EBB_FAIL(err, EBB_USAGE, "the prompt is empty");
     if (q->n_ids > s->n_ctx || (q->n_ids == s->n_ctx && !q->predicts_nothing))
         return EBB_FAIL(err, EBB_CONTEXT, "the request has %zu tokens, the context %u", q->n_ids, s->n_ctx);
-    if (count_unended(s) >= SERVE_ANSWERS)
+    if (count_unended(s, q->client, &n_of_client) >= SERVE_ANSWERS)
         return EBB_FAIL(err, EBB_LIMIT, "%d answers are already under way or waiting", SERVE_ANSWERS);
+    if (n_of_client >= SERVE_FROM_ONE)
+        return EBB_FAIL(err, EBB_LIMIT, "%d answers for this client are already under way or waiting", SERVE_FROM_ONE);
     return EBB_OK;
 }
 

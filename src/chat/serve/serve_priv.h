@@ -14,6 +14,7 @@ enum {
     SERVE_STOPS = 16, SERVE_STOP_BYTES = 256,    /* texts that end an answer */
     SERVE_SESSIONS = 16,         /* answers that go by turns; others wait */
     SERVE_ANSWERS = 128,         /* that wait or are under way; more are refused */
+    SERVE_FROM_ONE = 64,         /* of them, of one client: others find a place */
     SERVE_KEPT = 64,             /* that have ended and can still be read */
     SERVE_KEPT_S = 600,          /* for how long; and how long one goes on that nobody reads */
     SERVE_PING_MS = 10000,       /* silence in a stream */
@@ -33,6 +34,7 @@ typedef struct ebb_serve_question {
     bool     predicts_nothing;   /* the prompt is computed, and that is all */
     bool     ignores_end;        /* goes on where the model would end */
     bool     survives;           /* its client */
+    uint64_t client;             /* ebb_http_client */
     ebb_sampler_params sampling;
     char    *stops[SERVE_STOPS];
     size_t   n_stops;

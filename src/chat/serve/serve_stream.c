@@ -328,9 +328,10 @@ void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q,
 {
     stream *t = begin_stream(s, form, flags);
     ebb_error err = { 0 };
-    ebb_status st = t ? ebb_serve_submit(s, q, &t->reader, &t->a, &err)
-                      : EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
+    ebb_status st;
 
+    q->client = ebb_http_client(x);
+    st = t ? ebb_serve_submit(s, q, &t->reader, &t->a, &err) : EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
     if (t && st != EBB_OK)
         drop_stream(t);
     ebb_serve_question_fini(q);

@@ -1,6 +1,7 @@
 /* HTTP on a socket, by libmicrohttpd (http_server.h). */
 #include "net/http_server.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -82,6 +83,34 @@ ebb_http_wake ebb_http_wait(ebb_http_exchange *x, int fd, int ms)
     return n > 0 && p[0].revents ? EBB_HTTP_READY : EBB_HTTP_TIME;
 }
 
+/* The process that connected; false: this is no UNIX socket. */
+static bool find_peer(const ebb_http_exchange *x, struct ucred *peer)
+{
+    socklen_t n = sizeof *peer;
+
+    return getsockopt(socket_of(x), SOL_SOCKET, SO_PEERCRED, peer, &n) == 0;
+}
+
+uint64_t ebb_http_client(const ebb_http_exchange *x)
+{
+    struct sockaddr_storage at = { .ss_family = AF_UNSPEC };
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&at;
+    socklen_t n = sizeof at;
+    struct ucred peer;
+    uint64_t network = 0;
+
+    if (getpeername(socket_of(x), (struct sockaddr *)&at, &n) != 0)
+        return 0;
+    if (at.ss_family == AF_UNIX)
+        return find_peer(x, &peer) ? (uint64_t)peer.pid : 0;
+    if (at.ss_family == AF_INET)
+        return ((const struct sockaddr_in *)&at)->sin_addr.s_addr;
+    if (at.ss_family == AF_INET6)
+        memcpy(&network, IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) ? &in6->sin6_addr.s6_addr[8] : in6->sin6_addr.s6_addr,
+               sizeof network);
+    return network;
+}
+
 /* -- Replies ---------------------------------------------------------------------------------- */
 
 /* While the engine works, silence is no fault of the client's; it counts anew from when there is something to send. */
@@ -155,9 +184,8 @@ static void refuse_request(ebb_http_exchange *x, unsigned status, const char *ty
 static bool is_owner(const ebb_http_exchange *x)
 {
     struct ucred peer;
-    socklen_t n = sizeof peer;
 
-    return getsockopt(socket_of(x), SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
+    return find_peer(x, &peer) && peer.uid == geteuid();
 }
 
 static bool may_ask(ebb_http_exchange *x)

@@ -9,6 +9,7 @@
 #define EBB_NET_HTTP_SERVER_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "ebb/status.h"
@@ -51,6 +52,10 @@ const char *ebb_http_query(const ebb_http_exchange *x,
                            const char *name); /* NULL: it has none of that name */
 const char *ebb_http_header(const ebb_http_exchange *x, const char *name);
 const char *ebb_http_body(const ebb_http_exchange *x, size_t *n);        /* ends in a 0 */
+
+/* Whose request it is, as a number: an address (of IPv6 the network, its first 64 bits) or, at a
+ * UNIX socket, where all are one user's, the process at the other end.  0: unknown. */
+uint64_t ebb_http_client(const ebb_http_exchange *x);
 
 /* A reply at once; the bytes are copied.  `retry_after_s` 0: none. */
 void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body,
