@@ -71,12 +71,70 @@ here, there = ([[m["role"], m["content"]] for m in json.load(open(f))["messages"
 assert here == there and len(here) > 3, (here, there)
 P
 }
+
+# Stopped in the middle: what is compared is not the screen, since each engine is stopped at another word.  The guide writes a context of
+# 2048 tokens in less than a second, before anybody could stop it; so the engine here gets a longer one, and a server a slow line.
+printf 'root ::= [a-z ]+ "#"\n' > "$dir/endless.gbnf"
+# How many characters of the last message are saved
+saved() {
+    rm -f "$to/now.json"
+    $EBB sessions export 1 "$to/now.json" >/dev/null 2>&1
+    python3 -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["messages"][-1]["content"]))' "$to/now.json" 2>/dev/null || echo 0
+}
+is_writing() { [ "$(state)" = decode ] && [ "$(saved)" -gt "$1" ]; }
+# halt NAME OPTIONS...: an answer that is stopped, continued, and stopped by the other key, and a question behind it; in $dir/NAME-halt
+halt() {
+    to=$dir/$1-halt; shift
+    mkdir "$to"
+    export XDG_STATE_HOME="$to/state" XDG_DATA_HOME="$to/state"
+    tm new-session -d -x 110 -y 60 "PS1='shell> ' bash --norc --noprofile -i" || { echo "tmux does not start"; exit 77; }
+    wait_for 'shell>'
+    tm send-keys "clear; $EBB $* --no-kv-cache --greedy" Enter
+    wait_for 'ctx '
+    tm send-keys -l "/grammar $dir/endless.gbnf"           # Enter takes the file from the menu, if that is open by then, or sends
+    wait_until 'tm send-keys Enter; screen | grep -q "are of the grammar"'
+    send 'What is a token?'; wait_until 'is_writing 100'; tm send-keys Escape; settle 2
+    send "/export $to/stopped.json"; wait_until '[ -s "$to/stopped.json" ]'
+    n=$(saved); tm send-keys Enter; wait_until 'is_writing $n'; tm send-keys C-c; settle 2
+    send '/grammar off'; wait_for 'answers have no form'
+    send 'What is KV?'; settle 4
+    send "/export $to/all.json"; wait_until '[ -s "$to/all.json" ]'
+    tm send-keys C-d; wait_for 'ebb -c continues'
+    tm kill-server
+}
+# halted NAME: its stopped text and that of the engine here begin alike to the end of the shorter one; what came then is behind it
+halted() {
+    python3 - "$dir/here-halt" "$dir/$1-halt" <<'P' || fail "$1: a stopped answer is another"
+import json, sys
+texts = []
+for folder in sys.argv[1:]:
+    first, then = (json.load(open(f"{folder}/{name}.json"))["messages"] for name in ("stopped", "all"))
+    told = [(m["role"], m.get("finish"), m["content"][:200], len(m["content"])) for m in first + then]
+    assert [m["role"] for m in then] == ["user", "assistant"] * 2, told
+    assert first[1]["finish"] == then[1]["finish"] == "cancelled", told
+    assert then[1]["content"].startswith(first[1]["content"]) and len(then[1]["content"]) > len(first[1]["content"]), told
+    assert then[3]["finish"] == "stop" and then[3]["content"], told
+    texts.append(first[1]["content"])
+short, long = sorted(texts, key=len)
+assert len(short) > 100 and long.startswith(short), (short, long[:len(short)])
+P
+}
+# slow NAME SERVER: an engine, that server behind a slow line
+slow() {
+    python3 tests/support/slow_line.py "$dir/$1.sock" "$2" & pids="$pids $!"
+    wait_until '[ -S "$dir/'"$1"'.sock" ]'
+    $EBB engines add -q "$1" "unix:$dir/$1.sock" || fail "no engine"
+}
 $EBB serve -m "$model" --socket "$dir/one.sock" --no-kv-cache 2>"$dir/log" & pids=$!
 wait_until 'grep -qs "answers, with" "$dir/log"'
 $EBB engines add -q box "unix:$dir/one.sock" || fail "no engine"
 other=box talk here -m "$model" -e here
 other=here talk there -e box
 same there
+halt here -m "$model" -e here --ctx 65536
+slow far "$dir/one.sock"
+halt there -e far
+halted there
 
 # The llama-server of a package: $LLAMA_SERVER, in the path, or below $PEER.
 server=${LLAMA_SERVER:-$(command -v llama-server)}
@@ -85,7 +143,7 @@ if [ -z "$server" ] && [ -x "$peer/usr/bin/llama-server" ] && [ "$(id -u)" = 0 ]
     server=llama-server root=$peer
     mkdir -p "$root$dir" && cp "$model" "$root$dir/other.gguf" || exit 1
 fi
-[ "$server" ] || exit 0
+[ "$server" ] || { echo "the same with llama-server was skipped: it is not there"; exit 0; }
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 at=$model; [ "$root" ] && at=$dir/other.gguf
 ${root:+chroot "$root"} "$server" -m "$at" --host 127.0.0.1 --port "$port" -t 1 -c 2048 > "$dir/log" 2>&1 & pids="$pids $!"
@@ -93,4 +151,7 @@ $EBB engines add -q llama "http://127.0.0.1:$port"
 wait_until '$EBB engines test llama >/dev/null 2>&1'
 other=here talk llama -e llama
 same llama
+slow far-llama "$port"
+halt llama -e far-llama
+halted llama
 exit 0
