@@ -86,6 +86,17 @@ tm send-keys C-u
 tm send-keys '/engine test' Enter
 wait_for 'reasoning_content'
 
+# A server that says nothing does not hold up the keys, nor another look at it.
+how hold
+for words in 'typed meanwhile' 'and once more'; do
+    tm send-keys '/engine test' Enter
+    tm send-keys "$words"
+    wait_for "$words"
+    tm send-keys C-u
+    wait_gone "$words"
+done
+how
+
 # To the engine here, and back.
 tm send-keys '/engine here' Enter
 wait_for 'answers from here on'
