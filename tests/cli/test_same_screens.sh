@@ -31,15 +31,20 @@ keep() {                                          # NAME: once the same words st
 }
 send() { tm send-keys -l "$1"; tm send-keys Enter; }
 
-# talk NAME OPTIONS...: the conversation, its screens in $dir/NAME
-talk() {
-    to=$dir/$1; shift
+# begin NAME OPTIONS...: a chat whose state is in $dir/NAME, in a tmux of its own: the last one's may still be about to end
+begin() {
+    to=$dir/$1 socket=ebb-test-$$-$1; shift
     mkdir "$to"
     export XDG_STATE_HOME="$to/state" XDG_DATA_HOME="$to/state"
     tm new-session -d -x 110 -y 60 "PS1='shell> ' bash --norc --noprofile -i" || { echo "tmux does not start"; exit 77; }
     wait_for 'shell>'
-    tm send-keys "clear; $EBB $* --no-kv-cache --greedy -n 24" Enter
+    tm send-keys "clear; $EBB --no-kv-cache --greedy $*" Enter
     wait_for 'ctx '
+}
+
+# talk NAME OPTIONS...: the conversation, its screens in $dir/NAME
+talk() {
+    begin "$@" -n 24; shift
     send 'What is a token?'; settle 2; keep sent
     send 'What is a layer?'; send 'How do I leave?'; settle 6; keep queued
     send '/retry'; settle 7; keep retried
@@ -84,13 +89,8 @@ saved() {
 is_writing() { [ "$(state)" = decode ] && [ "$(saved)" -gt "$1" ]; }
 # halt NAME OPTIONS...: an answer that is stopped, continued, and stopped by the other key, and a question behind it; in $dir/NAME-halt
 halt() {
-    to=$dir/$1-halt; shift
-    mkdir "$to"
-    export XDG_STATE_HOME="$to/state" XDG_DATA_HOME="$to/state"
-    tm new-session -d -x 110 -y 60 "PS1='shell> ' bash --norc --noprofile -i" || { echo "tmux does not start"; exit 77; }
-    wait_for 'shell>'
-    tm send-keys "clear; $EBB $* --no-kv-cache --greedy" Enter
-    wait_for 'ctx '
+    name=$1-halt; shift
+    begin "$name" "$@"
     tm send-keys -l "/grammar $dir/endless.gbnf"           # Enter takes the file from the menu, if that is open by then, or sends
     wait_until 'tm send-keys Enter; screen | grep -q "are of the grammar"'
     send 'What is a token?'; wait_until 'is_writing 100'; tm send-keys Escape; settle 2
