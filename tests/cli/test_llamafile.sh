@@ -54,13 +54,13 @@ EBB_MODELS=$dir/m "$EBB" run -m two-8b --greedy -n 16 'how do I leave ebb' >out 
 rm -r m
 
 # What cannot be.
-line both.llamafile 'holds several models, name one as in both.llamafile@a.gguf; there are a.gguf, folder/b.gguf'
-line both.llamafile@c.gguf 'has no member c.gguf; there are a.gguf, folder/b.gguf'
+line both.llamafile 'holds several models; name one, as in both.llamafile@a.gguf; its members are a.gguf, folder/b.gguf'
+line both.llamafile@c.gguf 'has no member c.gguf; its members are a.gguf, folder/b.gguf'
 line nowhere.llamafile@c.gguf 'no such file'
 make_file --deflate packed.llamafile weights.gguf="$guide"
 line packed.llamafile 'its member weights.gguf is compressed or encrypted'
 make_file none.llamafile notes.txt=notes.txt
-line none.llamafile 'is no GGUF file but'
+line none.llamafile 'is not a GGUF file but'
 head -c 3000000 odd.llamafile >cut.llamafile
 line cut.llamafile 'without its end'
 head -c 3000000 "$guide" >short.gguf
@@ -85,9 +85,9 @@ at = g.index(b"PK\6\7")
 for i, v in enumerate((0, len(g), (1 << 64) - 1, at - 1)):
     struct.pack_into("<Q", g, at + 8, v); open("locator%d.llamafile" % i, "wb").write(g)
 P
-line large.llamafile 'its member weights.gguf is cut off'
+line large.llamafile 'its member weights.gguf is truncated'
 for f in far beyond name entry list locator0 locator1 locator2 locator3; do
-    line $f.llamafile 'of the zip archive does not lie in the file'
+    line $f.llamafile 'of the zip archive lies outside the file'
 done
 sha256sum -c --quiet before || fail "a llamafile was changed"
 exit 0

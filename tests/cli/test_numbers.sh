@@ -51,7 +51,7 @@ assert kind == 0
 struct.pack_into("<f", b, (at + align - 1) // align * align + offset, float("nan"))
 open(sys.argv[2], "wb").write(b)
 PY
-says='bad.gguf: its layer 1 computes no numbers (NaN or infinity): .* fetch or convert it anew'
+says='bad.gguf: its layer 1 computes no numbers (NaN or infinity): .* download or convert it again'
 
 "$EBB" run -m "$dir/bad.gguf" hello >"$dir/out" 2>"$dir/err" && fail "run: no failure"
 [ ! -s "$dir/out" ] && grep -q "$says" "$dir/err" || fail "run says something else"

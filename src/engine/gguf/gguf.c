@@ -78,7 +78,7 @@ static ebb_status load_header(ebb_gguf_part *p, ebb_gguf_header *h, ebb_error *e
         if (st == EBB_BUSY && need > EBB_GGUF_MAX_HEADER)
             return EBB_FAIL(err, EBB_LIMIT, "%s: its header has more than %llu bytes", label, (ull)EBB_GGUF_MAX_HEADER);
         if (st == EBB_BUSY && want == present)
-            return EBB_FAIL(err, EBB_BUSY, "%s: its header needs more than the %llu bytes that are there", label,
+            return EBB_FAIL(err, EBB_BUSY, "%s: its header needs more than the %llu bytes downloaded so far", label,
                             (ull)want);
         if (st != EBB_OK && st != EBB_BUSY)
             return st;
@@ -134,7 +134,7 @@ static ebb_status open_partial_file(const ebb_partial_file *file, ebb_gguf_part 
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", file->name);
     st = ebb_file_open(file->path, EBB_FILE_READ, &p->fd, err);
     if (st == EBB_NOTFOUND)
-        st = EBB_FAIL(err, EBB_BUSY, "%s: nothing of it is there yet", file->name);
+        st = EBB_FAIL(err, EBB_BUSY, "%s: none of it has been downloaded yet", file->name);
     if (st == EBB_OK)
         st = ebb_file_size(p->fd, file->path, &p->n_present, err);
     /* Of an unknown size: as large as any file that is accepted. */
@@ -229,11 +229,11 @@ static ebb_status check_part(const ebb_gguf_header *h, uint32_t i, uint32_t n, c
     make_file_label(label, path);
     if (count != n)
         return EBB_FAIL(err, EBB_FORMAT,
-                        "%s: is of a model of %llu parts, the others are of one of %u: from another download?", label,
+                        "%s: belongs to a model of %llu parts, the others to one of %u: from another download?", label,
                         (ull)count, n);
     if (no != i)
         return EBB_FAIL(err, EBB_FORMAT,
-                        "%s: says it is part %llu (split.no), its name says %u: rename or download it again", label,
+                        "%s: says it is part %llu (split.no), but its name says %u: rename or download it again", label,
                         (ull)no + 1, i + 1);
     return EBB_OK;
 }
@@ -249,7 +249,7 @@ static ebb_status open_one_of(ebb_gguf *g, const char *path, uint32_t i, uint32_
     st = open_part_file(name, &g->parts[i], &h, err);
     if (st == EBB_NOTFOUND) {
         make_file_label(label, name);
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: is missing, part %u of %u: download it into the same folder", label,
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: part %u of %u is missing: download it into the same folder", label,
                       i + 1, n);
     }
     if (st == EBB_OK)
@@ -308,7 +308,7 @@ static ebb_status open_parts(ebb_gguf *g, const char *path, ebb_gguf_part *p, eb
     ebb_status st;
 
     if (n > MAX_PARTS)
-        return EBB_FAIL(err, EBB_LIMIT, "%s: claims %llu parts, more than %u are not accepted", path, (ull)n,
+        return EBB_FAIL(err, EBB_LIMIT, "%s: claims %llu parts; at most %u are accepted", path, (ull)n,
                         MAX_PARTS);
     if (n > 1)
         return open_split(g, path, (uint32_t)n, header_number(h, "split.tensors.count", UINT64_MAX), err);
@@ -423,7 +423,7 @@ ebb_status ebb_gguf_check_type(const ebb_gguf_tensor *t, ebb_error *err)
         return EBB_OK;
     if (t->type >= 31 && t->type <= 33)          /* Q4_0_4_4, Q4_0_4_8, Q4_0_8_8 */
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "tensor %.80s: type %u was taken out of the format; download the model as Q4_0", t->name,
+                        "tensor %.80s: type %u was removed from the format; download the model as Q4_0", t->name,
                         t->type);
     return EBB_FAIL(err, EBB_UNSUPPORTED, "tensor %.80s: type %u is not supported", t->name, t->type);
 }

@@ -40,7 +40,7 @@ static ebb_status make_order(index_base b, size_t n, const char *what, uint32_t 
     qsort_r(order, n, sizeof *order, compare_names, &b);
     for (size_t i = 1; i < n; i++)
         if (strcmp(name_at(&b, order[i - 1]), name_at(&b, order[i])) == 0)
-            return EBB_FAIL(err, EBB_FORMAT, "%s %.80s is there twice", what, name_at(&b, order[i]));
+            return EBB_FAIL(err, EBB_FORMAT, "%s %.80s occurs twice", what, name_at(&b, order[i]));
     return EBB_OK;
 }
 

@@ -39,8 +39,8 @@ static ebb_status cursor_take(cursor *c, uint64_t n, const char **p, const char 
 {
     if (n > c->size - c->pos)
         return EBB_FAIL(c->err, EBB_FORMAT,
-                        "%s: damaged or truncated: at byte %llu the %s of %.60s takes %llu bytes, the file has %llu; "
-                        "download it again", c->name, (ull)c->pos, what, of, (ull)n, (ull)c->size);
+                        "%s: damaged or truncated: at byte %llu the %s of %.60s takes %llu bytes, but the file has "
+                        "%llu; download it again", c->name, (ull)c->pos, what, of, (ull)n, (ull)c->size);
     if (n > c->have - c->pos) {
         c->need = c->pos + n;
         return EBB_BUSY;
@@ -145,7 +145,7 @@ static ebb_status parse_array(cursor *c, ebb_gguf_kv *kv, const char *key)
     min_bytes = item == EBB_GGUF_STRING ? 8 : value_bytes[item];
     if (n > (c->size - start) / min_bytes)
         return EBB_FAIL(c->err, EBB_FORMAT,
-                        "%s: damaged or truncated: array %s has %llu items, the file has %llu bytes; "
+                        "%s: damaged or truncated: array %s has %llu items, but the file has %llu bytes; "
                         "download it again",
                         c->name, key, (ull)n, (ull)c->size);
     if (item != EBB_GGUF_STRING)
@@ -206,7 +206,7 @@ static ebb_status read_alignment(const cursor *c, const ebb_gguf_kv *kv, ebb_ggu
     if (kv->key_bytes != sizeof name - 1 || memcmp(kv->key, name, sizeof name - 1) != 0)
         return EBB_OK;
     if (kv->type == EBB_GGUF_ARRAY || !ebb_gguf_item_u64(kv, 0, &a) || a == 0 || a > MAX_ALIGNMENT || (a & (a - 1)))
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: general.alignment is no power of two up to 2^30", c->name);
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: general.alignment is not a power of two up to 2^30", c->name);
     h->alignment = a;
     return EBB_OK;
 }
@@ -258,7 +258,7 @@ static ebb_status size_tensor(const cursor *c, ebb_gguf_tensor *t, const char *n
     if (!type->name)
         return EBB_OK;
     if (t->dims[0] % type->block_len != 0)
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has rows of %llu, %s needs a multiple of %u",
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has rows of %llu; %s needs a multiple of %u",
                         c->name, name, (ull)t->dims[0], type->name, type->block_len);
     if (__builtin_mul_overflow(t->n_elems / type->block_len, (uint64_t)type->block_bytes, &t->n_bytes))
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: tensor %s has %llu elements", c->name, name, (ull)t->n_elems);
@@ -322,7 +322,7 @@ static ebb_status locate_tensors(const cursor *c, ebb_gguf_header *h)
         return EBB_FAIL(c->err, EBB_FORMAT, "%s: truncated: has %llu of %llu bytes; download it again", c->name,
                         (ull)c->size, (ull)end);
     if (sum > c->size)                           /* then what they take in memory would be out of all proportion */
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: its tensors have %llu bytes together, the file has %llu: "
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: damaged: its tensors have %llu bytes together, but the file has %llu: "
                         "they overlap", c->name, (ull)sum, (ull)c->size);
     return EBB_OK;
 }
@@ -334,7 +334,7 @@ static const struct { char bytes[9]; const char *what; } lookalikes[] = {
     { "tjgg",     "an old GGML model; look for a GGUF of it" },
     { "fmgg",     "an old GGML model; look for a GGUF of it" },
     { "algg",     "an old GGML adapter; look for a GGUF of it" },
-    { "MZqFpD",   "a llamafile without its end, where it says what it holds; download it again" },
+    { "MZqFpD",   "a llamafile without its end, which lists what it holds; download it again" },
     { "\177ELF",  "a program; a llamafile has a model at its end" },
     { "PK\3\4",   "a zip archive or a PyTorch model; look for a GGUF of it" },
     { "version ", "a git-lfs pointer; fetch the model itself with `git lfs pull`" },
@@ -347,12 +347,13 @@ static ebb_status not_gguf(const cursor *c, const char *magic)
     for (size_t i = 0; i < sizeof lookalikes / sizeof lookalikes[0]; i++) {
         size_t n = strlen(lookalikes[i].bytes);
         if (c->have >= n && memcmp(magic, lookalikes[i].bytes, n) == 0)
-            return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is no GGUF file but %s", c->name, lookalikes[i].what);
+            return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is not a GGUF file but %s", c->name, lookalikes[i].what);
     }
     if (c->have > 8 && magic[8] == '{')          /* behind the length of its header */
-        return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is no GGUF file but safetensors; look for a GGUF of it", c->name);
+        return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is not a GGUF file but safetensors; look for a GGUF of it",
+                        c->name);
     return EBB_FAIL(c->err, EBB_UNSUPPORTED,
-                    "%s: is no GGUF file (it begins with bytes %02x %02x %02x %02x); models for ebb end in .gguf",
+                    "%s: is not a GGUF file (it begins with bytes %02x %02x %02x %02x); models for ebb end in .gguf",
                     c->name, (uint8_t)magic[0], (uint8_t)magic[1], (uint8_t)magic[2], (uint8_t)magic[3]);
 }
 
@@ -362,10 +363,10 @@ static ebb_status check_version(const cursor *c, uint32_t version)
         return EBB_OK;
     if (version == 1)
         return EBB_FAIL(c->err, EBB_UNSUPPORTED,
-                        "%s: is GGUF version 1 of 2023, ebb reads 2 and 3; look for a newer file", c->name);
+                        "%s: is GGUF version 1 of 2023; ebb reads 2 and 3; look for a newer file", c->name);
     if (version != 0 && (version & 0xffff) == 0)
-        return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is a big-endian GGUF, ebb reads little-endian ones", c->name);
-    return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is GGUF version %u, ebb reads 2 and 3", c->name, version);
+        return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is a big-endian GGUF; ebb reads little-endian ones", c->name);
+    return EBB_FAIL(c->err, EBB_UNSUPPORTED, "%s: is GGUF version %u; ebb reads 2 and 3", c->name, version);
 }
 
 /* A count whose items cannot even fit into the file, or that no real file has, is not allocated. */
@@ -376,7 +377,7 @@ static ebb_status check_count(const cursor *c, uint64_t n, uint64_t item_bytes, 
                         "%s: damaged or truncated: claims %llu %s but has %llu bytes; download it again", c->name,
                         (ull)n, what, (ull)c->size);
     if (n > max)
-        return EBB_FAIL(c->err, EBB_LIMIT, "%s: claims %llu %s, more than %llu are not accepted", c->name, (ull)n, what,
+        return EBB_FAIL(c->err, EBB_LIMIT, "%s: claims %llu %s; at most %llu are accepted", c->name, (ull)n, what,
                         (ull)max);
     return EBB_OK;
 }
@@ -392,10 +393,10 @@ static ebb_status parse_beginning(cursor *c, ebb_gguf_header *h, counts *n)
     ebb_status st;
 
     if (c->size > EBB_GGUF_MAX_FILE)
-        return EBB_FAIL(c->err, EBB_LIMIT, "%s: has %llu bytes, more than %llu are not accepted", c->name, (ull)c->size,
+        return EBB_FAIL(c->err, EBB_LIMIT, "%s: has %llu bytes; at most %llu are accepted", c->name, (ull)c->size,
                         (ull)EBB_GGUF_MAX_FILE);
     if (c->size < 4)
-        return EBB_FAIL(c->err, EBB_FORMAT, "%s: is no GGUF file: it has %llu bytes; download it again", c->name,
+        return EBB_FAIL(c->err, EBB_FORMAT, "%s: is not a GGUF file: it has %llu bytes; download it again", c->name,
                         (ull)c->size);
     st = cursor_take(c, 4, &magic, "beginning", "the file");
     if (st == EBB_OK && memcmp(magic, "GGUF", 4) != 0)
@@ -450,7 +451,7 @@ ebb_status ebb_gguf_parse_keys(const char *bytes, uint64_t have, uint64_t size, 
     ebb_status st = parse_front(&c, h, &n);
 
     if (st == EBB_BUSY)
-        st = h->kvs ? EBB_OK : EBB_FAIL(err, EBB_FORMAT, "%s: its beginning is not there", name);
+        st = h->kvs ? EBB_OK : EBB_FAIL(err, EBB_FORMAT, "%s: its beginning is missing", name);
     if (st != EBB_OK)
         ebb_gguf_header_fini(h);
     *n_tensors = n.n_tensors;

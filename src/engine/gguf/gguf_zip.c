@@ -49,7 +49,7 @@ static uint64_t read_le(const char *p, size_t n)
 
 static ebb_status fail_damaged(const zip_file *z, const char *what, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: %s of the zip archive does not lie in the file; download it again",
+    return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: %s of the zip archive lies outside the file; download it again",
                     z->path, what);
 }
 
@@ -115,7 +115,7 @@ static ebb_status find_list(zip_file *z, ebb_error *err)
     else if (end)
         st = locate_list(z, end, tail_at + (uint64_t)(end - tail), err);
     if (st == EBB_OK && z->list_bytes > MAX_LIST)
-        st = EBB_FAIL(err, EBB_LIMIT, "%s: its list of members has %llu bytes, more than %llu are not accepted",
+        st = EBB_FAIL(err, EBB_LIMIT, "%s: its list of members has %llu bytes; at most %llu are accepted",
                       z->path, (ull)z->list_bytes, (ull)MAX_LIST);
     free(tail);
     return st;
@@ -187,7 +187,7 @@ static ebb_status locate_member(const zip_file *z, const zip_member *m, ebb_gguf
 
     if (!m->is_plain)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "%s: its member %.*s is compressed or encrypted; take it out with `unzip`", z->path,
+                        "%s: its member %.*s is compressed or encrypted; extract it with `unzip`", z->path,
                         (int)m->n_name, m->name);
     if (m->header_at > z->n_bytes - z->shift || z->n_bytes - z->shift - m->header_at < LOCAL_BYTES)
         return fail_damaged(z, "a member", err);
@@ -201,7 +201,7 @@ static ebb_status locate_member(const zip_file *z, const zip_member *m, ebb_gguf
     if (at > z->n_bytes || m->n_bytes > z->n_bytes - at)
         return EBB_FAIL(
             err, EBB_FORMAT,
-            "%s: its member %.*s is cut off: it has %llu bytes, of which the file holds %llu; download it again",
+            "%s: its member %.*s is truncated: it has %llu bytes, of which the file holds %llu; download it again",
             z->path, (int)m->n_name, m->name, (ull)m->n_bytes, (ull)(at > z->n_bytes ? 0 : z->n_bytes - at));
     *out = (ebb_gguf_span){ at, m->n_bytes };
     return EBB_OK;
@@ -234,7 +234,7 @@ static ebb_status choose_by_name(const zip_file *z, const char *wanted, ebb_gguf
         if (is_called(&z->members[i], wanted))
             return locate_member(z, &z->members[i], out, err);
     list_names(z, names, sizeof names);
-    return EBB_FAIL(err, EBB_NOTFOUND, "%s: has no member %.80s; there are %s", z->path, wanted, names);
+    return EBB_FAIL(err, EBB_NOTFOUND, "%s: has no member %.80s; its members are %s", z->path, wanted, names);
 }
 
 /* Of several members the one that is a language model; the only member may be anything. */
@@ -257,8 +257,8 @@ static ebb_status choose_by_kind(const zip_file *z, ebb_gguf_span *out, ebb_erro
             continue;
         if (chosen) {
             list_names(z, names, sizeof names);
-            return EBB_FAIL(err, EBB_LIMIT, "%s: holds several models, name one as in %s@%.*s; there are %s", z->path,
-                            z->path, (int)chosen->n_name, chosen->name, names);
+            return EBB_FAIL(err, EBB_LIMIT, "%s: holds several models; name one, as in %s@%.*s; its members are %s",
+                            z->path, z->path, (int)chosen->n_name, chosen->name, names);
         }
         chosen = &z->members[i];
         *out = at;
@@ -284,7 +284,7 @@ ebb_status ebb_gguf_find_span(int fd, const char *path, const char *wanted, uint
     if (st == EBB_OK && z.n_members)
         st = wanted ? choose_by_name(&z, wanted, out, err) : choose_by_kind(&z, out, err);
     else if (st == EBB_OK && wanted)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: has no members, so none is called %.80s", path, wanted);
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s: has no members, so none is named %.80s", path, wanted);
     free(z.list);
     return st;
 }

@@ -55,7 +55,7 @@ uint32_t ebb_bind_u32_or(ebb_binder *b, const char *key, uint32_t otherwise, uin
     if (b->st != EBB_OK)
         return min;
     if (ebb_bind_key(b, key) && !ebb_gguf_get_u64(b->g, key, &v))
-        fail_value(b, key, "not one whole number");
+        fail_value(b, key, "is not a whole number");
     else if (v < min || v > max)
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s: %llu is not in %u..%u", b->net->arch->name, key,
                       (unsigned long long)v, min, max);
@@ -104,7 +104,7 @@ uint32_t ebb_bind_product(ebb_binder *b, const char *key, uint64_t a, uint64_t n
     uint64_t v = 0;
 
     if (b->st == EBB_OK && (!ebb_size_mul(a, n, &v) || v > max))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s: %llu x %llu is of an impossible size, beyond %u",
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s: %llu x %llu is an impossible size, above %u",
                       b->net->arch->name, key, (unsigned long long)a, (unsigned long long)n, max);
     return b->st == EBB_OK ? (uint32_t)v : 0;
 }
@@ -114,7 +114,7 @@ double ebb_bind_f64_or(ebb_binder *b, const char *key, double otherwise)
     double v = otherwise;
 
     if (ebb_bind_key(b, key) && !ebb_gguf_get_f64(b->g, key, &v))
-        fail_value(b, key, "not one number");
+        fail_value(b, key, "is not a number");
     if (!isfinite(v))
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s%s is not finite", prefix_of(b, key), key);
     return v;
@@ -135,7 +135,7 @@ double ebb_bind_f64_at(ebb_binder *b, const char *key, uint32_t i, double otherw
 bool ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise)
 {
     if (ebb_bind_key(b, key) && !ebb_gguf_get_bool(b->g, key, &otherwise))
-        fail_value(b, key, "neither true nor false");
+        fail_value(b, key, "is neither true nor false");
     return otherwise;
 }
 
@@ -144,7 +144,7 @@ const char *ebb_bind_string(ebb_binder *b, const char *key)
     const char *s = ebb_gguf_get_string(b->g, key);
 
     if (ebb_bind_key(b, key) && !s)
-        fail_value(b, key, "no string");
+        fail_value(b, key, "is not a string");
     return s;
 }
 
@@ -173,7 +173,7 @@ void ebb_bind_either(ebb_binder *b, const char *key, double value, double or_val
     if (fabs(v - value) <= 1e-4 * fabs(value) || fabs(v - or_value) <= 1e-4 * fabs(or_value))
         return;
     snprintf(name, sizeof name, "metadata %s%s", prefix_of(b, key), key);
-    snprintf(why, sizeof why, "%g, and %s is computed with %g only", v, b->net->arch->name, value);
+    snprintf(why, sizeof why, "is %g; %s is supported only with %g", v, b->net->arch->name, value);
     ebb_bind_leave_out(b, EBB_UNSUPPORTED, name, why);
 }
 

@@ -138,7 +138,8 @@ static void bind_layer_shapes(ebb_binder *b)
         net->layers[i].n_ff = ebb_bind_u32_at(b, ".feed_forward_length", i, 0, 0, EBB_MAX_WIDTH);
         net->layers[i].kv_layer = i;
         if (b->st == EBB_OK && h->n_kv > 0 && h->n % h->n_kv != 0)
-            ebb_bind_fail(b, EBB_FORMAT, "metadata %s.attention: %u heads do not share %u KV heads in layer %u",
+            ebb_bind_fail(b, EBB_FORMAT,
+                          "metadata %s.attention: %u heads are not a multiple of %u KV heads in layer %u",
                           net->arch->name, h->n, h->n_kv, i);
     }
 }
@@ -185,7 +186,8 @@ static void bind_expert_groups(ebb_binder *b)
     if (net->n_expert_group > 1 &&
         (net->n_expert % net->n_expert_group != 0 || net->n_expert_group_used == 0 ||
          net->n_expert / net->n_expert_group * net->n_expert_group_used < net->n_expert_used))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.expert_group_count: %u groups of which %u are used, of %u experts",
+        ebb_bind_fail(b, EBB_FORMAT,
+                      "metadata %s.expert_group_count: %u groups, %u of them used, do not fit %u experts",
                       net->arch->name, net->n_expert_group, net->n_expert_group_used, net->n_expert);
 }
 

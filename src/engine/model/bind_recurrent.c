@@ -52,7 +52,7 @@ void ebb_bind_mamba2_shape(ebb_binder *b)
     net->n_mamba_group = ebb_bind_u32(b, ".ssm.group_count", 1, MAX_HEADS);
     (void)ebb_bind_product(b, ".ssm.group_count", net->n_mamba_group, net->dim_mamba_state, MAX_INNER / 2);
     if (b->st == EBB_OK && (net->dim_mamba % net->n_mamba_head != 0 || net->n_mamba_head % net->n_mamba_group != 0))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.ssm: %u channels, %u heads and %u groups do not go into each other",
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.ssm: %u channels, %u heads and %u groups do not divide evenly",
                       net->arch->name, net->dim_mamba, net->n_mamba_head, net->n_mamba_group);
 }
 

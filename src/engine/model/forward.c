@@ -217,7 +217,7 @@ static ebb_status fail_no_numbers(const ebb_forward *r, ebb_error *err, const ch
         snprintf(number, sizeof number, " %u", i_layer);
     return EBB_FAIL(err, EBB_FORMAT,
                     "%.200s: its %s%s computes no numbers (NaN or infinity): the file is damaged or was converted "
-                    "wrongly; fetch or convert it anew", ebb_res_path(r->res), where, number);
+                    "wrongly; download or convert it again", ebb_res_path(r->res), where, number);
 }
 
 /* One that is a number is found at once; those that are suppressed are none. */

@@ -69,7 +69,8 @@ static void bind_kv(ebb_binder *b, ebb_layer *l)
     if (ebb_bind_has(b, "attn_v"))
         ebb_bind_matrix(b, &l->v, "attn_v", h->n_kv * h->dim_v, b->net->n_embd);
     else if (h->dim_k != h->dim_v)
-        ebb_bind_fail(b, EBB_FORMAT, "tensor blk.%u.attn_v.weight is missing, and keys are no values of its length",
+        ebb_bind_fail(b, EBB_FORMAT,
+                      "tensor blk.%u.attn_v.weight is missing, and keys cannot serve as values of another length",
                       b->layer);
 }
 

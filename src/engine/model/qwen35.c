@@ -86,10 +86,11 @@ static void bind_qwen35(ebb_binder *b)
     net->n_head_delta_v = ebb_bind_u32(b, ".ssm.time_step_rank", 1, MAX_HEADS);
     ebb_bind_only(b, ".ssm.inner_size", net->n_head_delta_v * (double)net->dim_delta);
     if (b->st == EBB_OK && net->n_head_delta_v % net->n_head_delta_k != 0)
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.ssm: %u heads do not share %u key heads", net->arch->name,
+        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.ssm: %u heads are not a multiple of %u key heads", net->arch->name,
                       net->n_head_delta_v, net->n_head_delta_k);
     if (b->st == EBB_OK && net->dim_k != net->dim_v)
-        ebb_bind_fail(b, EBB_UNSUPPORTED, "metadata %s.attention: heads whose keys and values differ in length",
+        ebb_bind_fail(b, EBB_UNSUPPORTED,
+                      "metadata %s.attention: keys and values of different lengths are not supported",
                       net->arch->name);
     ebb_bind_layers(b, bind_qwen35_layer);
 }

@@ -45,7 +45,8 @@ static ebb_status read_fact(const ebb_gguf *g, const char *key, uint64_t max, ui
     *out = 0;
     for (uint64_t i = 0; kv && i < kv->n; i++) {
         if (!ebb_gguf_item_u64(kv, i, &v) || v > max)
-            return EBB_FAIL(err, EBB_FORMAT, "damaged: metadata key %.80s is no number up to %" PRIu64, kv->key, max);
+            return EBB_FAIL(err, EBB_FORMAT, "damaged: metadata key %.80s is not a number up to %" PRIu64, kv->key,
+                            max);
         *out = v > *out ? (uint32_t)v : *out;
     }
     return EBB_OK;

@@ -38,7 +38,7 @@ static ebb_status new_vocab_list(const ebb_gguf_kv *kv, uint64_t max, size_t ite
     if (!kv)
         return EBB_OK;
     if (kv->n > max)
-        return EBB_FAIL(err, EBB_LIMIT, "%.80s has %llu items, more than %llu are not accepted", kv->key,
+        return EBB_FAIL(err, EBB_LIMIT, "%.80s has %llu items; at most %llu are accepted", kv->key,
                         (unsigned long long)kv->n, (unsigned long long)max);
     *n = (size_t)kv->n;
     *out = calloc(*n + 1, item_bytes);
@@ -54,7 +54,7 @@ static ebb_status read_strings(const ebb_gguf *g, const char *key, uint64_t max,
     ebb_status st;
 
     if (kv && (kv->type != EBB_GGUF_ARRAY || kv->item_type != EBB_GGUF_STRING))
-        return EBB_FAIL(err, EBB_FORMAT, "damaged: %s is no list of strings", key);
+        return EBB_FAIL(err, EBB_FORMAT, "damaged: %s is not a list of strings", key);
     st = new_vocab_list(kv, max, sizeof **out, &room, n, err);
     *out = room;
     for (size_t i = 0; st == EBB_OK && i < *n && ebb_gguf_strings_next(&s, &(*out)[i].ptr, &(*out)[i].len); i++)

@@ -121,7 +121,7 @@ static ebb_status init_merges(ebb_bpe *b, const ebb_vocab *v, ebb_error *err)
     b->merges = calloc(v->n_merges, sizeof *b->merges);
     b->slots = calloc(n_slots, sizeof *b->slots);
     if (!b->merges || !b->slots)
-        return EBB_FAIL(err, EBB_NOMEM, "table of %zu merges", v->n_merges);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %zu merges", v->n_merges);
     for (b->n_merges = 0; b->n_merges < v->n_merges && !failed; b->n_merges++) {
         ebb_bpe_merge *m = &b->merges[b->n_merges];
         uint64_t *slot;
@@ -135,7 +135,7 @@ static ebb_status init_merges(ebb_bpe *b, const ebb_vocab *v, ebb_error *err)
             *slot = (pair_hash(m->left, m->right) & 0xFFFFFFFF00000000u) | (b->n_merges + 1);
     }
     ebb_buf_fini(&joined);
-    return failed ? EBB_FAIL(err, EBB_NOMEM, "reading merges") : EBB_OK;
+    return failed ? EBB_FAIL(err, EBB_NOMEM, "no memory to read merges") : EBB_OK;
 }
 
 ebb_status ebb_bpe_init(ebb_bpe *b, const ebb_tok_table *table, const ebb_vocab *v, ebb_error *err)
@@ -145,7 +145,7 @@ ebb_status ebb_bpe_init(ebb_bpe *b, const ebb_tok_table *table, const ebb_vocab 
     memset(b, 0, sizeof *b);
     b->table = table;
     if (v->n_merges == 0 || v->n_merges > 1u << 24 || !v->merges)
-        return EBB_FAIL(err, EBB_FORMAT, "a %s vocabulary with %zu merges", v->model, v->n_merges);
+        return EBB_FAIL(err, EBB_FORMAT, "a %s vocabulary cannot have %zu merges", v->model, v->n_merges);
     b->is_chars = strcmp(v->model, "gemma4") == 0;
     for (unsigned byte = 0; byte < 256; byte++) {
         char spelt[8];

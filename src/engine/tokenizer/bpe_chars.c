@@ -59,7 +59,7 @@ ebb_status ebb_bpe_encode_chars(const ebb_bpe *b, const char *text, size_t n, eb
 
         ebb_buf_clear(&w->text);
         if (!ebb_spm_spell(&w->text, text, len) || !encode_run(b, w))
-            return EBB_FAIL(err, EBB_NOMEM, "tokenizing %zu bytes of text", n);
+            return EBB_FAIL(err, EBB_NOMEM, "no memory to tokenize %zu bytes of text", n);
         text += len;
         n -= len;
     }

@@ -294,5 +294,5 @@ ebb_status ebb_pretok_split(const ebb_pretok *p, const char *text, size_t n,
     }
     pcre2_match_data_free(s.match);
     pcre2_match_context_free(s.limits);
-    return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "cutting %zu bytes of text into words", n);
+    return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory to cut %zu bytes of text into words", n);
 }

@@ -32,7 +32,7 @@ ebb_status ebb_tok_special_init(ebb_tok_special *s, const ebb_tok_table *table, 
         n += is_special(&table->entries[i]);
     s->ids = malloc((n + 1) * sizeof *s->ids);
     if (!s->ids)
-        return EBB_FAIL(err, EBB_NOMEM, "index of %zu special tokens", n);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for an index of %zu special tokens", n);
     for (size_t i = 0; i < table->n; i++)
         if (is_special(&table->entries[i])) {
             s->ids[s->n++] = (ebb_token)i;

@@ -46,7 +46,7 @@ ebb_status ebb_spm_init(ebb_spm *s, const ebb_tok_table *table, const ebb_vocab 
     if (v->scores) {
         s->scores = malloc(table->n * sizeof *s->scores);
         if (!s->scores)
-            return EBB_FAIL(err, EBB_NOMEM, "scores of %zu tokens", table->n);
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for the scores of %zu tokens", table->n);
         memcpy(s->scores, v->scores, table->n * sizeof *s->scores);
     }
     for (size_t i = 0; i < table->n; i++) {
@@ -197,7 +197,7 @@ ebb_status ebb_spm_encode(const ebb_spm *s, const char *text, size_t n, bool pre
         size_t len = segment_len(s, text, n);
 
         if (!ebb_spm_spell(&w->text, text, len) || !encode_segment(s, w))
-            return EBB_FAIL(err, EBB_NOMEM, "tokenizing %zu bytes of text", n);
+            return EBB_FAIL(err, EBB_NOMEM, "no memory to tokenize %zu bytes of text", n);
         ebb_buf_clear(&w->text);
         text += len;
         n -= len;

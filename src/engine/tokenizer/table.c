@@ -54,7 +54,7 @@ static ebb_status fill_table(ebb_tok_table *t, const ebb_vocab *v, ebb_error *er
         uint64_t *slot;
 
         if (v->tokens[i].len > MAX_TOKEN_LEN)
-            return EBB_FAIL(err, EBB_FORMAT, "token %zu has %zu bytes; more than %u is no vocabulary",
+            return EBB_FAIL(err, EBB_FORMAT, "token %zu has %zu bytes; at most %u are accepted",
                             i, v->tokens[i].len, MAX_TOKEN_LEN);
         e->ptr = v->tokens[i].ptr;
         e->len = (uint32_t)v->tokens[i].len;
@@ -78,7 +78,8 @@ ebb_status ebb_tok_table_init(ebb_tok_table *t, const ebb_vocab *v, ebb_error *e
     if (v->n_tokens == 0 || !v->tokens)
         return EBB_FAIL(err, EBB_FORMAT, "the vocabulary has no tokens");
     if (v->n_tokens > MAX_TOKENS)
-        return EBB_FAIL(err, EBB_FORMAT, "the vocabulary has %zu tokens, more than %u", v->n_tokens, MAX_TOKENS);
+        return EBB_FAIL(err, EBB_FORMAT, "the vocabulary has %zu tokens; at most %u are accepted", v->n_tokens,
+                        MAX_TOKENS);
     while (n_slots < v->n_tokens + v->n_tokens / 2)
         n_slots *= 2;
     t->n = v->n_tokens;
@@ -86,7 +87,7 @@ ebb_status ebb_tok_table_init(ebb_tok_table *t, const ebb_vocab *v, ebb_error *e
     t->entries = calloc(t->n, sizeof *t->entries);
     t->slots = calloc(n_slots, sizeof *t->slots);
     if (!t->entries || !t->slots)
-        return EBB_FAIL(err, EBB_NOMEM, "index of %zu tokens", t->n);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for an index of %zu tokens", t->n);
     return fill_table(t, v, err);
 }
 

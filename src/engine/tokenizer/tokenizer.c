@@ -54,7 +54,7 @@ ebb_status ebb_tokenizer_new(const ebb_vocab *v, ebb_tokenizer **out, ebb_error 
 
     *out = NULL;
     if (!t)
-        return EBB_FAIL(err, EBB_NOMEM, "tokenizer");
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a tokenizer");
     st = init_tokenizer(t, v, err);
     if (st == EBB_OK)
         *out = t;
@@ -166,7 +166,7 @@ ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text,
 
     *n_out = 0;
     if (n_bytes > MAX_TEXT)
-        return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text at once; %u are the most", n_bytes, MAX_TEXT);
+        return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text at once; at most %u are accepted", n_bytes, MAX_TEXT);
     if ((flags & EBB_TOK_BOS) && t->roles.add_bos && t->roles.bos >= 0)
         ebb_tok_emit(&w, t->roles.bos);
     st = encode_text(t, &q, &w, err);

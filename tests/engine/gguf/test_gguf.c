@@ -310,11 +310,11 @@ static void test_parts_that_do_not_fit_together(void **state)
     (void)state;
     write_parts(EBB_GGUF_U16);
     unlink(in_dir(part_names[1]));
-    expect_open(part_names[2], EBB_NOTFOUND, "m-00002-of-00003.gguf: is missing, part 2 of 3");
+    expect_open(part_names[2], EBB_NOTFOUND, "m-00002-of-00003.gguf: part 2 of 3 is missing");
     write_part(part_names[1], 1, EBB_GGUF_U16, 2, 3);
     expect_open(part_names[0], EBB_FORMAT, "says it is part 3");
     write_part(part_names[1], 0, EBB_GGUF_U16, 1, 3);
-    expect_open(part_names[0], EBB_FORMAT, "tensor t.0 is there twice");
+    expect_open(part_names[0], EBB_FORMAT, "tensor t.0 occurs twice");
     write_part(part_names[1], 1, EBB_GGUF_U16, 1, 3);
     write_part(part_names[0], 0, EBB_GGUF_U16, 0, 4);
     expect_open(part_names[0], EBB_FORMAT, "hold 3 of 4 tensors");

@@ -21,12 +21,12 @@ static void expect_refused(ebb_buf *f, ebb_status want, const char *words)
 static void test_other_files(void **state)
 {
     static const struct { const char *bytes; size_t n; ebb_status st; const char *words; } files[] = {
-        { "", 0, EBB_FORMAT, "is no GGUF file: it has 0 bytes" },
+        { "", 0, EBB_FORMAT, "is not a GGUF file: it has 0 bytes" },
         { "GG", 2, EBB_FORMAT, "it has 2 bytes" },
         { "GGUF", 4, EBB_FORMAT, "download it again" },
         { "\x40\0\0\0\0\0\0\0{\"a\"", 12, EBB_UNSUPPORTED, "but safetensors; look for a GGUF of it" },
         { "{\"error\":", 9, EBB_UNSUPPORTED, "JSON: a server's message" },
-        { "ELF?....", 8, EBB_UNSUPPORTED, "is no GGUF file (it begins with bytes 45 4c 46 3f)" },
+        { "ELF?....", 8, EBB_UNSUPPORTED, "is not a GGUF file (it begins with bytes 45 4c 46 3f)" },
         { "tjgg\3\0\0\0", 8, EBB_UNSUPPORTED, "an old GGML model" },
         { "PK\3\4....", 8, EBB_UNSUPPORTED, "PyTorch" },
         { "<!DOCTYPE html>", 15, EBB_UNSUPPORTED, "a web page" },
@@ -44,7 +44,7 @@ static void test_other_files(void **state)
 static void test_versions(void **state)
 {
     static const struct { uint32_t version; const char *words; } versions[] = {
-        { 0, "version 0" },   { 1, "version 1 of 2023" },          { 4, "version 4, ebb reads 2 and 3" },
+        { 0, "version 0" },   { 1, "version 1 of 2023" },          { 4, "version 4; ebb reads 2 and 3" },
         { 0x02000000, "big-endian" }, { 0x03000000, "big-endian" }, { 0x12345678, "ebb reads 2 and 3" },
     };
 
@@ -105,13 +105,13 @@ static void test_names(void **state)
     gguf_head(&f, 3, 0, 2);
     gguf_kv_u32(&f, "twice", 1);
     gguf_kv_str(&f, "twice", "b");
-    expect_refused(&f, EBB_FORMAT, "metadata key twice is there twice");
+    expect_refused(&f, EBB_FORMAT, "metadata key twice occurs twice");
 
     gguf_head(&f, 3, 2, 0);
     gguf_tensor(&f, "same", EBB_TYPE_F32, 0, 1, (uint64_t)8);
     gguf_tensor(&f, "same", EBB_TYPE_F32, 32, 1, (uint64_t)8);
     gguf_data(&f, 32, 64);
-    expect_refused(&f, EBB_FORMAT, "tensor same is there twice");
+    expect_refused(&f, EBB_FORMAT, "tensor same occurs twice");
 }
 
 static void test_values(void **state)
@@ -199,7 +199,7 @@ static void test_dimensions(void **state)
     gguf_head(&f, 3, 1, 0);
     gguf_tensor(&f, "t", EBB_TYPE_Q4_K, 0, 2, (uint64_t)100, (uint64_t)8);
     gguf_data(&f, 32, 4096);
-    expect_refused(&f, EBB_FORMAT, "tensor t has rows of 100, Q4_K needs a multiple of 256");
+    expect_refused(&f, EBB_FORMAT, "tensor t has rows of 100; Q4_K needs a multiple of 256");
 }
 
 static void test_places(void **state)
@@ -237,11 +237,11 @@ static void test_alignments(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         gguf_head(&f, 3, 0, 1);
         gguf_kv_u32(&f, "general.alignment", bad[i]);
-        expect_refused(&f, EBB_FORMAT, "general.alignment is no power of two");
+        expect_refused(&f, EBB_FORMAT, "general.alignment is not a power of two");
     }
     gguf_head(&f, 3, 0, 1);
     gguf_kv_str(&f, "general.alignment", "32");
-    expect_refused(&f, EBB_FORMAT, "general.alignment is no power of two");
+    expect_refused(&f, EBB_FORMAT, "general.alignment is not a power of two");
 }
 
 /* What is promised or shared is no more than there is: memory is taken in proportion to it. */
@@ -259,9 +259,9 @@ static void test_more_than_there_is(void **state)
     gguf_tensor(&f, "b", EBB_TYPE_F32, 0, 1, (uint64_t)64);
     gguf_tensor(&f, "c", EBB_TYPE_F32, 32, 1, (uint64_t)56);
     gguf_data(&f, 32, 256);
-    expect_refused(&f, EBB_FORMAT, "its tensors have 736 bytes together, the file has 384: they overlap");
+    expect_refused(&f, EBB_FORMAT, "its tensors have 736 bytes together, but the file has 384: they overlap");
     assert_int_equal(ebb_gguf_open_partial(&file, 1, &i, &g, &err), EBB_LIMIT);
-    assert_non_null(strstr(err.msg, "has 281474976710657 bytes, more than 281474976710656 are not accepted"));
+    assert_non_null(strstr(err.msg, "has 281474976710657 bytes; at most 281474976710656 are accepted"));
     assert_null(g);
 }
 

@@ -53,7 +53,7 @@ static void test_unknown_architecture(void **state)
 {
     (void)state;
     memcpy(text_behind("general.architecture") + 12, "lxama", 5);
-    expect_refusal(EBB_UNSUPPORTED, "architecture \"lxama\" is not supported; these are: llama,");
+    expect_refusal(EBB_UNSUPPORTED, "architecture \"lxama\" is not supported; supported are: llama,");
     memcpy(text_behind("general.architecture") + 12, "llama", 5);
 }
 
@@ -68,7 +68,7 @@ static void test_drafter(void **state)
     bytes = ebb_tiny_bytes(&o, &n_bytes);
     assert_non_null(bytes);
     memcpy(text_behind("general.architecture") + 12, "eagle3", 6);
-    expect_refusal(EBB_UNSUPPORTED, "\"eagle3\" is a drafter that reads the inner states of the model");
+    expect_refusal(EBB_UNSUPPORTED, "\"eagle3\" is a drafter that reads hidden states of the model");
     free(bytes);
     bytes = llama;
     n_bytes = n_llama;
@@ -139,7 +139,7 @@ static void test_missing_key(void **state)
 static void test_impossible_numbers(void **state)
 {
     static const struct { const char *key; uint32_t value, right; ebb_status code; const char *say; } cases[] = {
-        { "llama.attention.head_count_kv", 3, 2, EBB_FORMAT, "4 heads do not share 3 KV heads" },
+        { "llama.attention.head_count_kv", 3, 2, EBB_FORMAT, "4 heads are not a multiple of 3 KV heads" },
         { "llama.attention.head_count_kv", 0, 2, EBB_FORMAT, "head_count_kv: 0" },
         { "llama.attention.head_count", 0, 4, EBB_FORMAT, "head_count" },
         { "llama.block_count", 3, 2, EBB_FORMAT, "blk.2.attn_norm.weight is missing" },

@@ -181,7 +181,7 @@ static void test_experts_without_number(void **state)
     shape_keys(&m, 4096, 1, 2, 1);
     key(&m, ".expert_count", 4096);
     key(&m, ".expert_used_count", 1);
-    expect_refusal(&m, "metadata llama.expert_count: 4096 x 4096 is of an impossible size");
+    expect_refusal(&m, "metadata llama.expert_count: 4096 x 4096 is an impossible size");
 }
 
 static void test_heads(void **state)
@@ -222,7 +222,7 @@ static void test_shared_experts(void **state)
     layer_tensor(&m, 0, "ffn_gate_shexp.weight", 1, 1024, 0);
     layer_tensor(&m, 0, "ffn_up_shexp.weight", 1, 1024, 0);
     layer_tensor(&m, 0, "ffn_down_shexp.weight", 1024, 1, 0);
-    expect_refusal(&m, "metadata deepseek.expert_shared_count: 4194305 x 1024 is of an impossible size");
+    expect_refusal(&m, "metadata deepseek.expert_shared_count: 4194305 x 1024 is an impossible size");
 }
 
 static void latent_keys(maker *m, uint32_t key_mla, uint32_t value_mla, uint32_t latent)

@@ -237,12 +237,12 @@ static void test_absurd_facts(void **state)
     gguf_head(&f, 3, 0, 2);
     gguf_kv_str(&f, "general.architecture", "llama");
     gguf_kv_u32(&f, "llama.block_count", UINT32_MAX);
-    expect_failure(&f, EBB_FORMAT, "bad: damaged: metadata key llama.block_count is no number up to 16384");
+    expect_failure(&f, EBB_FORMAT, "bad: damaged: metadata key llama.block_count is not a number up to 16384");
 
     gguf_head(&f, 3, 0, 2);
     gguf_kv_str(&f, "general.architecture", "llama");
     gguf_kv_str(&f, "llama.context_length", "many");
-    expect_failure(&f, EBB_FORMAT, "llama.context_length is no number");
+    expect_failure(&f, EBB_FORMAT, "llama.context_length is not a number");
 }
 
 static void test_vocabulary_lists_that_do_not_fit(void **state)
@@ -262,7 +262,7 @@ static void test_vocabulary_lists_that_do_not_fit(void **state)
     gguf_head(&f, 3, 0, 2);
     gguf_kv_str(&f, "tokenizer.ggml.model", "llama");
     gguf_kv_u32(&f, "tokenizer.ggml.tokens", 2);
-    expect_failure(&f, EBB_FORMAT, "tokenizer.ggml.tokens is no list of strings");
+    expect_failure(&f, EBB_FORMAT, "tokenizer.ggml.tokens is not a list of strings");
 
     gguf_head(&f, 3, 0, 2);
     gguf_kv_str(&f, "tokenizer.ggml.model", "llama");

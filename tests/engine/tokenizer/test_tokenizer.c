@@ -331,7 +331,7 @@ static void test_refused_vocabularies(void **state)
     toy_add_n(&t, long_token, 70000, 1, 0);
     expect_ids(&t, EBB_FORMAT, "token 256");
     t.v.n_tokens = (size_t)1 << 40;
-    expect_ids(&t, EBB_FORMAT, "more than");
+    expect_ids(&t, EBB_FORMAT, "at most");
     t.v.n_tokens = 0;
     expect_ids(&t, EBB_FORMAT, "no tokens");
     free(long_token);
