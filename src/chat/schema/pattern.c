@@ -165,7 +165,7 @@ static bool read_hex(pattern *p, int n, uint32_t *cp)
     *cp = 0;
     for (int i = 0; i < n; i++, p->at++) {
         if (!isxdigit((unsigned char)*p->at))
-            return refuse_pattern(p, "the escape wants hexadecimal digits");
+            return refuse_pattern(p, "the escape needs hexadecimal digits");
         *cp = *cp << 4 | (uint32_t)(isdigit((unsigned char)*p->at) ? *p->at - '0' : (*p->at | 32) - 'a' + 10);
     }
     return true;
@@ -247,7 +247,7 @@ static bool read_brackets(pattern *p, char_set *s)
             return false;
     }
     if (!*p->at++)
-        return refuse_pattern(p, "[ has no end");
+        return refuse_pattern(p, "[ is never closed");
     return !is_inverted || invert_set(p, s);
 }
 
@@ -266,7 +266,7 @@ static bool read_group(pattern *p)
     ok = read_choice(p, false);
     ebb_buf_addc(p->b, ')');
     p->depth--;
-    return ok && (*p->at++ == ')' || refuse_pattern(p, "( has no end"));
+    return ok && (*p->at++ == ')' || refuse_pattern(p, "( is never closed"));
 }
 
 static bool read_set(pattern *p)

@@ -250,10 +250,10 @@ ebb_status ebb_constraint_check(const ebb_constraint *c, ebb_constraint_state at
     if (st != EBB_OK)
         return st;
     if (c->failed == EBB_LIMIT)
-        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: too much could follow");
+        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: there are too many ways to go on");
     if (c->failed != EBB_OK)
         return EBB_FAIL(err, c->failed, "no memory to follow the grammar");
     if (at.state == ENDED || (is_known_state(c, at) && ebb_matcher_may_end(c->m, at.state)))
         return EBB_OK;
-    return EBB_FAIL(err, EBB_UNSUPPORTED, "the grammar wants more, and no token of the model spells it");
+    return EBB_FAIL(err, EBB_UNSUPPORTED, "the grammar requires more text, but no token of the model fits it");
 }

@@ -225,7 +225,7 @@ static uint32_t read_rule_name(parser *p)
     uint32_t rule;
 
     if (n == 0) {
-        fail_at(p, p->at, EBB_FORMAT, "here belongs the name of a rule: letters, digits and dashes");
+        fail_at(p, p->at, EBB_FORMAT, "expected the name of a rule: letters, digits and dashes");
         return EBB_GRAMMAR_NONE;
     }
     if (p->g->n_rules >= MOST_RULES) {
@@ -253,11 +253,11 @@ static bool read_hex(parser *p, const char *from, size_t n_digits, uint32_t *cp)
     *cp = 0;
     for (size_t i = 0; i < n_digits; i++, p->at++) {
         if (p->at >= p->end || !isxdigit((unsigned char)*p->at))
-            return fail_at(p, from, EBB_FORMAT, "the escape wants %zu hexadecimal digits", n_digits);
+            return fail_at(p, from, EBB_FORMAT, "the escape needs %zu hexadecimal digits", n_digits);
         *cp = *cp << 4 | (uint32_t)(isdigit((unsigned char)*p->at) ? *p->at - '0' : (*p->at | 32) - 'a' + 10);
     }
     if (*cp > LAST_CHAR || (*cp >= 0xD800 && *cp <= 0xDFFF))
-        return fail_at(p, from, EBB_FORMAT, "the escape is no character");
+        return fail_at(p, from, EBB_FORMAT, "the escape is not a character");
     return true;
 }
 
@@ -287,7 +287,7 @@ static bool read_char(parser *p, uint32_t *cp)
         return read_escape(p, cp);
     n = ebb_utf8_decode(p->at, (size_t)(p->end - p->at), cp);
     if (n == 0 || (*cp == EBB_UTF8_BAD && n != 3))
-        return fail_at(p, p->at, EBB_FORMAT, "no valid UTF-8");
+        return fail_at(p, p->at, EBB_FORMAT, "invalid UTF-8");
     p->at += n;
     return true;
 }
@@ -301,7 +301,7 @@ static uint32_t read_literal(parser *p)
         if (!read_char(p, &cp) || !add_text_char(p, cp))
             return EBB_GRAMMAR_NONE;
     if (p->at >= p->end) {
-        fail_at(p, from, EBB_FORMAT, "the \" that begins here has no end");
+        fail_at(p, from, EBB_FORMAT, "the \" that begins here is never closed");
         return EBB_GRAMMAR_NONE;
     }
     p->at++;
@@ -384,7 +384,7 @@ static uint32_t read_chars(parser *p)
         if (!read_range(p))
             return EBB_GRAMMAR_NONE;
     if (p->at >= p->end) {
-        fail_at(p, from, EBB_FORMAT, "the [ that begins here has no end");
+        fail_at(p, from, EBB_FORMAT, "the [ that begins here is never closed");
         return EBB_GRAMMAR_NONE;
     }
     p->at++;
@@ -392,7 +392,7 @@ static uint32_t read_chars(parser *p)
     if (is_inverted && !invert_ranges(p, first))
         return EBB_GRAMMAR_NONE;
     if (p->t->n_ranges == first) {
-        fail_at(p, from, EBB_FORMAT, "no character is one of these");
+        fail_at(p, from, EBB_FORMAT, "no character is in this set");
         return EBB_GRAMMAR_NONE;
     }
     return new_node(p, EBB_GBNF_CHARS, (uint32_t)first, (uint32_t)(p->t->n_ranges - first), 0);
@@ -434,7 +434,7 @@ static uint32_t read_group(parser *p, uint32_t depth)
     skip_blanks(p, true);
     node = read_choice(p, depth + 1, true);
     if (node != EBB_GRAMMAR_NONE && !is_next(p, ')'))
-        fail_at(p, p->at, EBB_FORMAT, "the ( of before has no end");
+        fail_at(p, p->at, EBB_FORMAT, "an earlier ( is never closed");
     if (p->st != EBB_OK)
         return EBB_GRAMMAR_NONE;
     p->at++;
@@ -449,9 +449,9 @@ static bool read_times(parser *p, uint32_t *out)
     while (p->at < p->end && isdigit((unsigned char)*p->at)) {
         *out = 10 * *out + (uint32_t)(*p->at++ - '0');
         if (*out > MOST_TIMES)
-            return fail_at(p, from, EBB_LIMIT, "more than %d times", MOST_TIMES);
+            return fail_at(p, from, EBB_LIMIT, "more than %d repetitions", MOST_TIMES);
     }
-    return p->at > from || fail_at(p, from, EBB_FORMAT, "here belongs a number of times, as in {2,5}");
+    return p->at > from || fail_at(p, from, EBB_FORMAT, "expected a number of repetitions, as in {2,5}");
 }
 
 static bool read_braces(parser *p, uint32_t *least, uint32_t *most)
@@ -472,7 +472,7 @@ static bool read_braces(parser *p, uint32_t *least, uint32_t *most)
         skip_blanks(p, true);
     }
     if (!is_next(p, '}'))
-        return fail_at(p, from, EBB_FORMAT, "{ is {n}, {n,} or {n,m} here");
+        return fail_at(p, from, EBB_FORMAT, "expected {n}, {n,} or {n,m}");
     p->at++;
     return *most >= *least || fail_at(p, from, EBB_FORMAT, "the range ends before it begins");
 }
@@ -538,7 +538,7 @@ static uint32_t read_sequence(parser *p, uint32_t depth, bool is_group)
             return EBB_GRAMMAR_NONE;
     }
     if (is_token_next(p))
-        fail_at(p, p->at, EBB_UNSUPPORTED, "tokens by name or number (<...>) are not supported; say their text");
+        fail_at(p, p->at, EBB_UNSUPPORTED, "tokens by name or number (<...>) are not supported; write their text");
     return p->st == EBB_OK ? sequence : EBB_GRAMMAR_NONE;
 }
 
@@ -574,12 +574,12 @@ static bool read_rule(parser *p)
         return false;
     assert(p->g->rules);                         /* there is a rule */
     if (p->g->rules[rule].line)
-        return fail_at(p, from, EBB_FORMAT, "the rule %s is defined a second time (first in line %u)",
+        return fail_at(p, from, EBB_FORMAT, "the rule %s is defined a second time (first on line %u)",
                        p->g->rules[rule].name, p->g->rules[rule].line);
     line_and_column(p, from, &p->g->rules[rule].line, &column);
     skip_blanks(p, false);
     if (p->end - p->at < 3 || memcmp(p->at, "::=", 3) != 0)
-        return fail_at(p, p->at, EBB_FORMAT, "behind the name of a rule belongs ::=");
+        return fail_at(p, p->at, EBB_FORMAT, "expected ::= after the name of a rule");
     p->at += 3;
     skip_blanks(p, true);
     body = read_choice(p, 0, false);
@@ -587,7 +587,7 @@ static bool read_rule(parser *p)
         return false;
     p->t->bodies[rule] = body;
     if (p->at < p->end && *p->at != '\n' && *p->at != '\r')
-        return fail_at(p, p->at, EBB_FORMAT, "here belongs the end of the line, or what the rule consists of: "
+        return fail_at(p, p->at, EBB_FORMAT, "expected the end of the line, or a part of the rule: "
                        "\"text\", [a-z], ., a name, ( ), | * + ? {n,m}");
     skip_blanks(p, true);
     return true;
@@ -618,7 +618,7 @@ static bool find_root(parser *p)
         return false;
     assert(p->g->rules);                         /* there is a rule */
     if (!p->g->rules[p->g->root].line)
-        p->st = EBB_FAIL(p->err, EBB_FORMAT, "the grammar has no rule root, with which a text begins");
+        p->st = EBB_FAIL(p->err, EBB_FORMAT, "the grammar has no rule root, where a text begins");
     return p->st == EBB_OK;
 }
 

@@ -120,8 +120,8 @@ ebb_status ebb_gbnf_build(const ebb_gbnf *t, ebb_grammar *g, ebb_error *err)
 
         start = end == EBB_GRAMMAR_NONE ? end : build_part(&b, t->bodies[i], end);
         if (start == EBB_GRAMMAR_NONE && (ebb_grammar_is_full(g) || b.n_parts > MOST_PARTS))
-            return EBB_FAIL(err, EBB_LIMIT, "the grammar is too large at its rule %s (line %u): repetitions like "
-                            "{1000} within each other are written out", g->rules[i].name, g->rules[i].line);
+            return EBB_FAIL(err, EBB_LIMIT, "the grammar is too large at its rule %s (line %u): nested repetitions "
+                            "like {1000} are written out", g->rules[i].name, g->rules[i].line);
         if (start == EBB_GRAMMAR_NONE)
             return EBB_FAIL(err, EBB_NOMEM, "no memory for the grammar");
         g->rules[i].start = start;

@@ -191,7 +191,8 @@ static ebb_status check_beginnings(const ebb_grammar *g, const bool *is_empty, e
         at = find_circle(&b);
         if (at != EBB_GRAMMAR_NONE)
             st = EBB_FAIL(err, EBB_FORMAT, "the grammar's rule %s (line %u) begins with itself, which would never "
-                          "end: put what repeats behind what is read, or use *", g->rules[at].name, g->rules[at].line);
+                          "end: let it read something before it repeats, or use *",
+                          g->rules[at].name, g->rules[at].line);
     }
     free(b.seen_by);
     free(b.todo);
@@ -239,8 +240,8 @@ static ebb_status check_end(const ebb_grammar *g, ebb_error *err)
 
     if (g->steps[root->start].is_live)
         return EBB_OK;
-    return EBB_FAIL(err, EBB_FORMAT, "the grammar's rule %s (line %u) can never end: every way through it comes "
-                    "back to where it was", root->name, root->line);
+    return EBB_FAIL(err, EBB_FORMAT, "the grammar's rule %s (line %u) can never end: every path through it "
+                    "goes on for ever", root->name, root->line);
 }
 
 ebb_status ebb_grammar_finish(ebb_grammar *g, ebb_error *err)

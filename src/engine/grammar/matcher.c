@@ -342,7 +342,8 @@ size_t ebb_matcher_bytes(const ebb_matcher *m)
 ebb_status ebb_matcher_check(const ebb_matcher *m, ebb_error *err)
 {
     if (m->failed == EBB_LIMIT)
-        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: more than %d things could follow", MOST_PAIRS);
+        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: there are more than %d ways to go on",
+                        MOST_PAIRS);
     if (m->failed != EBB_OK)
         return EBB_FAIL(err, m->failed, "no memory to follow the grammar");
     return EBB_OK;
