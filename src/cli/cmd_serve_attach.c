@@ -62,7 +62,7 @@ static ebb_status await_server(const char *path, ebb_child *child, int *fd, ebb_
     }
     ebb_child_listen(child, &words);
     if (st != EBB_OK && words.len)
-        st = EBB_FAIL(err, EBB_IO, "the server does not start: %.300s", ebb_buf_text(&words));
+        st = EBB_FAIL(err, EBB_IO, "the server could not be started: %.300s", ebb_buf_text(&words));
     ebb_buf_fini(&words);
     return st;
 }

@@ -126,7 +126,7 @@ grep -q "GET /v1/models of file: 401" "$dir/trace" || fail "the trace does not k
 # A redirect takes no key along.
 serve "$dir/b"
 echo "kind=vllm redirect" > "$dir/a/how"
-says "leads elsewhere" $EBB run -e file hi
+says "redirects" $EBB run -e file hi
 [ ! -s "$dir/b/log" ] || fail "somebody else was asked"
 
 # One conversation: there, here, there again.

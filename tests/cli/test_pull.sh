@@ -80,7 +80,7 @@ says 1 'pull owner/Tinny' 'there are: owner/Like-It-GGUF'
 says 1 'pull owner/None' 'has no GGUF files'
 says 1 "pull owner/Cut-GGUF:F16" 'download it again'
 gone Cut-1B
-says 1 "pull $HF_ENDPOINT/owner/Cut-GGUF/page.gguf" 'is no GGUF file but a web page'
+says 1 "pull $HF_ENDPOINT/owner/Cut-GGUF/page.gguf" 'is not a GGUF file but a web page'
 gone page
 says 1 "pull $HF_ENDPOINT/$repo/nowhere.gguf" 'not found (404'
 for word in llama3 ./me/x me/ /me/x ../me/x ftp://x/y.gguf "$repo/x y" hf.co; do says 2 "pull $word" 'ebb: '; done
@@ -96,10 +96,10 @@ how api=429;         says 1 "pull $repo" 'try again in 2 minutes, or with HF_TOK
 how api=500;         says 1 "pull $repo" 'answers 500'
 how api=403 gated;   HF_TOKEN=secret says 1 "pull $repo" 'with the account of the token'
 how api=401;         HF_TOKEN=secret says 1 "pull $repo" 'is HF_TOKEN right'
-how huge;            says 1 "pull $repo" 'too much to be right'
+how huge;            says 1 "pull $repo" 'the most that is accepted'
 how deep;            says 1 "pull $repo" 'did not send a list of files'
 rm "$there/Tiny-1B-IQ4_XS.gguf"
-how loop;            says 1 "pull $repo:IQ4_XS" 'leads on and on'
+how loop;            says 1 "pull $repo:IQ4_XS" 'redirects more than'
 
 # Names that could leave the folder or forge a screen are not taken, and not shown.
 how hostile

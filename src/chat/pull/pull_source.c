@@ -127,7 +127,7 @@ static ebb_status parse_url(const char *text, ebb_pull_source *out, ebb_error *e
         if ((unsigned char)*p <= ' ' || *p == 127)
             return EBB_FAIL(err, EBB_USAGE, "%.100s: an address has no spaces and control characters", text);
     if ((size_t)snprintf(out->url, sizeof out->url, "%s", text) >= sizeof out->url)
-        return EBB_FAIL(err, EBB_USAGE, "an address of more than %zu bytes", sizeof out->url - 1);
+        return EBB_FAIL(err, EBB_USAGE, "the address is longer than %zu bytes", sizeof out->url - 1);
     out->url[strcspn(out->url, "#")] = '\0';
     while (path && slash > path && slash[-1] != '/')
         slash--;

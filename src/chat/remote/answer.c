@@ -85,7 +85,7 @@ static ebb_status append_text(ebb_answer *a, const char *s, size_t n, bool is_th
         return EBB_OK;
     a->n_text += n;
     if (a->n_text > EBB_ANSWER_BYTES)
-        return EBB_FAIL(err, EBB_LIMIT, "the answer has more than %d MiB, which is too much to be right",
+        return EBB_FAIL(err, EBB_LIMIT, "the answer has more than %d MiB, the most that is accepted",
                         EBB_ANSWER_BYTES >> 20);
     if (is_thought && a->in != EBB_IN_THOUGHT)   /* behind words, too, some models think again */
         ok = ebb_buf_adds(&a->text, a->in == EBB_IN_BODY ? "\n\n" : "") && ebb_buf_adds(&a->text, begin),

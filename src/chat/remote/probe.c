@@ -134,7 +134,7 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
                         r->status, *words ? ": " : "", words);
     if (r->status >= 300 && r->status < 400)
         return EBB_FAIL(err, EBB_IO,
-                        "%s: leads elsewhere (%d, to %s), which is not followed; use that address",
+                        "%s: redirects (%d, to %s), which ebb does not follow; use that address",
                         name, r->status, location);
     if (r->status == 429)
         return EBB_FAIL(err, EBB_BUSY, "%s: is overloaded (429)%s%.200s", name, *words ? ": " : "", words);
@@ -170,7 +170,7 @@ static ebb_status get_json(ebb_engine_link *l, const char *path, const char *bod
 
     *out = NULL;
     if (st == EBB_OK && r->is_stopped)
-        st = EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %d MiB, which is too much to be right",
+        st = EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %d MiB, the most that is accepted",
                       l->entry->name, MAX_BODY >> 20);
     if (st == EBB_OK && r->status != 200)
         st = ebb_reply_error(l, r, ebb_buf_text(&text), text.len, err);

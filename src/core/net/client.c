@@ -250,7 +250,7 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
                                  : opts->command ? EBB_CONNECT_GIVEN : EBB_CONNECT_INTERNET)) {
         free(c);
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "%.100s: this ebb began without such an engine and gave up connections; start it again with "
+                        "%.100s: ebb was started without such an engine and gave up connections; start it again with "
                         "-e or after `ebb engines add`", opts->name);
     }
     st = ebb_curl_load(&c->curl, err);
@@ -430,7 +430,7 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
         if (n_running == 0)
             break;
         if (ebb_clock_s() - c->heard_s > c->silence_s)
-            return EBB_FAIL(err, EBB_IO, "%s: nothing came for %u s", c->name, c->silence_s);
+            return EBB_FAIL(err, EBB_IO, "%s: sent nothing for %u s", c->name, c->silence_s);
         wait_ms = c->q->on_tick ? c->q->on_tick(c->q->arg) : -1;
         if (wait_ms == EBB_CLIENT_ENOUGH)
             break;
@@ -482,7 +482,7 @@ static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
     if (code == CURLE_OK || c->r->is_stopped)
         return EBB_OK;
     if (c->has_too_much)
-        return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %d KiB of headers, which is too much to be right", c->name,
+        return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %d KiB of headers, the most that is accepted", c->name,
                         MAX_HEADERS >> 10);
     c->r->was_sent = may_have_been_sent(code) && !(code == CURLE_OPERATION_TIMEDOUT && c->n_headers == 0);
     ebb_log("net", "%s: %s", c->name, why);
@@ -495,7 +495,8 @@ static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
                        code == CURLE_PARTIAL_FILE))
         return EBB_FAIL(err, EBB_IO, "%s: the command ended without an answer", c->name);
     if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
-        return EBB_FAIL(err, EBB_IO, "%s: its certificate cannot be trusted (%s); ca-file names one of your own",
+        return EBB_FAIL(err, EBB_IO,
+                        "%s: its certificate cannot be trusted (%s); ca-file names a certificate of your own",
                         c->name, why);
     return EBB_FAIL(err, code == CURLE_URL_MALFORMAT ? EBB_USAGE : EBB_IO, "%s: %s", c->name, why);
 }

@@ -51,7 +51,7 @@ ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err)
     *out = has_curl ? &curl : NULL;
     return has_curl ? EBB_OK
                     : EBB_FAIL(err, EBB_UNSUPPORTED,
-                               "libcurl.so.4 is missing, which connections need: apt-get install libcurl4");
+                               "libcurl.so.4 is missing; connections need it: apt-get install libcurl4");
 }
 
 /* -- libmicrohttpd --------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ ebb_status ebb_mhd_load(const ebb_mhd **out, ebb_error *err)
     *out = has_mhd ? &mhd : NULL;
     return has_mhd ? EBB_OK
                    : EBB_FAIL(err, EBB_UNSUPPORTED,
-                              "libmicrohttpd.so.12 is missing, which a server needs: apt-get install libmicrohttpd12");
+                              "libmicrohttpd.so.12 is missing; a server needs it: apt-get install libmicrohttpd12");
 }
 
 /* -- libcrypto ------------------------------------------------------------------------ */
@@ -120,7 +120,7 @@ ebb_status ebb_sha256_new(ebb_sha256 **out, ebb_error *err)
     pthread_once(&crypto_once, load_crypto);
     if (!has_crypto)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "libcrypto.so.3 is missing, which checks downloads: apt-get install libssl3");
+                        "libcrypto.so.3 is missing; it checks downloads: apt-get install libssl3");
     *out = calloc(1, sizeof **out);
     if (*out)
         (*out)->context = evp.EVP_MD_CTX_new();

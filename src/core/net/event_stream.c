@@ -17,7 +17,7 @@ void ebb_event_stream_fini(ebb_event_stream *s)
 
 static ebb_status too_large(const ebb_event_stream *s, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_LIMIT, "an event of more than %zu bytes came, which is too much to be right", s->max);
+    return EBB_FAIL(err, EBB_LIMIT, "an event has more than %zu bytes, the most that is accepted", s->max);
 }
 
 static ebb_status give_out(ebb_buf *what, ebb_event_fn *fn, void *arg, ebb_error *err)

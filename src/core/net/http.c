@@ -341,10 +341,10 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
     if (code == CURLE_SSL_CACERT_BADFILE || code == CURLE_PEER_FAILED_VERIFICATION)
         return EBB_FAIL(
             err, EBB_IO,
-            "%s: its certificate cannot be trusted (%s); is ca-certificates installed, and the clock right?", host,
+            "%s: its certificate cannot be trusted (%s); is ca-certificates installed and the clock right?", host,
             c->curl->curl_easy_strerror(code));
     if (code == CURLE_UNSUPPORTED_PROTOCOL)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: leads away from https, which is not followed", host);
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: redirects away from https, which ebb does not follow", host);
     return EBB_FAIL(err, EBB_IO, "%s: %s", host, c->curl->curl_easy_strerror(code));
 }
 
@@ -392,10 +392,10 @@ ebb_status ebb_http_get(const ebb_http_request *q, ebb_http_reply *r, ebb_error 
     memset(r, 0, sizeof *r);
     r->linked_bytes = EBB_HTTP_UNKNOWN;
     if (st == EBB_OK && (size_t)snprintf(url, sizeof url, "%s", q->url) >= sizeof url)
-        st = EBB_FAIL(err, EBB_LIMIT, "an address of more than %u bytes", EBB_HTTP_URL - 1);
+        st = EBB_FAIL(err, EBB_LIMIT, "the address is longer than %u bytes", EBB_HTTP_URL - 1);
     for (int i = 0; st == EBB_OK && goes_on; i++)
         st = i < MAX_HOPS ? hop(&c, url, &goes_on, err)
-                          : EBB_FAIL(err, EBB_LIMIT, "%s: leads on and on, more than %d times", r->host, MAX_HOPS);
+                          : EBB_FAIL(err, EBB_LIMIT, "%s: redirects more than %d times", r->host, MAX_HOPS);
     return st;
 }
 
@@ -433,7 +433,7 @@ ebb_status ebb_http_get_text(const ebb_http_request *q, size_t max, ebb_buf *out
     mine.arg = &t;
     st = ebb_http_get(&mine, r, err);
     if (st == EBB_CANCELED && out->failed)
-        return EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %zu bytes, which is too much to be right", r->host,
+        return EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %zu bytes, the most that is accepted", r->host,
                         max);
     return st;
 }

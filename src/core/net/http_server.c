@@ -199,7 +199,7 @@ static void look_at_headers(ebb_http_exchange *x)
     const char *length = ebb_http_header(x, "Content-Length");
 
     if (x->server->opts.is_owner_only && !is_owner(x))
-        refuse_request(x, 403, "permission_error", "this socket is another user's");
+        refuse_request(x, 403, "permission_error", "this socket belongs to another user");
     else if (length && strtoull(length, NULL, 10) > x->server->opts.max_body)
         refuse_request(x, 413, "invalid_request_error", "the request is too large");
     else if (length ? strtoull(length, NULL, 10) > SMALL_BODY : ebb_http_header(x, "Transfer-Encoding") != NULL)
@@ -286,7 +286,7 @@ ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_serve
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
             MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
         if (!s->daemon)
-            st = EBB_FAIL(err, EBB_IO, "the server does not start");
+            st = EBB_FAIL(err, EBB_IO, "the server could not be started");
     }
     if (st != EBB_OK) {
         close(opts->listen_fd);

@@ -54,7 +54,7 @@ static ebb_status lock_place(const char *path, int *lock, ebb_error *err)
     if (st == EBB_OK)
         st = ebb_file_open(name.data, EBB_FILE_UPDATE_HERE, lock, err);
     if (st == EBB_OK && ebb_file_lock(*lock, name.data, err) == EBB_BUSY)
-        st = EBB_FAIL(err, EBB_BUSY, "a server is at work at %.200s already; --socket PATH puts this one elsewhere",
+        st = EBB_FAIL(err, EBB_BUSY, "a server already listens at %.200s; --socket PATH puts this one elsewhere",
                       path);
     ebb_buf_fini(&name);
     return st;
@@ -65,7 +65,7 @@ static ebb_status bind_unix(const char *path, const struct sockaddr_un *at, int 
     struct stat s;
 
     if (lstat(path, &s) == 0 && !S_ISSOCK(s.st_mode))
-        return EBB_FAIL(err, EBB_USAGE, "%.200s is there and no socket", path);
+        return EBB_FAIL(err, EBB_USAGE, "%.200s: exists and is not a socket", path);
     unlink(path);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     /* The mode of a socket is that of its descriptor when it is bound, so at no moment is it open to others. */
@@ -112,7 +112,7 @@ ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err)
         st = EBB_FAIL(err, errno == ENOENT || errno == ECONNREFUSED ? EBB_NOTFOUND : EBB_IO, "%.200s: %s", path,
                       strerror(errno));
     else if (getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.uid != geteuid())
-        st = EBB_FAIL(err, EBB_IO, "%.200s: that server is another user's", path);
+        st = EBB_FAIL(err, EBB_IO, "%.200s: that server belongs to another user", path);
     if (st == EBB_OK)
         return EBB_OK;
     ebb_file_close(*fd);
@@ -143,7 +143,7 @@ static ebb_status bind_tcp(const struct addrinfo *a, const char *host, unsigned 
     if (*fd >= 0 && bind(*fd, a->ai_addr, a->ai_addrlen) == 0 && listen(*fd, BACKLOG) == 0)
         return EBB_OK;
     if (errno == EADDRINUSE)
-        return EBB_FAIL(err, EBB_BUSY, "port %u of %.100s is taken already; --port N is another one", port, host);
+        return EBB_FAIL(err, EBB_BUSY, "port %u of %.100s is already in use; --port N chooses another", port, host);
     return EBB_FAIL(err, EBB_IO, "%.100s, port %u: %s", host, port, strerror(errno));
 }
 
@@ -157,7 +157,8 @@ ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_e
     *fd = -1;
     snprintf(port_text, sizeof port_text, "%u", *port);
     if (getaddrinfo(strcmp(host, "localhost") == 0 ? "127.0.0.1" : host, port_text, &hints, &list) != 0)
-        return EBB_FAIL(err, EBB_USAGE, "--host %.100s: is an address of this machine, as 127.0.0.1", host);
+        return EBB_FAIL(err, EBB_USAGE,
+                        "--host %.100s: is not an IP address; give one of this machine's, such as 127.0.0.1", host);
     st = bind_tcp(list, host, *port, fd, err);
     freeaddrinfo(list);
     if (st != EBB_OK) {

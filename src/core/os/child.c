@@ -40,7 +40,7 @@ ebb_status ebb_child_start(char *const argv[], int its_fd, ebb_child *out, ebb_e
         close_pair(io);
         close_pair(words);
         if (failed == EACCES && ebb_broker_is_there())
-            return EBB_FAIL(err, EBB_IO, "%s: not the command of an engine that was known when ebb started; start it "
+            return EBB_FAIL(err, EBB_IO, "%s: is not the command of an engine known when ebb started; start ebb "
                             "again with -e", argv[0]);
         return EBB_FAIL(err, failed == ENOENT ? EBB_NOTFOUND : EBB_IO, "%s: %s", argv[0], strerror(failed));
     }
