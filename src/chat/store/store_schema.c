@@ -189,8 +189,8 @@ static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
     if (st == EBB_OK)
         rc = s->vfs ? copy_beside(s, path, version) : copy_in_place(s, path, version);
     if (rc != SQLITE_OK)
-        st = EBB_FAIL(err, EBB_IO, "%s is of an older ebb, and there is no copying it before it is changed: %s; "
-                                   "free some room there",
+        st = EBB_FAIL(err, EBB_IO, "%s was written by an older ebb and cannot be copied before it is converted: "
+                                   "%s; free some space",
                       s->path, sqlite3_errstr(rc));
     sqlite3_free(path);
     return st;
@@ -213,7 +213,7 @@ ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
 
     if (rc == SQLITE_OK && version > N_SCRIPTS)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "%s was written by a newer ebb (version %d of the format, this one knows %d)",
+                        "%s was written by a newer ebb (version %d of the format, this one reads %d)",
                         s->path, version, N_SCRIPTS);
     if (rc == SQLITE_OK && version > 0 && version < N_SCRIPTS && !s->is_readonly && strcmp(s->path, ":memory:") != 0 &&
         copy_database(s, version, err) != EBB_OK)

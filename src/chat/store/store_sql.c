@@ -17,7 +17,7 @@ static bool is_full(const ebb_store *s, int rc)
 ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
 {
     if (is_full(s, rc))
-        return EBB_FAIL(err, EBB_IO, "%s cannot grow: the disk is full; free some room there", s->path);
+        return EBB_FAIL(err, EBB_IO, "%s cannot grow: the disk is full; free some space", s->path);
     if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
         return EBB_FAIL(err, EBB_USAGE, "there is already a session of that name; choose another one");
     switch (rc & 0xff) {

@@ -106,7 +106,7 @@ static void ask_broker(ebb_broker_question *q, size_t n_text, const int *fds, si
     q->n_text = (uint32_t)n_text;
     pthread_mutex_lock(&one_at_a_time);
     if (!send_question(q, offsetof(ebb_broker_question, text) + n_text, fds, n_fds) || !await_answer(a, fd))
-        *a = (ebb_broker_answer){ .failed = EPIPE, .err = { .code = EBB_IO, .msg = "the helper process is gone" } };
+        *a = (ebb_broker_answer){ .failed = EPIPE, .err = { .code = EBB_IO, .msg = "the helper process has ended" } };
     pthread_mutex_unlock(&one_at_a_time);
 }
 

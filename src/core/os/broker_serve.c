@@ -154,8 +154,8 @@ static ebb_status create_in(const ebb_broker_opts *o, const char *path, int fold
     ebb_status st;
 
     if (folder < 0 || !is_export(name) || !is_open_to_all(o, folder, real))
-        st = EBB_FAIL(err, EBB_IO, "%s: ebb makes no file there: exports end in .md, .json or .txt and go to no hidden "
-                      "folder of the home", path);
+        st = EBB_FAIL(err, EBB_IO, "%s: ebb creates no file there: exports end in .md, .json or .txt and go to "
+                      "no hidden folder in the home folder", path);
     else
         st = ebb_file_size(contents, path, &n, err);
     if (st == EBB_OK && (n > MAX_EXPORT || !ebb_buf_reserve(&data, n + 1)))
@@ -176,7 +176,7 @@ static void create_file(const ebb_broker_opts *o, const ebb_broker_question *q, 
     int folder = copy ? open(dirname(copy), O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
     if (folder < 0)
-        EBB_FAIL(&a->err, EBB_NOTFOUND, "%.200s: its folder is not there", q->text);
+        EBB_FAIL(&a->err, EBB_NOTFOUND, "%.200s: its folder does not exist", q->text);
     else if (create_in(o, q->text, folder, n_fds == 1 ? fds[0] : -1, &a->err) == EBB_OK)
         a->err.code = EBB_OK;
     ebb_file_close(folder);

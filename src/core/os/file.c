@@ -60,12 +60,12 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
         return EBB_OK;
     }
     if (is_out_of_reach(path))
-        return EBB_FAIL(err, EBB_IO, "%s: hidden files of the home are out of ebb's reach; name it on the command "
-                        "line, or see CONFINEMENT in ebb(1)", path);
+        return EBB_FAIL(err, EBB_IO, "%s: hidden files in the home folder are out of ebb's reach; name it on the "
+                        "command line, or see CONFINEMENT in ebb(1)", path);
     if (errno == ELOOP && (flags[mode] & O_NOFOLLOW))
-        return EBB_FAIL(err, EBB_IO, "%s: is a link to another place; remove it", path);
+        return EBB_FAIL(err, EBB_IO, "%s: is a symbolic link, which ebb does not follow here; remove it", path);
     if (errno == ENOENT)
-        return EBB_FAIL(err, EBB_NOTFOUND, flags[mode] & O_CREAT ? "%s: its folder is not there" : "%s: no such file",
+        return EBB_FAIL(err, EBB_NOTFOUND, flags[mode] & O_CREAT ? "%s: its folder does not exist" : "%s: no such file",
                         path);
     if (errno == EINVAL && mode == EBB_FILE_READ_DIRECT)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: its file system has no direct reads", path);
@@ -104,7 +104,7 @@ ebb_status ebb_file_reopen(int fd, const char *path, ebb_file_mode mode, int *ou
         return st;
     st = ebb_file_get_id(*out, path, &is, err);
     if (st == EBB_OK && (is.device != was.device || is.inode != was.inode))
-        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%s: names another file by now", path);
+        st = EBB_FAIL(err, EBB_UNSUPPORTED, "%s: is a different file now", path);
     if (st != EBB_OK) {
         ebb_file_close(*out);
         *out = -1;
@@ -210,7 +210,7 @@ ebb_status ebb_file_write_at(int fd, const char *path, const void *data, size_t 
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0 && (errno == ENOSPC || errno == EDQUOT))
-            return EBB_FAIL(err, EBB_IO, "%s: the disk is full; free some room there", path);
+            return EBB_FAIL(err, EBB_IO, "%s: the disk is full; free some space", path);
         if (put < 0)
             return EBB_FAIL(err, EBB_IO, "%s: write failed: %s", path, strerror(errno));
         p += put;
@@ -243,7 +243,7 @@ ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err)
 ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *err)
 {
     if (ebb_os_fault(EIO) || ftruncate(fd, (off_t)n) != 0)
-        return EBB_FAIL(err, EBB_IO, "%s: cannot be cut off: %s", path, strerror(errno));
+        return EBB_FAIL(err, EBB_IO, "%s: cannot be truncated: %s", path, strerror(errno));
     return EBB_OK;
 }
 
@@ -252,7 +252,7 @@ static ebb_status take_lock(int fd, const char *path, int how, ebb_error *err)
     if (!ebb_os_fault(EIO) && flock(fd, how | LOCK_NB) == 0)
         return EBB_OK;
     if (errno == EWOULDBLOCK)
-        return EBB_FAIL(err, EBB_BUSY, "%s: another program is at it", path);
+        return EBB_FAIL(err, EBB_BUSY, "%s: another program is using it", path);
     return EBB_FAIL(err, EBB_IO, "%s: cannot be locked: %s", path, strerror(errno));
 }
 
@@ -328,7 +328,7 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
     until_ns = is_pipe(fd) ? ebb_clock_ns() + PIPE_MS * (uint64_t)1000000 : 0;
     for (;;) {                                   /* whatever its size: /proc files have size 0 */
         if (until_ns && !wait_for_pipe(fd, until_ns)) {
-            st = EBB_FAIL(err, EBB_IO, "%s: is a pipe, and its end does not come", path);
+            st = EBB_FAIL(err, EBB_IO, "%s: is a pipe that its writer has not closed", path);
             break;
         }
         if (!ebb_buf_reserve(out, 65536)) {
@@ -368,7 +368,7 @@ ebb_status ebb_file_mkdirs(const char *path, ebb_error *err)
         if (!ebb_os_fault(EACCES) && mkdir(dir, 0700) == 0)
             ebb_folder_sync_name(dir);           /* or a loss of power takes it away, with all that was synced in it */
         else if (errno != EEXIST)
-            st = EBB_FAIL(err, EBB_IO, "%s: directory cannot be made: %s", dir, strerror(errno));
+            st = EBB_FAIL(err, EBB_IO, "%s: folder cannot be created: %s", dir, strerror(errno));
         *p = c;
         if (c == '\0')
             break;

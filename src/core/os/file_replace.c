@@ -29,7 +29,7 @@ static ebb_status begin_beside(const char *at, const char *path, ebb_buf *beside
     if (st == EBB_OK)
         return EBB_OK;
     if (st == EBB_NOTFOUND)
-        return EBB_FAIL(err, st, "%s: its folder is not there", path);
+        return EBB_FAIL(err, st, "%s: its folder does not exist", path);
     return EBB_FAIL(err, st, "%s: cannot be opened: %s", path, strerror(errno));
 }
 
@@ -67,7 +67,7 @@ static ebb_status write_whole(const char *at, const char *path, bool is_new, con
         st = ebb_file_sync(fd, path, err);
     ebb_file_close(fd);
     if (st == EBB_OK && (ebb_os_fault(EACCES) || (is_new ? rename_new : rename)(beside.data, at) != 0))
-        st = is_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s exists already; choose another name", path)
+        st = is_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s: already exists; choose another name", path)
                                        : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
     if (st == EBB_OK)
         ebb_folder_sync_name(at);

@@ -262,7 +262,7 @@ static ebb_status read_meminfo(const char *root, ebb_limits *out, ebb_buf *text,
     }
     const char *s = ebb_buf_text(text);
     if (st == EBB_OK && !ebb_proc_field(s, "MemTotal:", &out->total_bytes))
-        st = EBB_FAIL(err, EBB_FORMAT, "%s: names no MemTotal", path.data);
+        st = EBB_FAIL(err, EBB_FORMAT, "%s: has no MemTotal", path.data);
     if (st == EBB_OK && !ebb_proc_field(s, "MemAvailable:", &out->available_bytes))
         ebb_proc_field(s, "MemFree:", &out->available_bytes);
     ebb_proc_field(s, "SwapTotal:", &out->swap_total_bytes);

@@ -38,9 +38,9 @@ static ebb_status load_key_file(const char *path, key_file *k, ebb_error *err)
     if (st != EBB_OK)
         return st;
     if (memcmp(k->magic, key_magic, sizeof key_magic) != 0)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: is no key of ebb's", path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: is not one of ebb's keys", path);
     if (k->version != VERSION)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: has version %u, this ebb knows %u", path, k->version, VERSION);
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: has version %u; this ebb reads %u", path, k->version, VERSION);
     if ((k->kind != EBB_KEY_OF_PASSPHRASE && k->kind != EBB_KEY_OF_FILE) || k->n_ops > MAX_OPS || k->n_mem > MAX_MEM)
         return EBB_FAIL(err, EBB_FORMAT, "%s: is damaged", path);
     return EBB_OK;
@@ -75,7 +75,7 @@ static ebb_status derive_wrapping_key(const ebb_sodium *sodium, const key_file *
                      : sodium->crypto_pwhash_argon2id(out, EBB_SEAL_KEY, secret, n, k->salt, k->n_ops,
                                                       (size_t)k->n_mem, crypto_pwhash_argon2id_ALG_ARGON2ID13);
 
-    return failed ? EBB_FAIL(err, EBB_NOMEM, "no memory to make a key of a passphrase: it takes %llu MiB",
+    return failed ? EBB_FAIL(err, EBB_NOMEM, "no memory to derive a key from a passphrase: it takes %llu MiB",
                              (unsigned long long)(k->n_mem >> 20))
                   : EBB_OK;
 }

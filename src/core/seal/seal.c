@@ -47,7 +47,7 @@ ebb_status ebb_seal_new(const uint8_t data_key[EBB_SEAL_KEY], ebb_seal **out, eb
     }
     for (uint64_t use = 0; use < EBB_SEAL_USES; use++)
         if (sodium->crypto_kdf_derive_from_key(s->keys[use], EBB_SEAL_KEY, use, context, data_key) != 0)
-            st = EBB_FAIL(err, EBB_UNSUPPORTED, "libsodium derives no key");
+            st = EBB_FAIL(err, EBB_UNSUPPORTED, "libsodium cannot derive a key");
     if (sodium->sodium_mprotect_readonly(s->keys) != 0 && st == EBB_OK)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for keys");
     if (st != EBB_OK) {

@@ -34,5 +34,5 @@ ebb_status ebb_sodium_load(const ebb_sodium **out, ebb_error *err)
     *out = has_sodium ? &sodium : NULL;
     return has_sodium ? EBB_OK
                       : EBB_FAIL(err, EBB_UNSUPPORTED,
-                                 "libsodium.so.23 is missing, which encryption needs: apt-get install libsodium23");
+                                 "libsodium.so.23 is missing; encryption needs it: apt-get install libsodium23");
 }

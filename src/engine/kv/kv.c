@@ -340,7 +340,7 @@ static void make_writable(ebb_kv *kv, ebb_kv_pool *p, uint32_t *b)
 
 static ebb_status fail_full(const ebb_kv_pool *p, uint32_t need, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens, %u are needed", p->n_free,
+    return EBB_FAIL(err, EBB_BUDGET, "the KV pool has %u free blocks of %u tokens; %u are needed", p->n_free,
                     EBB_KV_BLOCK, need);
 }
 

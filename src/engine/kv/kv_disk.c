@@ -85,7 +85,7 @@ bool ebb_kv_disk_has(ebb_kv_disk *d, const ebb_kv_file *item, uint32_t *n_ids)
     bool has = ebb_kv_file_has(d->dir, item, n_ids, &err);
 
     if (err.code == EBB_FORMAT)
-        notice(d, "KV cache, a file is ignored", &err);
+        notice(d, "a file of the KV cache is ignored", &err);
     return has;
 }
 
@@ -101,7 +101,7 @@ bool ebb_kv_disk_read(ebb_kv_disk *d, const ebb_kv_file *item)
         ebb_file_remove(path);
     }
     if (err.code != EBB_NOTFOUND)
-        notice(d, "KV cache, a file is ignored", &err);
+        notice(d, "a file of the KV cache is ignored", &err);
     return false;
 }
 
@@ -206,7 +206,7 @@ static ebb_status make_disk_space(ebb_kv_disk *d, uint64_t extra, int64_t since_
     if (st == EBB_OK && (l.failed || !has_disk_space(d, extra)))
         st = EBB_FAIL(err, EBB_LIMIT,
                       d->is_auto
-                          ? "%s: this conversation does not fit a tenth of the disk's room, %llu MiB; free some room"
+                          ? "%s: this conversation exceeds a tenth of the free disk space, %llu MiB; free some space"
                           : "%s: this conversation does not fit the cap of %llu MiB",
                       d->dir, (unsigned long long)(d->max_bytes >> 20));
     return st;
@@ -380,7 +380,7 @@ ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **o
     d->dir = strdup(dir);
     st = d->dir ? ebb_file_mkdirs(dir, err) : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
     if (st == EBB_OK && pthread_create(&d->thread, NULL, writer_main, d) != 0)
-        st = EBB_FAIL(err, EBB_NOMEM, "no thread to write the KV cache with");
+        st = EBB_FAIL(err, EBB_NOMEM, "cannot start a thread to write the KV cache");
     d->has_thread = st == EBB_OK;
     if (st != EBB_OK) {
         ebb_kv_disk_close(d);

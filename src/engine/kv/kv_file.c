@@ -113,7 +113,7 @@ static ebb_status write_file_body(int fd, const char *dir, const ebb_kv_file *it
     st = item->seal ? ebb_kv_sealed_write(fd, dir, item->seal, &h, sizeof h, item->data, item->n_data, err)
                     : write_in_the_clear(fd, dir, item, &h, key, err);
     if (st == EBB_OK && ebb_guard_is_hit(item->guard))
-        st = EBB_FAIL(err, EBB_IO, "%s: what was to be kept could not be read any more", dir);
+        st = EBB_FAIL(err, EBB_IO, "%s: the K and V to be saved can no longer be read", dir);
     if (st != EBB_OK || item->n_data < SYNC_BYTES)
         return st;                               /* a small one that a crash tears is found out by its sum */
     st = ebb_file_sync(fd, dir, err);
@@ -154,11 +154,11 @@ static ebb_status read_any_head(int fd, const char *path, const ebb_kv_seal *sea
     if (st != EBB_OK)
         return st;
     if (memcmp(h->magic, kv_magic, sizeof kv_magic) != 0)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: is no file of the KV cache", path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: is not a file of the KV cache", path);
     if (h->version < VERSION)                    /* an older ebb's: as good as none, and written anew */
         return EBB_FAIL(err, EBB_NOTFOUND, "%s: has version %u", path, h->version);
     if (h->version != VERSION)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: has version %u, this ebb reads %u", path, h->version, VERSION);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: has version %u; this ebb reads %u", path, h->version, VERSION);
     if (h->n_ids > EBB_KV_BLOCK)
         return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: has %u tokens", path, h->n_ids);
     return EBB_OK;
@@ -177,9 +177,9 @@ static ebb_status read_head(int fd, const char *path, const ebb_kv_file *item, f
         return st;
     if (h->kind != (uint32_t)item->kind || memcmp(h->hash, item->hash, sizeof h->hash) != 0 ||
         memcmp(h->shape, item->shape, sizeof h->shape) != 0 || h->pos != item->pos || h->n_data != item->n_data)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: belongs to something else", path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: belongs to another sequence or model", path);
     if (n_bytes != ebb_kv_file_bytes(item))
-        return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: has %llu bytes, %llu were expected", path,
+        return EBB_FAIL(err, EBB_FORMAT, "%s: damaged: has %llu bytes; %llu were expected", path,
                         (unsigned long long)n_bytes, (unsigned long long)ebb_kv_file_bytes(item));
     return EBB_OK;
 }
@@ -254,7 +254,7 @@ ebb_status ebb_kv_file_read(const char *dir, const ebb_kv_file *item, const uint
         return st;
     if (h.n_ids < item->n_ids || (!is_tail(item) && h.n_ids > item->n_ids) ||
         memcmp(h.ids, item->ids, item->n_ids * sizeof *h.ids) != 0)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: has changed meanwhile", path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: has changed in the meantime", path);
     return EBB_OK;
 }
 

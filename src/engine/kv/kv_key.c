@@ -16,7 +16,7 @@ static ebb_status read_key(const char *path, uint8_t key[EBB_KV_KEY_BYTES], ebb_
     if (st != EBB_OK)
         return st;
     if (!ebb_file_is_private(fd))
-        st = EBB_FAIL(err, EBB_FORMAT, "%s: others can read it", path);
+        st = EBB_FAIL(err, EBB_FORMAT, "%s: other users can read it", path);
     if (st == EBB_OK)
         st = ebb_file_size(fd, path, &n_bytes, err);
     if (st == EBB_OK && n_bytes != EBB_KV_KEY_BYTES)

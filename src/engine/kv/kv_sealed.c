@@ -93,13 +93,13 @@ ebb_status ebb_kv_sealed_read_head(int fd, const char *path, const ebb_kv_seal *
     ebb_status st;
 
     if (n_head > MAX_HEAD)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: is no file of the KV cache", path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: is not a file of the KV cache", path);
     st = ebb_file_read_at(fd, path, in, data_offset(n_head), 0, err);
     if (st != EBB_OK)
         return st;
     memcpy(&lead, in, sizeof lead);
     if (memcmp(lead.magic, sealed_magic, sizeof sealed_magic) != 0 || lead.version != VERSION)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: is no encrypted file of the KV cache", path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: is not an encrypted file of the KV cache", path);
     memcpy(head, in + sizeof lead, n_head);
     make_nonce(lead.salt, 0, nonce);
     if (!seal->open(seal->arg, nonce, head, n_head, in + sizeof lead + n_head))

@@ -433,7 +433,7 @@ static void open_and_make(void)
     /* an export: new, of a kind, in no hidden folder */
     snprintf(path, sizeof path, "%s/talk.md", home);
     MUST(ebb_file_create(path, "talk", 4, &err) == EBB_OK);
-    MUST(ebb_file_create(path, "other", 5, &err) == EBB_USAGE && strstr(err.msg, "exists already"));
+    MUST(ebb_file_create(path, "other", 5, &err) == EBB_USAGE && strstr(err.msg, "already exists"));
     MUST(try_open("talk.md", O_RDONLY) == EACCES);       /* the rules know no name that is newer than they are */
     MUST(ebb_file_open(path, EBB_FILE_READ, &fd, &err) == EBB_OK);       /* the broker does */
     MUST(read(fd, text, sizeof text) == 4 && memcmp(text, "talk", 4) == 0);

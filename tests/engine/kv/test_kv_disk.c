@@ -69,7 +69,7 @@ static void expect_full(ebb_kv_disk *d, uint8_t name)
     assert_false(write_block(d, name));
     assert_true(ebb_kv_disk_take_notice(d, line));
     assert_non_null(strstr(line, dir));
-    assert_non_null(strstr(line, "free some room"));
+    assert_non_null(strstr(line, "free some space"));
     assert_false(write_block(d, name));
     assert_false(ebb_kv_disk_take_notice(d, line));      /* said once */
 }
