@@ -46,7 +46,7 @@ static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
         own = (ebb_proc){ 0 };                   /* no /proc: what we have counts as somebody else's */
     own.rss_anon_bytes += own.rss_shmem_bytes;   /* the ring */
     m->available_bytes = UINT64_MAX;
-    lower_available(m, l.available_bytes + own.rss_anon_bytes, KEPT_MACHINE, "memory that is available");
+    lower_available(m, l.available_bytes + own.rss_anon_bytes, KEPT_MACHINE, "available memory");
     if (l.cgroup_limit_bytes != EBB_LIMIT_NONE) {
         uint64_t others = l.cgroup_used_bytes - l.cgroup_cache_bytes;
 
@@ -54,8 +54,8 @@ static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
         lower_available(m, l.cgroup_limit_bytes > others ? l.cgroup_limit_bytes - others : 0,
               KEPT_CGROUP + l.cgroup_limit_bytes / 100, l.cgroup);
     }
-    lower_available(m, l.rlimit_as_bytes, 0, "the limit of the address space (ulimit -v)");
-    lower_available(m, l.rlimit_data_bytes, 0, "the limit of data (ulimit -d)");
+    lower_available(m, l.rlimit_as_bytes, 0, "the address space limit (ulimit -v)");
+    lower_available(m, l.rlimit_data_bytes, 0, "the data limit (ulimit -d)");
     return EBB_OK;
 }
 

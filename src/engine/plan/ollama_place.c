@@ -203,7 +203,7 @@ static ebb_status check_placement(const placer *p, const entries *l, uint64_t cp
 
     if (o->require_full && p->n_gpus > 0 && l->placed < p->n_sizes &&
         (o->num_gpu < 0 || l->placed < (uint64_t)o->num_gpu))
-        return EBB_FAIL(err, EBB_BUDGET, "%llu of %llu layers fit the GPUs, and all are required",
+        return EBB_FAIL(err, EBB_BUDGET, "%llu of %llu layers fit the GPUs, but all are required",
                         (unsigned long long)l->placed, (unsigned long long)p->n_sizes);
     if (o->system_free_bytes && cpu_bytes > o->system_free_bytes)
         return EBB_FAIL(err, EBB_BUDGET, "%llu bytes are left for the CPU, which has %llu",

@@ -254,10 +254,10 @@ static void explain_refusal(const ebb_planning *q, const char *limit)
     ebb_size_text(p->total_bytes, need);
     ebb_size_text(p->budget_bytes, have);
     if (q->o->has_resident && p->n_resident > 0)
-        set_why(p, EBB_TIER_CRITICAL, "%u resident layers take %s, there is room for %s (%.60s); fewer would fit",
+        set_why(p, EBB_TIER_CRITICAL, "%u resident layers take %s; there is room for %s (%.60s); fewer would fit",
                 p->n_resident, need, have, limit);
     else
-        set_why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s, there is room for %s (%.60s)", p->n_ctx, need,
+        set_why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s; there is room for %s (%.60s)", p->n_ctx, need,
                 have, limit);
 }
 
@@ -442,7 +442,8 @@ ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_eng
     end_planning(&q);
     if (st == EBB_OK && !ebb_net_kv_unit(net, p->kv_k, p->kv_v))
         st = EBB_FAIL(err, EBB_UNSUPPORTED,
-                      "this KV type needs rows of a multiple of 32 elements, they have %u heads of %u; --kv f16 works",
+                      "this KV type needs rows of a multiple of 32 elements; here they have %u heads of %u; "
+                      "--kv f16 works",
                       net->n_head_kv, net->dim_k);
     return st;
 }

@@ -99,7 +99,7 @@ static void judge_draft(const judging *j, const ebb_plan *alone, ebb_plan *p)
         leave_draft_out(p, alone, why);
     } else if (p->stream_bytes > alone->stream_bytes && p->draft_tok_s <= p->no_draft_tok_s) {
         snprintf(why, sizeof why,
-                 "its %llu MiB take the place of layers, %.2f tok/s are expected with it and %.2f without", mib,
+                 "its %llu MiB take the place of layers; %.2f tok/s are expected with it and %.2f without", mib,
                  p->draft_tok_s, p->no_draft_tok_s);
         leave_draft_out(p, alone, why);
     } else if (p->draft_length == 0) {
@@ -150,12 +150,13 @@ static ebb_status add_draft_model(ebb_net *net, const ebb_model *m, const ebb_en
 static void name_left_out(const ebb_net *net, ebb_plan *p)
 {
     if (net->n_left_out == 1)
-        snprintf(p->left_out, sizeof p->left_out, "%s is not understood and left out (--force): answers may be wrong",
+        snprintf(p->left_out, sizeof p->left_out,
+                 "%s is not understood and is left out (--force): answers may be wrong",
                  net->left_out);
     else if (net->n_left_out > 1)
         snprintf(p->left_out, sizeof p->left_out,
-                 "%.150s and %u more are not understood and left out (--force): answers may be wrong", net->left_out,
-                 net->n_left_out - 1);
+                 "%.150s and %u more are not understood and are left out (--force): answers may be wrong",
+                 net->left_out, net->n_left_out - 1);
 }
 
 /* The plan with the file's draft head, where it is of use; else without. */
@@ -174,7 +175,7 @@ static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_eng
             snprintf(p->draft_head, sizeof p->draft_head, "drafts up to %u tokens a pass", EBB_DRAFT_HEAD_MOST);
             return st;
         }
-        why = "what it reads for each draft token has no place in memory";
+        why = "what it reads for each draft token does not fit in memory";
     }
     ebb_net_drop_draft_head(net);
     st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);
@@ -182,7 +183,7 @@ static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_eng
         snprintf(p->draft_head, sizeof p->draft_head, "not used: %s", why);
     else if (net->n_mtp_layers > 0)
         snprintf(p->draft_head, sizeof p->draft_head,
-                 "the file names one, but its tensors are not there or not understood");
+                 "the file declares one, but its tensors are missing or not understood");
     return st;
 }
 

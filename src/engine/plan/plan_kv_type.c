@@ -37,15 +37,15 @@ const char *ebb_plan_fix_kv_types(const ebb_net *net, ebb_kv_type *k, ebb_kv_typ
     if ((is_k || is_v) && has_sinks(net)) {
         *k = is_k ? EBB_KV_F16 : *k;
         *v = is_v ? EBB_KV_F16 : *v;
-        return "KV stays f16: attention sinks do not bear less";
+        return "KV stays f16: attention sinks do not tolerate less precision";
     }
     if (*k == EBB_KV_Q4_0 && has_k_bias(net)) {
         *k = EBB_KV_Q8_0;
-        return "K stays q8_0: with biases on K 4 bits are too few";
+        return "K stays q8_0: with biases on K, 4 bits are too few";
     }
     if (*k == EBB_KV_Q4_0 && net->dim_k < NARROW) {
         *k = EBB_KV_Q8_0;
-        return "K stays q8_0: narrow heads that share a block do not bear 4 bits";
+        return "K stays q8_0: narrow heads that share a block do not tolerate 4 bits";
     }
     return NULL;
 }

@@ -42,9 +42,9 @@ static bool next_pin_piece(void *self, bool wait, ebb_piece *out)
     (void)wait;                                  /* what has no room ends it */
     pthread_mutex_lock(&j->lock);
     if (j->st == EBB_OK && j->cancel && atomic_load_explicit(j->cancel, memory_order_relaxed))
-        j->st = EBB_FAIL(&j->err, EBB_CANCELED, "stopped while %s was read", j->x[0].name);
+        j->st = EBB_FAIL(&j->err, EBB_CANCELED, "stopped while %s was being read", j->x[0].name);
     if (j->st == EBB_OK && j->i < j->n && j->headroom.has && !j->headroom.has(j->headroom.arg, j->ops->piece_bytes))
-        j->st = EBB_FAIL(&j->err, EBB_NOMEM, "memory got short while %s was read", j->x[0].name);
+        j->st = EBB_FAIL(&j->err, EBB_NOMEM, "memory ran short while %s was being read", j->x[0].name);
     if (j->st == EBB_OK && j->i < j->n) {
         const ebb_res_extent *x = &j->x[j->i];
         uint64_t n = ebb_pin_bytes(x) - j->at, must;

@@ -73,7 +73,7 @@ ebb_status ebb_reader_start(const ebb_reader_ops *ops, const ebb_read_file *file
         r->n_threads++;
     if (r->n_threads == 0) {
         ebb_reader_stop(r);
-        return EBB_FAIL(err, EBB_IO, "no thread to be had for reading");
+        return EBB_FAIL(err, EBB_IO, "cannot start a thread for reading");
     }
     *out = r;                                    /* fewer threads than wished for are slower, not wrong */
     return EBB_OK;

@@ -176,8 +176,8 @@ ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err)
     for (uint32_t i = 0; i < r->n_files; i++)
         if (ebb_guard_is_hit(r->guards[i]))
             return EBB_FAIL(err, EBB_FORMAT,
-                            "%s: was cut off or could not be read while it was computed with; put it back, "
-                            "or open it anew",
+                            "%s: was truncated or could not be read while in use; put it back, "
+                            "or open it again",
                             r->files[i].path);
     return EBB_OK;
 }
@@ -196,12 +196,12 @@ ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
         if (st != EBB_OK)
             return st;
         if (now.n_bytes != r->ids[i].n_bytes)
-            return EBB_FAIL(err, EBB_FORMAT, "%s: had %llu bytes and has %llu now; put it back, or open it anew",
+            return EBB_FAIL(err, EBB_FORMAT, "%s: had %llu bytes and has %llu now; put it back, or open it again",
                             f->path, (unsigned long long)r->ids[i].n_bytes, (unsigned long long)now.n_bytes);
         if (now.modified_ns != r->ids[i].modified_ns)
-            return EBB_FAIL(err, EBB_FORMAT, "%s: was written to while in use; open it anew", f->path);
+            return EBB_FAIL(err, EBB_FORMAT, "%s: was written to while in use; open it again", f->path);
         if (!ebb_guard_heal(r->guards[i], f->fd))
-            return EBB_FAIL(err, EBB_IO, "%s: cannot be mapped again; open it anew", f->path);
+            return EBB_FAIL(err, EBB_IO, "%s: cannot be mapped again; open it again", f->path);
     }
     return EBB_OK;
 }

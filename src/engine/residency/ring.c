@@ -190,7 +190,7 @@ static ebb_status acquire_mapped(ebb_ring *g, uint32_t id, const atomic_bool *ca
         size_t n = x->n_bytes - i < POPULATE_BYTES ? (size_t)(x->n_bytes - i) : POPULATE_BYTES;
 
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
-            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", x->name);
+            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was being read", x->name);
         if (ebb_map_advise(at + i, n, EBB_ADVISE_POPULATE))
             continue;
         if (errno != EINVAL)
@@ -236,7 +236,7 @@ static ebb_status await_entry(ebb_ring *g, uint32_t id, const atomic_bool *cance
         if (!e && is_stuck(g, id))
             return EBB_LIMIT;
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
-            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
+            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was being read", g->extents[id].name);
         wait_progress(g);
     }
     *out = ebb_ring_find(g, id);
@@ -265,7 +265,7 @@ static ebb_status await_load(ebb_ring *g, uint32_t id, const atomic_bool *cancel
         if (g->is_short && ebb_loads_takes_memory(&g->loads, id))
             return EBB_LIMIT;
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
-            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was read", g->extents[id].name);
+            return EBB_FAIL(err, EBB_CANCELED, "stopped while %s was being read", g->extents[id].name);
         wait_progress(g);
     }
     return EBB_OK;

@@ -94,7 +94,7 @@ static void choose_reader(ebb_res *r, ebb_io want)
         if (tries[i] == EBB_IO_PREAD)            /* reads through the page cache, whose pages are dropped behind */
             snprintf(text, sizeof text, "reader pread without direct reads: %.200s", why.msg);
         else
-            snprintf(text, sizeof text, "reader pread, because %s is not to be had: %.200s", r->ops->name, why.msg);
+            snprintf(text, sizeof text, "reader pread, because %s is not available: %.200s", r->ops->name, why.msg);
         log_choice(r, text);
         if (tries[i] == EBB_IO_PREAD)
             return;

@@ -11,9 +11,9 @@ const char *ebb_session_cannot_shift(const ebb_session *s)
     if (s->engine->net.state_bytes > 0)
         return "layers with a state remember all tokens";
     if (s->engine->net.positions)
-        return "positions are learned, K cannot be moved to others";
+        return "positions are learned; K cannot be moved to others";
     if (s->engine->net.qk_norm_is_late && s->engine->net.layers[0].k_norm.w)
-        return "K is normed after RoPE, it cannot be moved to other positions";
+        return "K is normalized after RoPE; it cannot be moved to other positions";
     return NULL;
 }
 
@@ -22,7 +22,7 @@ static ebb_status check_shift_range(const ebb_session *s, uint32_t from, uint32_
     const char *why = ebb_session_cannot_shift(s);
 
     if (why)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s; what remains is to be computed again", why);
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s; the rest must be computed again", why);
     if (n == 0 || from >= s->table.n_pos || n > s->table.n_pos - from)
         return EBB_FAIL(err, EBB_USAGE, "the %u tokens from %u on are not in a sequence of %u", n, from,
                         s->table.n_pos);
@@ -75,7 +75,7 @@ static ebb_status plan_window_shift(ebb_session *s, uint32_t n, ebb_kv_shift *m,
     for (uint32_t i = first / EBB_KV_BLOCK; i <= from / EBB_KV_BLOCK; i++)
         if (s->table.blocks[EBB_KV_WINDOW][i] == EBB_KV_NONE || first < s->window_from)
             return EBB_FAIL(err, EBB_UNSUPPORTED,
-                            "a window of %u positions would see some that are gone; what remains is to be "
+                            "a window of %u positions would see some that are gone; the rest must be "
                             "computed again",
                             ebb_kv_window(s->engine->kv));
     return EBB_OK;

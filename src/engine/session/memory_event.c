@@ -16,7 +16,7 @@ static int write_pressure(const ebb_memory_event *e, char *buf, size_t cap)
 
     if (e->bytes_pending > 0)
         snprintf(pending, sizeof pending, ", %" PRIu64 " MiB still to be read", MIB(e->bytes_pending));
-    return snprintf(buf, cap, "memory is %s: %" PRId64 " MiB available%s; ", e->is_emergency ? "gone" : "short",
+    return snprintf(buf, cap, "memory is %s: %" PRId64 " MiB available%s; ", e->is_emergency ? "exhausted" : "short",
                     e->available_bytes / (1 << 20), pending);
 }
 
@@ -36,14 +36,14 @@ static void write_eviction(const ebb_memory_event *e, char *buf, size_t cap)
         snprintf(buf, cap, "no layer is left to evict; one slot for reading");
         break;
     case EBB_MEMORY_KV_SPILLED:
-        snprintf(buf, cap, "%" PRIu64 " MiB of K and V to a file, %" PRIu64 " MiB are there", MIB(e->bytes),
+        snprintf(buf, cap, "%" PRIu64 " MiB of K and V moved to a file, which holds %" PRIu64 " MiB", MIB(e->bytes),
                  MIB(e->bytes_left));
         break;
     case EBB_MEMORY_DRAFT_EVICTED:
         if (e->is_by_monitor)
             snprintf(buf, cap, "the draft model's %" PRIu64 " MiB evicted at once", MIB(e->bytes));
         else
-            snprintf(buf, cap, "the draft model is evicted (%" PRIu64 " MiB), answers get slower", MIB(e->bytes));
+            snprintf(buf, cap, "the draft model is evicted (%" PRIu64 " MiB); answers get slower", MIB(e->bytes));
         break;
     }
 }
@@ -61,7 +61,7 @@ static void write_lending(const ebb_memory_event *e, char *buf, size_t cap)
 
 static void write_reload(const ebb_memory_event *e, char *buf, size_t cap)
 {
-    static const char again[] = "memory is there again:";
+    static const char again[] = "memory is available again:";
 
     switch ((int)e->code) {
     case EBB_MEMORY_LAYER_RELOADED:
@@ -102,10 +102,10 @@ const char *ebb_memory_event_text(const ebb_memory_event *e, char *buf, size_t c
         snprintf(buf, cap, "budget %s: %s", ebb_size_text(e->bytes, size), e->detail);
         break;
     case EBB_MEMORY_KV_SPILL_FAILED:
-        snprintf(buf, cap, "memory is gone, and K and V stay in it: %s", e->detail);
+        snprintf(buf, cap, "memory is exhausted, and K and V stay in it: %s", e->detail);
         break;
     case EBB_MEMORY_DRAFT_ENDED:
-        snprintf(buf, cap, "the draft model has ended, answers go on without it: %s", e->detail);
+        snprintf(buf, cap, "the draft model has ended; answers go on without it: %s", e->detail);
         break;
     case EBB_MEMORY_LAYERS_EVICTED:
     case EBB_MEMORY_EXPERTS_EVICTED:

@@ -112,7 +112,7 @@ static ebb_status drop_lost_kv(pass *p, ebb_error *err)
         ebb_session_clear(t);
     ebb_kv_drop_spilled(e->kv);
     return EBB_FAIL(err, EBB_IO,
-                    "the file that held K and V was cut off or could not be read; they are computed again when "
+                    "the file that held K and V was truncated or could not be read; they are computed again when "
                     "the conversation goes on");
 }
 

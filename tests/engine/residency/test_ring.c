@@ -299,7 +299,7 @@ static void test_no_room_for_what_stays(void **state)
         assert_int_equal(pending_bytes(&f), 0);
         assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
         assert_int_equal(ebb_res_set_state(f.r, 2, EBB_LAYER_PINNED, &err), EBB_NOMEM);
-        assert_non_null(strstr(err.msg, "memory got short"));
+        assert_non_null(strstr(err.msg, "memory ran short"));
         assert_int_equal(ebb_res_state(f.r, 2), EBB_LAYER_DISK);
     }
     close_ring_fixture(&f);
