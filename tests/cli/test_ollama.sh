@@ -67,7 +67,7 @@ text = ollama(command_r, "--ctx", "2048", "--gpu", "12G,12G:rocm,16G:vulkan:inte
 expect("cards", text, "card 1, ROCm", "card 2, Vulkan, integrated", "layers 37-39", "3 of 41 layers")
 expect("library", ollama(command_r, "--gpu", "8G:opencl"), "opencl", "cuda, rocm")
 expect("full", ollama(command_r, "--gpu", "8G", "--require-full"), "all are required")
-expect("cpu", ollama(command_r, "--gpu", "8G", "--ram", "4G"), "left for the CPU")
+expect("cpu", ollama(command_r, "--gpu", "8G", "--ram", "4G"), "left to the CPU")
 spread = figures(command_r, "--ctx", "2048", "--gpu", "24G,24G")["gpu_bytes"], figures(command_r, "--ctx", "2048", "--gpu", "24G,24G", "--spread")["gpu_bytes"]
 same("spread", (min(spread[0]) == 0, min(spread[1]) > 0), (True, True))
 free = [figures(command_r, "--ctx", "2048", "--gpu", "20G", *o)["layers_on_gpu"] for o in ((), ("--overhead", "3G"), ("--projector", "3G"), ("--projector", command_r))]

@@ -206,7 +206,7 @@ static ebb_status check_placement(const placer *p, const entries *l, uint64_t cp
         return EBB_FAIL(err, EBB_BUDGET, "%llu of %llu layers fit the GPUs, but all are required",
                         (unsigned long long)l->placed, (unsigned long long)p->n_sizes);
     if (o->system_free_bytes && cpu_bytes > o->system_free_bytes)
-        return EBB_FAIL(err, EBB_BUDGET, "%llu bytes are left for the CPU, which has %llu",
+        return EBB_FAIL(err, EBB_BUDGET, "%llu bytes would be left to the CPU, which has %llu",
                         (unsigned long long)cpu_bytes, (unsigned long long)o->system_free_bytes);
     return EBB_OK;
 }
