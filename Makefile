@@ -148,7 +148,8 @@ check-long: $(B)/tests/engine/prefix_cache/test_kv_random $(B)/tests/engine/memo
 	$(Q)sh tests/faults/serve_flood.sh $(B)/$(NAME) 100000 1000
 soak: $(B)/tests/faults/test_soak              ## everything at once, for ARGS seconds: make soak ARGS=3600
 	$(Q)EBB_TEST_LIMIT_S=$$(($(or $(ARGS),600) + 3600)) EBB_SOAK_S=$(or $(ARGS),600) sh tests/run.sh $<
-# clang-tidy believes what is asserted, so it sees a debug build.  Leaks are the address sanitizer's; gcc 12's analyzer knows neither what an argument keeps nor what a loop has filled.
+# clang-tidy believes what is asserted, so it sees a debug build.  Leaks are the address sanitizer's; gcc 12's analyzer
+# knows neither what an argument keeps nor what a loop has filled.
 analyze:                                       ## what clang-tidy and gcc's analyzer find in src/ (half an hour)
 	$(Q)$(MAKE) -k DEBUG=1 B=build/tidy CC="sh tools/tidy.sh" AR=true build/tidy/all.a build/tidy/cli/main.o; found=$$?; \
 	$(MAKE) -k B=build/analyzer CC="gcc -fanalyzer -Werror -Wno-analyzer-malloc-leak -Wno-analyzer-use-of-uninitialized-value" \
