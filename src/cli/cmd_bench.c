@@ -112,12 +112,8 @@ static ebb_status run_bench_once(bench *b, ebb_engine *e, ebb_session *s, uint32
 /* Of the first run, which finds nothing in memory, and of those behind it: their median, in tokens per second. */
 static double predict_prefill(const bench *b, const ebb_engine *e, double *speeds)
 {
-    for (uint32_t run = 0; run < b->runs; run++) {
-        bool is_first = run == 0 && b->depth == 0;
-
-        speeds[run] = b->n_prompt / (ebb_engine_prompt_s(e, b->depth + b->n_prompt, is_first) -
-                                     ebb_engine_prompt_s(e, b->depth, is_first));
-    }
+    for (uint32_t run = 0; run < b->runs; run++)
+        speeds[run] = b->n_prompt / ebb_engine_prompt_s(e, b->depth, b->n_prompt, run == 0 && b->depth == 0);
     return b->n_prompt ? median(speeds, b->runs) : 0;
 }
 

@@ -213,9 +213,9 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, ebb_plan *out, 
  * Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_measure(ebb_engine *e, ebb_error *err);
-/* Predicted seconds of a prompt of n_tokens from position 0.  is_first: of the first one after
- * opening, when no expert is in the cache and what is to stay is still being read. */
-double ebb_engine_prompt_s(const ebb_engine *e, uint32_t n_tokens, bool is_first);
+/* Predicted seconds of n_tokens of a prompt after n_past that are cached.  is_first: of the first
+ * ones after opening, when no expert is in the cache and what is to stay is still being read. */
+double ebb_engine_prompt_s(const ebb_engine *e, uint32_t n_past, uint32_t n_tokens, bool is_first);
 /* Reads n_bytes of the model's file, past the page cache, as the engine streams weights, with
  * nothing computed meanwhile.  Returns bytes per second; 0: nothing can be read.  From the thread
  * that runs passes, between passes. */

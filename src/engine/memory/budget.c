@@ -199,9 +199,9 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
     return st;
 }
 
-double ebb_engine_prompt_s(const ebb_engine *e, uint32_t n_tokens, bool is_first)
+double ebb_engine_prompt_s(const ebb_engine *e, uint32_t n_past, uint32_t n_tokens, bool is_first)
 {
-    return ebb_plan_prompt_s(&e->net, &e->machine, &e->plan, n_tokens, is_first);
+    return ebb_plan_prompt_s(&e->net, &e->machine, &e->plan, n_past, n_tokens, is_first);
 }
 
 bool ebb_engine_idle(ebb_engine *e)

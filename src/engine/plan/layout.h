@@ -114,10 +114,11 @@ void ebb_machine_set_experts(ebb_machine *m, const ebb_expert_profile *u);
 void ebb_plan_set_miss_rate(const ebb_net *net, ebb_plan *p, double miss_rate);
 /* Fill the predicted figures (plan_predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);
-/* Seconds of a prompt of n_tokens at depth 0, in chunks of p->n_batch; is_first: of the first one
- * after opening, which finds no experts in their cache and the page cache as it was. */
+/* Seconds of n_tokens of a prompt after n_past that are cached, in chunks of p->n_batch; is_first:
+ * of the first ones after opening, which find no experts in their cache and the page cache as it
+ * was. */
 double ebb_plan_prompt_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p,
-                         uint32_t n_tokens, bool is_first);
+                         uint32_t n_past, uint32_t n_tokens, bool is_first);
 /* Seconds of a pass of n_tokens columns at depth 0, logits of all of them wanted. */
 double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p,
                        uint32_t n_tokens);

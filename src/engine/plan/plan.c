@@ -501,7 +501,7 @@ double ebb_plan_first_prompt_s(const ebb_model *m, const ebb_engine_opts *opts, 
 
     if (ebb_net_bind(&net, ebb_model_gguf(m), opts && opts->is_forced, NULL) != EBB_OK)
         return 0;
-    s = ebb_plan_prompt_s(&net, machine, plan, n_tokens, true);
+    s = ebb_plan_prompt_s(&net, machine, plan, 0, n_tokens, true);
     ebb_net_fini(&net);
     return s;
 }

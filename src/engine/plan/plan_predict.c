@@ -181,13 +181,14 @@ static double prompt_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_
                       read_bytes(net, p, n, is_first) + (is_first ? cold_bytes(m, p) : 0));
 }
 
-double ebb_plan_prompt_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_tokens, bool is_first)
+double ebb_plan_prompt_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_past,
+                         uint32_t n_tokens, bool is_first)
 {
     double s = 0;
 
     for (uint32_t at = 0, n; at < n_tokens; at += n) {
         n = n_tokens - at < p->n_batch ? n_tokens - at : p->n_batch;
-        s += prompt_pass_s(net, m, p, n, 2 * at + n, is_first && at == 0);
+        s += prompt_pass_s(net, m, p, n, 2 * (n_past + at) + n, is_first && at == 0);
     }
     return s;
 }
@@ -203,7 +204,7 @@ void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
     p->predicted_full_tok_s = ebb_plan_decode_tok_s_at(p, m, p->n_ctx);
     p->predicted_prefill_tok_s = p->n_batch / prompt_pass_s(net, m, p, p->n_batch, depth, false);
     p->predicted_load_s = copied_bytes(p) / or_usual(m->disk_bytes_s, DISK_BYTES_S);
-    p->predicted_first_token_s = ebb_plan_prompt_s(net, m, p, PROMPT_TOKENS, true);
+    p->predicted_first_token_s = ebb_plan_prompt_s(net, m, p, 0, PROMPT_TOKENS, true);
 }
 
 double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_tokens)
