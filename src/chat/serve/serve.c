@@ -100,6 +100,7 @@ bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err)
     struct timespec until;
     bool goes_on;
 
+    ebb_http_server_end_slow(s->http);
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ms / 1000;
     until.tv_nsec += ms % 1000 * 1000000L;

@@ -50,7 +50,7 @@ typedef struct ebb_serve_opts {
 EBB_MUST_CHECK
 ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err);
 /* Waits at most `ms` milliseconds.  false: the server has ended, and *err says why (OK: it was idle
- * for leave_s). */
+ * for leave_s).  Slow clients are ended here, so it is to be called every few seconds. */
 bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err);
 /* Ends every answer and connection.  NULL is fine. */
 void ebb_serve_close(ebb_serve *s);

@@ -3,6 +3,7 @@
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,17 +12,26 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "net/dynlib.h"
 
 enum { HEADER_BYTES = 32 << 10, STREAM_BYTES = 16 << 10 };
 /* Is taken before it is refused: the client is then sure to read why. */
 enum { SMALL_BODY = 64 << 10 };
 
+typedef struct caller {          /* a connection */
+    struct caller *next, **link;
+    int            fd;
+    double         waits_from;   /* since when a request is awaited; 0: its headers are complete */
+} caller;
+
 struct ebb_http_server {
     const ebb_mhd       *mhd;
     struct MHD_Daemon   *daemon;
     ebb_http_server_opts opts;
     atomic_size_t        body_bytes;     /* of all connections */
+    pthread_mutex_t      lock;           /* of the callers */
+    caller              *callers;
 };
 
 struct ebb_http_exchange {
@@ -65,12 +75,17 @@ const char *ebb_http_body(const ebb_http_exchange *x, size_t *n)
     return ebb_buf_text(&x->body);
 }
 
-static int socket_of(const ebb_http_exchange *x)
+static int fd_of(const ebb_http_server *s, struct MHD_Connection *connection)
 {
-    const union MHD_ConnectionInfo *info = x->server->mhd->MHD_get_connection_info(x->connection,
-                                                                                   MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *info =
+        s->mhd->MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
     return info ? info->connect_fd : -1;
+}
+
+static int socket_of(const ebb_http_exchange *x)
+{
+    return fd_of(x->server, x->connection);
 }
 
 ebb_http_wake ebb_http_wait(ebb_http_exchange *x, int fd, int ms)
@@ -170,6 +185,70 @@ void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *re
     queue_response(x, 200, r, type, 0);
 }
 
+/* -- Slow callers ------------------------------------------------------------------------------- */
+
+/* Silence is counted anew by every byte, so libmicrohttpd would wait for ever for headers that come byte by byte. */
+static void set_awaited(ebb_http_server *s, struct MHD_Connection *connection, bool is_awaited)
+{
+    const union MHD_ConnectionInfo *info =
+        s->mhd->MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    caller *c = info ? info->socket_context : NULL;
+
+    if (!c)
+        return;
+    pthread_mutex_lock(&s->lock);
+    c->waits_from = is_awaited ? ebb_clock_s() : 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void add_caller(ebb_http_server *s, caller *c, int fd)
+{
+    *c = (caller){ .fd = fd, .waits_from = ebb_clock_s(), .link = &s->callers };
+    pthread_mutex_lock(&s->lock);
+    c->next = s->callers;
+    if (c->next)
+        c->next->link = &c->next;
+    s->callers = c;
+    pthread_mutex_unlock(&s->lock);
+}
+
+static void remove_caller(ebb_http_server *s, caller *c)
+{
+    pthread_mutex_lock(&s->lock);
+    *c->link = c->next;
+    if (c->next)
+        c->next->link = c->link;
+    pthread_mutex_unlock(&s->lock);
+    free(c);
+}
+
+/* Told before the socket is closed, so a caller's fd is always its own.  Without memory nobody watches that one. */
+static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    ebb_http_server *s = arg;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = calloc(1, sizeof(caller));
+        if (*context)
+            add_caller(s, *context, fd_of(s, connection));
+    } else if (*context) {
+        remove_caller(s, *context);
+        *context = NULL;
+    }
+}
+
+void ebb_http_server_end_slow(ebb_http_server *s)
+{
+    double latest = ebb_clock_s() - s->opts.silence_s;
+
+    pthread_mutex_lock(&s->lock);
+    for (caller *c = s->callers; c; c = c->next)
+        if (c->waits_from > 0 && c->waits_from < latest)
+            shutdown(c->fd, SHUT_RDWR);          /* its thread sees the end, and closes it */
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* -- Requests --------------------------------------------------------------------------------- */
 
 static void refuse_request(ebb_http_exchange *x, unsigned status, const char *type, const char *message)
@@ -234,6 +313,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, c
         *state = x = begin_exchange(arg, connection);
         if (!x)
             return MHD_NO;
+        set_awaited(x->server, connection, false);
         x->method = method;
         x->path = path;
         look_at_headers(x);
@@ -256,9 +336,8 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **st
 {
     ebb_http_exchange *x = *state;
 
-    (void)arg;
-    (void)connection;
     (void)how;
+    set_awaited(arg, connection, true);
     if (!x)
         return;
     if (x->release)
@@ -279,12 +358,14 @@ ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_serve
     *out = NULL;
     if (st == EBB_OK) {
         s->opts = *opts;
+        pthread_mutex_init(&s->lock, NULL);
         s->daemon = s->mhd->MHD_start_daemon(
             MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
             on_access, s, MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, MHD_OPTION_CONNECTION_LIMIT, opts->max_connections,
             MHD_OPTION_PER_IP_CONNECTION_LIMIT, opts->max_from_one, MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s,
             MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
-            MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+            MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+            MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
         if (!s->daemon)
             st = EBB_FAIL(err, EBB_IO, "the server could not be started");
     }
@@ -302,6 +383,7 @@ void ebb_http_server_close(ebb_http_server *s)
     if (!s)
         return;
     s->mhd->MHD_stop_daemon(s->daemon);
+    pthread_mutex_destroy(&s->lock);
     free(s);
 }
 

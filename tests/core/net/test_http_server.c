@@ -1,0 +1,127 @@
+/* Connections that send their headers byte by byte (net/http_server.h). */
+#include "ebb_test.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "net/http_server.h"
+
+enum { SILENCE_S = 1, STEP_MS = 50, STEPS = 600 };
+
+static void reply(void *arg, ebb_http_exchange *x)
+{
+    (void)arg;
+    ebb_http_reply(x, 200, "text/plain", "yes", 3, 0);
+}
+
+static ebb_http_server *begin(struct sockaddr_in *at)
+{
+    ebb_http_server_opts opts = { .name = "test", .max_connections = 8, .silence_s = SILENCE_S, .max_body = 1000,
+                                  .max_bodies = 1000, .on_request = reply };
+    socklen_t n = sizeof *at;
+    ebb_http_server *s;
+    ebb_error err = { 0 };
+
+    *at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    opts.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(opts.listen_fd, (struct sockaddr *)at, n), 0);
+    assert_int_equal(listen(opts.listen_fd, 8), 0);
+    assert_int_equal(getsockname(opts.listen_fd, (struct sockaddr *)at, &n), 0);
+    if (ebb_http_server_open(&opts, &s, &err) == EBB_UNSUPPORTED)
+        skip();
+    assert_int_equal(err.code, EBB_OK);
+    return s;
+}
+
+static int call(const struct sockaddr_in *at, const char *text)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(connect(fd, (const struct sockaddr *)at, sizeof *at), 0);
+    assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+    return fd;
+}
+
+/* Whether the other side has ended it. */
+static bool has_ended(int fd)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    char c;
+
+    return poll(&p, 1, 0) > 0 && recv(fd, &c, 1, MSG_DONTWAIT | MSG_PEEK) <= 0;
+}
+
+/* One byte more, again and again, while slow callers are looked for; false: the connection stands after all that. */
+static bool dribble(ebb_http_server *s, int fd, char byte)
+{
+    for (int i = 0; i < STEPS; i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = STEP_MS * 1000000L }, NULL);
+        (void)send(fd, &byte, 1, MSG_NOSIGNAL);
+        ebb_http_server_end_slow(s);
+        if (has_ended(fd))
+            return true;
+    }
+    return false;
+}
+
+static void read_reply(int fd)
+{
+    char text[1000];
+    size_t n = 0;
+
+    while (n < 3 || memcmp(text + n - 3, "yes", 3) != 0) {
+        ssize_t got = recv(fd, text + n, sizeof text - n, 0);
+        assert_true(got > 0);
+        n += (size_t)got;
+    }
+    assert_memory_equal(text, "HTTP/1.1 200", 12);
+}
+
+static void test_headers_without_end(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+    int fd = call(&at, "GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ");
+
+    (void)state;
+    assert_true(dribble(s, fd, 'x'));
+    close(fd);
+    fd = call(&at, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");           /* the second request of a connection, too */
+    read_reply(fd);
+    assert_int_equal(send(fd, "GET / HTTP/1.1\r\nX-Slow: ", 25, MSG_NOSIGNAL), 25);
+    assert_true(dribble(s, fd, 'x'));
+    close(fd);
+    ebb_http_server_close(s);
+}
+
+/* Who has said what he wants may take longer over the body. */
+static void test_slow_body(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+    int fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60\r\n\r\n");
+
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = STEP_MS * 1000000L }, NULL);
+        ebb_http_server_end_slow(s);
+        assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+    }
+    read_reply(fd);
+    close(fd);
+    ebb_http_server_close(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_headers_without_end),
+        cmocka_unit_test(test_slow_body),
+    };
+
+    return cmocka_run_group_tests_name("http_server", tests, NULL, NULL);
+}
