@@ -90,7 +90,7 @@ ebb_status ebb_store_batch_begin(ebb_store *s, size_t n_nodes, ebb_progress *p, 
     }
     if (rc != SQLITE_OK) {
         st = ebb_store_fail(s, ebb_progress_is_stopped(p) ? SQLITE_INTERRUPT : rc, err);
-        end_batch(s);
+        ebb_store_batch_drop(s);
     }
     return st;
 }
@@ -104,8 +104,9 @@ ebb_status ebb_store_batch_commit(ebb_store *s, ebb_error *err)
         rc = ebb_store_run(s, "COMMIT", "");
     st = rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);
     if (st != EBB_OK)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    end_batch(s);
+        ebb_store_batch_drop(s);
+    else
+        end_batch(s);
     return st;
 }
 
