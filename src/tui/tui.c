@@ -72,10 +72,15 @@ static void say_good_bye(ebb_chat *chat, bool has_unsent, bool ascii)
     ebb_buf_fini(&line);
 }
 
-/* From the questions to the first frame at most, what has been opened meanwhile counted in.  The full screen takes what
- * has come by then, and is painted anew in other colours when the rest comes.  Inline, rows that have scrolled would
- * keep the wrong ones; the terminals that are before one's eyes answer sooner. */
-static const double answers_s = 0, inline_answers_s = 0.03;
+/* From the questions to the first frame at most, what has been opened meanwhile counted in.  A frame takes what has
+ * come by then, and is painted anew in other colours when the rest comes.  Only rows that scroll cannot be: a
+ * conversation that goes on inline waits for the colours, where the terminal's background decides them. */
+static double answers_s(const ebb_tui_opts *opts, const ebb_chat *chat)
+{
+    static const double scrolled_s = 0.03;       /* terminals that are before one's eyes answer sooner */
+
+    return opts->is_inline && !opts->theme && !opts->no_color && ebb_chat_n_messages(chat) > 0 ? scrolled_s : 0;
+}
 
 int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 {
@@ -95,7 +100,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
         term->ops->close(term);
         return fail_to_start(&err);
     }
-    term->ops->await_answers(term, opts->is_inline ? inline_answers_s : answers_s);
+    term->ops->await_answers(term, answers_s(opts, chat));
     ebb_app_init(&app, term, chat, opts);
     ebb_stat_server_open(&stat, NULL);
     ebb_stat_server_unlock(opts->begin_lock);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 
 bool fake_echoes;
+const char *fake_question, *fake_answer;
 
 enum { MESSAGES_MAX = 20000 };
 
@@ -88,6 +89,10 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
     (void)opts;
     (void)err;
     *out = fake_chat_new();
+    if (fake_question) {
+        fake_add(*out, EBB_ROLE_USER, fake_question);
+        fake_add(*out, EBB_ROLE_ASSISTANT, fake_answer);
+    }
     if (fake_echoes)
         fake_ready(*out);
     return EBB_OK;

@@ -25,5 +25,7 @@ void fake_refuse(ebb_chat *c, const char *line); /* the next send fails with thi
 
 /* From now on every chat that is opened is ready at once and answers "You said: ..." itself. */
 extern bool fake_echoes;
+/* Such a chat begins with this question and this answer; NULL: with nothing. */
+extern const char *fake_question, *fake_answer;
 
 #endif

@@ -24,6 +24,37 @@ typedef struct line {
 /* Ends with a line that is typed. */
 static const char editor[] = "trap 'echo editor: continued' CONT; echo editor: open; until read -r line; do :; done #";
 static bool is_inline;           /* which of the two screens is tried */
+static const char *theme;        /* chosen, or NULL */
+
+/* -- Waiting, made visible ----------------------------------------------------------------------------- */
+
+static bool shows_waits;         /* in the program: poll() says so on the line before it waits */
+static const char wait_mark[] = "<waits>";
+
+static int poll_and_tell(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    struct timespec t = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
+
+    if (shows_waits && timeout_ms != 0 && write(STDOUT_FILENO, wait_mark, sizeof wait_mark - 1) < 0)
+        _exit(1);
+    return ppoll(fds, n, timeout_ms < 0 ? NULL : &t, NULL);
+}
+
+/* In place of libc's, under both names that the compiler may call it by. */
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    return poll_and_tell(fds, n, timeout_ms);
+}
+
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t n_bytes);
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout_ms, size_t n_bytes)
+{
+    if (n > n_bytes / sizeof *fds)
+        abort();
+    return poll_and_tell(fds, n, timeout_ms);
+}
+
+/* -- A line and the program on it -------------------------------------------------------------------------- */
 
 /* Those of a new line.  The program has its own as soon as it runs, and nobody knows how soon that is. */
 static struct termios usual_modes(void)
@@ -41,7 +72,8 @@ static struct termios usual_modes(void)
 static void start(line *l, const char *term)
 {
     static const ebb_chat_opts chat = { 0 };
-    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = editor, .is_inline = is_inline };
+    ebb_tui_opts opts = { .config_dir = "/nonexistent", .state_dir = "", .editor = editor, .is_inline = is_inline,
+                          .theme = theme };
     struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
     memset(l, 0, sizeof *l);
@@ -272,6 +304,44 @@ static void the_link_is_spared(void **state)
     assert_int_equal(finish(&l, &restored), 0);
 }
 
+/* Is the first frame drawn before anything is waited for?  The terminal answers nothing. */
+static bool draws_first(const char *want)
+{
+    const char *frame, *wait;
+    bool restored;
+    line l;
+
+    shows_waits = true;
+    start(&l, "xterm-256color");
+    shows_waits = false;
+    assert_true(expect(&l, wait_mark, EBB_TEST_WAIT_S));
+    assert_true(expect(&l, want, EBB_TEST_WAIT_S));
+    assert_non_null(memmem(l.out.data, l.out.len, "\033[c", 3));             /* it was asked */
+    frame = memmem(l.out.data, l.out.len, want, strlen(want));
+    wait = memmem(l.out.data, l.out.len, wait_mark, sizeof wait_mark - 1);
+    put(&l, "\x04");
+    assert_int_equal(finish(&l, &restored), 0);
+    return frame < wait;
+}
+
+static void nothing_is_waited_for_to_begin(void **state)
+{
+    (void)state;
+    assert_true(draws_first("Fake 8B"));
+}
+
+/* Inline, rows of a conversation would keep wrong colours when they have scrolled, unless a theme was chosen. */
+static void a_conversation_that_goes_on(void **state)
+{
+    (void)state;
+    fake_question = "Seas?";
+    fake_answer = "Tides.";
+    assert_int_equal(draws_first("Tides."), !is_inline);
+    theme = "light";
+    assert_true(draws_first("Tides."));
+    theme = fake_question = fake_answer = NULL;
+}
+
 static int inline_group(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +351,8 @@ static int inline_group(void)
         cmocka_unit_test(comes_back_after_a_stop),
         cmocka_unit_test(is_not_stopped_for_ever),
         cmocka_unit_test(the_link_is_spared),
+        cmocka_unit_test(nothing_is_waited_for_to_begin),
+        cmocka_unit_test(a_conversation_that_goes_on),
     };
 
     is_inline = true;
@@ -297,6 +369,8 @@ int main(void)
         cmocka_unit_test(comes_back_after_a_stop),
         cmocka_unit_test(is_not_stopped_for_ever),
         cmocka_unit_test(the_link_is_spared),
+        cmocka_unit_test(nothing_is_waited_for_to_begin),
+        cmocka_unit_test(a_conversation_that_goes_on),
     };
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
 
