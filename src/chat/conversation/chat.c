@@ -83,7 +83,7 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops
 
 void ebb_chat_end(ebb_chat *c)
 {
-    ebb_chat_end_test(c);
+    ebb_chat_end_tests(c);
     ebb_chat_job_drop(c);
     ebb_quality_forget(c);                       /* the everyday file is not opened again */
     if (c->turn.answer) {                        /* the answer so far is saved */

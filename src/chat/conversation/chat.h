@@ -219,7 +219,8 @@ EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb
  * `model`: one of those it has, NULL: its own choice.  What was said goes along. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
                                               ebb_error *err);
-/* Ask the engine what it is (NULL: the one at hand); a REPORT follows. */
+/* Ask the engine what it is (NULL: the one at hand); a REPORT follows.  A test that is still under
+ * way is stopped for it, without a report. */
 EBB_MUST_CHECK ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err);
 /* Another draft model for the model at hand, which is loaded again: "auto": one that pays; NULL:
  * none. */

@@ -1,4 +1,5 @@
 /* Remote engines, as the user handles them: another one, a look at one, and what they cannot do (chat.h). */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,17 +91,20 @@ void ebb_chat_share_model(ebb_chat *c)
 
 /* -- A look at one --------------------------------------------------------------------------------- */
 
-/* On a thread of its own: a server may let wait. */
+/* On a thread of its own: a server may let wait, and the end of a connection, too. */
 struct ebb_engine_tester {
+    struct ebb_engine_tester *next;              /* an older one, which is about to end */
     ebb_chat        *chat;
     pthread_t        thread;
     ebb_engine_entry entry;
-    ebb_engine_link link;
+    ebb_engine_link  link;
+    pthread_mutex_t  lock;
+    bool             is_closing;                 /* under the lock: nobody stops link.client any more */
+    atomic_bool      has_run;                    /* the thread can be joined at once */
 };
 
-static void *run_test(void *arg)
+static void probe_and_report(struct ebb_engine_tester *t)
 {
-    struct ebb_engine_tester *t = arg;
     ebb_server server = { 0 };
     ebb_buf text = { 0 };
     ebb_error err = { 0 };
@@ -118,21 +122,62 @@ static void *run_test(void *arg)
                                                      .n_text = text.len });
     ebb_server_fini(&server);
     ebb_buf_fini(&text);
+}
+
+static void *run_test(void *arg)
+{
+    struct ebb_engine_tester *t = arg;
+
+    probe_and_report(t);
+    pthread_mutex_lock(&t->lock);
+    t->is_closing = true;
+    pthread_mutex_unlock(&t->lock);
+    ebb_engine_link_fini(&t->link);
+    atomic_store(&t->has_run, true);
     return NULL;
 }
 
-void ebb_chat_end_test(ebb_chat *c)
+static void stop_tests(ebb_chat *c)
 {
-    struct ebb_engine_tester *t = c->remote.tester;
+    for (struct ebb_engine_tester *t = c->remote.testers; t; t = t->next) {
+        pthread_mutex_lock(&t->lock);
+        if (!t->is_closing)
+            ebb_client_stop(t->link.client);
+        pthread_mutex_unlock(&t->lock);
+    }
+}
 
-    if (!t)
-        return;
-    ebb_client_stop(t->link.client);
-    pthread_join(t->thread, NULL);
+/* What a test has beside its thread. */
+static void free_tester(struct ebb_engine_tester *t)
+{
     ebb_engine_link_fini(&t->link);
     ebb_engine_entry_fini(&t->entry);
+    pthread_mutex_destroy(&t->lock);
     free(t);
-    c->remote.tester = NULL;
+}
+
+/* Those that have ended, or all. */
+static void join_tests(ebb_chat *c, bool waits)
+{
+    struct ebb_engine_tester **at = &c->remote.testers;
+
+    while (*at) {
+        struct ebb_engine_tester *t = *at;
+
+        if (!waits && !atomic_load(&t->has_run)) {
+            at = &t->next;
+            continue;
+        }
+        *at = t->next;
+        pthread_join(t->thread, NULL);
+        free_tester(t);
+    }
+}
+
+void ebb_chat_end_tests(ebb_chat *c)
+{
+    stop_tests(c);
+    join_tests(c, true);
 }
 
 ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
@@ -143,23 +188,24 @@ ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
     name = name ? name : c->remote.name;
     if (!name || strcmp(name, EBB_ENGINE_HERE) == 0)
         return EBB_FAIL(err, EBB_USAGE, "the engine in this process needs no test; /plan shows what it does");
-    ebb_chat_end_test(c);
     t = calloc(1, sizeof *t);
     if (!t)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a test");
+    pthread_mutex_init(&t->lock, NULL);
     t->chat = c;
     st = ebb_engines_find(name, &t->entry, err);
     if (st == EBB_OK)
         st = ebb_engine_link_init(&t->link, &t->entry, err);
     if (st == EBB_OK && pthread_create(&t->thread, NULL, run_test, t) != 0)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a test");
-    if (st == EBB_OK) {
-        c->remote.tester = t;
-        c->awaits_plan = true;                   /* a report is to come */
-        return EBB_OK;
+    if (st != EBB_OK) {
+        free_tester(t);
+        return st;
     }
-    ebb_engine_link_fini(&t->link);
-    ebb_engine_entry_fini(&t->entry);
-    free(t);
-    return st;
+    stop_tests(c);                               /* it takes their place; nobody waits for their end */
+    join_tests(c, false);
+    t->next = c->remote.testers;
+    c->remote.testers = t;
+    c->awaits_plan = true;                       /* a report is to come */
+    return EBB_OK;
 }

@@ -33,7 +33,7 @@ typedef struct ebb_remote_choice {
     char *model;                 /* the model that it is asked for; NULL: the one it has */
     char *here_model;            /* the path of the model that answered in this process before;
                                   * NULL: none did yet */
-    struct ebb_engine_tester *tester;    /* chat_engines.c; NULL: nothing is tested */
+    struct ebb_engine_tester *testers;   /* chat_engines.c; NULL: nothing is tested */
 } ebb_remote_choice;
 
 /* -- chat_model.c ------------------------------------------------------------------ */
@@ -70,7 +70,7 @@ bool ebb_chat_is_shared(const ebb_chat *c);
 bool ebb_chat_share_failed(ebb_chat *c, const char *why);
 
 /* -- chat_engines.c ---------------------------------------------------------------- */
-void ebb_chat_end_test(ebb_chat *c);             /* and wait for it */
+void ebb_chat_end_tests(ebb_chat *c);            /* and wait for them */
 /* Hand the model over to the server for several if that is wanted and nothing is under way. */
 void ebb_chat_share_if_idle(ebb_chat *c);
 

@@ -3,6 +3,7 @@
 #include "ebb_test.h"
 
 #include <poll.h>
+#include <signal.h>
 
 #include "conversation/chat_ops.h"
 #include "support/fake_hub.h"
@@ -225,6 +226,50 @@ static void test_server_that_was_away(void **state)
     test_hub_how(&server, "");
 }
 
+static pid_t wait_for_number(const char *path)
+{
+    FILE *f;
+    int pid = 0;
+
+    for (int i = 0; i < EBB_TEST_WAIT_S * 100 && access(path, R_OK) != 0; i++)
+        usleep(10000);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%d", &pid), 1);
+    fclose(f);
+    unlink(path);
+    return pid;
+}
+
+/* It ends a second after it is stopped, and whoever waits for that sees it gone.  On a machine that stands still for
+ * so long it is gone as well: then once more. */
+static void test_another_test_waits_for_none(void **state)
+{
+    char number[96], address[400], text[600];
+    bool was_there = false;
+    ebb_error err;
+    ebb_chat *c;
+
+    (void)state;
+    snprintf(number, sizeof number, "%s/number", folder);
+    snprintf(address, sizeof address, "exec:trap '' TERM; echo $$ >%s.new; mv %s.new %s; exec sleep 1000", number,
+             number, number);
+    c = open_chat("kind=llama", NULL);
+    for (int i = 0; i < 10 && !was_there; i++) {
+        pid_t pid;
+
+        assert_int_equal(ebb_chat_test_engine(c, address, &err), EBB_OK);
+        pid = wait_for_number(number);
+        assert_int_equal(ebb_chat_test_engine(c, server.url, &err), EBB_OK);
+        was_there = kill(pid, 0) == 0;
+        wait_event(c, EBB_EVENT_REPORT, text, sizeof text);      /* the second one's; the first has none */
+        assert_non_null(strstr(text, "llama-server b1-test"));
+    }
+    assert_true(was_there);
+    assert_int_equal(ebb_chat_test_engine(c, "nowhere", &err), EBB_NOTFOUND);
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_refusals_say_who_can),
         cmocka_unit_test(test_overflow_by_estimate),
         cmocka_unit_test(test_server_that_was_away),
+        cmocka_unit_test(test_another_test_waits_for_none),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
