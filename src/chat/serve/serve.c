@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "serve/serve_priv.h"
 
+/* One address may have half of the connections.  At a UNIX socket one process may have all: it is the user's own, and
+ * could end the server as well. */
 enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
        MAX_BODIES = 32 << 20 };
 

@@ -18,11 +18,13 @@
 enum { HEADER_BYTES = 32 << 10, STREAM_BYTES = 16 << 10 };
 /* Is taken before it is refused: the client is then sure to read why. */
 enum { SMALL_BODY = 64 << 10 };
+/* Bytes a second: what a body comes at least at, as over a line of 9600 baud, beside the time for its beginning. */
+enum { SLOWEST_BODY = 1 << 10 };
 
 typedef struct caller {          /* a connection */
     struct caller *next, **link;
     int            fd;
-    double         waits_from;   /* since when a request is awaited; 0: its headers are complete */
+    double         due_s;        /* when what is awaited of a request is to be there; 0: nothing is awaited */
 } caller;
 
 struct ebb_http_server {
@@ -187,23 +189,41 @@ void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *re
 
 /* -- Slow callers ------------------------------------------------------------------------------- */
 
-/* Silence is counted anew by every byte, so libmicrohttpd would wait for ever for headers that come byte by byte. */
-static void set_awaited(ebb_http_server *s, struct MHD_Connection *connection, bool is_awaited)
+/* Silence is counted anew by every byte, so libmicrohttpd would wait for ever for what comes byte by byte.  Without
+ * memory nobody watches a connection (on_connection). */
+static caller *caller_of(const ebb_http_server *s, struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         s->mhd->MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    caller *c = info ? info->socket_context : NULL;
 
-    if (!c)
-        return;
+    return info ? info->socket_context : NULL;
+}
+
+/* Headers, or the beginning of a body, are awaited from now on; or nothing. */
+static void set_awaited(ebb_http_server *s, struct MHD_Connection *connection, bool is_awaited)
+{
+    caller *c = caller_of(s, connection);
+
     pthread_mutex_lock(&s->lock);
-    c->waits_from = is_awaited ? ebb_clock_s() : 0;
+    if (c)
+        c->due_s = is_awaited ? ebb_clock_s() + s->opts.silence_s : 0;
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* Bytes of a body have come: so much later the next ones are due. */
+static void earn_time(ebb_http_server *s, struct MHD_Connection *connection, size_t n)
+{
+    caller *c = caller_of(s, connection);
+
+    pthread_mutex_lock(&s->lock);
+    if (c && c->due_s > 0)
+        c->due_s += (double)n / SLOWEST_BODY;
     pthread_mutex_unlock(&s->lock);
 }
 
 static void add_caller(ebb_http_server *s, caller *c, int fd)
 {
-    *c = (caller){ .fd = fd, .waits_from = ebb_clock_s(), .link = &s->callers };
+    *c = (caller){ .fd = fd, .due_s = ebb_clock_s() + s->opts.silence_s, .link = &s->callers };
     pthread_mutex_lock(&s->lock);
     c->next = s->callers;
     if (c->next)
@@ -222,7 +242,7 @@ static void remove_caller(ebb_http_server *s, caller *c)
     free(c);
 }
 
-/* Told before the socket is closed, so a caller's fd is always its own.  Without memory nobody watches that one. */
+/* Told before the socket is closed, so a caller's fd is always its own. */
 static void on_connection(void *arg, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode what)
 {
@@ -240,11 +260,11 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **c
 
 void ebb_http_server_end_slow(ebb_http_server *s)
 {
-    double latest = ebb_clock_s() - s->opts.silence_s;
+    double now = ebb_clock_s();
 
     pthread_mutex_lock(&s->lock);
     for (caller *c = s->callers; c; c = c->next)
-        if (c->waits_from > 0 && c->waits_from < latest)
+        if (c->due_s > 0 && c->due_s < now)
             shutdown(c->fd, SHUT_RDWR);          /* its thread sees the end, and closes it */
     pthread_mutex_unlock(&s->lock);
 }
@@ -313,17 +333,19 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, c
         *state = x = begin_exchange(arg, connection);
         if (!x)
             return MHD_NO;
-        set_awaited(x->server, connection, false);
         x->method = method;
         x->path = path;
         look_at_headers(x);
+        set_awaited(x->server, connection, !x->is_replied);
         return x->is_replied ? x->queued : MHD_YES;
     }
     if (*n_data) {
         bool fits = take_body(x, data, *n_data);
+        earn_time(x->server, connection, *n_data);
         *n_data = 0;
         return fits ? MHD_YES : MHD_NO;
     }
+    set_awaited(x->server, connection, false);
     set_silence(x, 0);
     if (may_ask(x))
         x->server->opts.on_request(x->server->opts.arg, x);

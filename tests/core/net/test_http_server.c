@@ -1,8 +1,9 @@
-/* Connections that send their headers byte by byte (net/http_server.h). */
+/* Connections that send their headers or bodies byte by byte (net/http_server.h). */
 #include "ebb_test.h"
 
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -10,18 +11,22 @@
 
 #include "net/http_server.h"
 
-enum { SILENCE_S = 1, STEP_MS = 50, STEPS = 600 };
+enum { SILENCE_S = 1, STEP_MS = 50, STEPS = 600, PIECE = 10 << 10, PIECES = 60 };
+
+static atomic_bool holds_reply;
 
 static void reply(void *arg, ebb_http_exchange *x)
 {
     (void)arg;
+    while (atomic_load(&holds_reply))
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     ebb_http_reply(x, 200, "text/plain", "yes", 3, 0);
 }
 
 static ebb_http_server *begin(struct sockaddr_in *at)
 {
-    ebb_http_server_opts opts = { .name = "test", .max_connections = 8, .silence_s = SILENCE_S, .max_body = 1000,
-                                  .max_bodies = 1000, .on_request = reply };
+    ebb_http_server_opts opts = { .name = "test", .max_connections = 8, .silence_s = SILENCE_S, .max_body = 1 << 20,
+                                  .max_bodies = 1 << 20, .on_request = reply };
     socklen_t n = sizeof *at;
     ebb_http_server *s;
     ebb_error err = { 0 };
@@ -98,19 +103,59 @@ static void test_headers_without_end(void **state)
     ebb_http_server_close(s);
 }
 
-/* Who has said what he wants may take longer over the body. */
-static void test_slow_body(void **state)
+static void test_body_without_end(void **state)
 {
     struct sockaddr_in at;
     ebb_http_server *s = begin(&at);
-    int fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 60\r\n\r\n");
+    int fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
 
     (void)state;
-    for (int i = 0; i < 60; i++) {
+    assert_true(dribble(s, fd, 'x'));
+    close(fd);
+    fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nand some at once");
+    assert_true(dribble(s, fd, 'x'));
+    close(fd);
+    ebb_http_server_close(s);
+}
+
+/* A body may take longer than silence, as long as it comes. */
+static void test_slow_body(void **state)
+{
+    static const char piece[PIECE];
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+    char head[100];
+    int fd;
+
+    (void)state;
+    snprintf(head, sizeof head, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", PIECE * PIECES);
+    fd = call(&at, head);
+    for (int i = 0; i < PIECES; i++) {
         nanosleep(&(struct timespec){ .tv_nsec = STEP_MS * 1000000L }, NULL);
         ebb_http_server_end_slow(s);
-        assert_int_equal(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+        assert_int_equal(send(fd, piece, PIECE, MSG_NOSIGNAL), PIECE);
     }
+    read_reply(fd);
+    close(fd);
+    ebb_http_server_close(s);
+}
+
+/* Nothing is awaited of who waits for his reply, however long it takes. */
+static void test_slow_reply(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+    int fd;
+
+    (void)state;
+    atomic_store(&holds_reply, true);
+    fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nyes");
+    for (int i = 0; i < 3 * SILENCE_S * 1000 / STEP_MS; i++) {
+        nanosleep(&(struct timespec){ .tv_nsec = STEP_MS * 1000000L }, NULL);
+        ebb_http_server_end_slow(s);
+    }
+    assert_false(has_ended(fd));
+    atomic_store(&holds_reply, false);
     read_reply(fd);
     close(fd);
     ebb_http_server_close(s);
@@ -120,7 +165,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_headers_without_end),
+        cmocka_unit_test(test_body_without_end),
         cmocka_unit_test(test_slow_body),
+        cmocka_unit_test(test_slow_reply),
     };
 
     return cmocka_run_group_tests_name("http_server", tests, NULL, NULL);
