@@ -10,9 +10,9 @@ class Reader:
     def __init__(self, raw):
         self.raw, self.at = raw, 0
 
-    def unpack(self, form):
-        v, = struct.unpack_from(form, self.raw, self.at)
-        self.at += struct.calcsize(form)
+    def unpack(self, fmt):
+        v, = struct.unpack_from(fmt, self.raw, self.at)
+        self.at += struct.calcsize(fmt)
         return v
 
     def string(self):
@@ -38,18 +38,18 @@ class Reader:
         if kind == GGML_F32:
             return np.frombuffer(self.raw, "<f4", n, at).reshape(shape).copy()
         if kind != GGML_Q8_0:
-            raise ValueError(f"a tensor of type {kind}; gguf_write.py writes F32 and Q8_0")
+            raise ValueError(f"tensor type {kind} is not supported: gguf_write.py writes only F32 and Q8_0")
         blocks = np.frombuffer(self.raw, np.int8, n // 32 * 34, at).reshape(-1, 34)
         scale = blocks[:, :2].copy().view(np.float16).astype(np.float32)
         return (blocks[:, 2:].astype(np.float32) * scale).reshape(shape)
 
 
 def read(path):
-    """({key: value}, {tensor name: array, rows last})."""
+    """The metadata as {key: value}, and {tensor name: array}, whose shape is in numpy's order, rows before columns."""
     with open(path, "rb") as f:
         r = Reader(f.read())
     if r.unpack("4s") != b"GGUF" or r.unpack("<I") != 3:
-        raise ValueError(f"{path}: no GGUF file of version 3")
+        raise ValueError(f"{path}: not a GGUF v3 file")
     n_tensors, n_keys = r.unpack("<Q"), r.unpack("<Q")
     metadata = {}
     for _ in range(n_keys):
