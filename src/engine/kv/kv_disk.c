@@ -379,6 +379,8 @@ ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **o
     d->is_auto = max_bytes == 0;
     d->dir = strdup(dir);
     st = d->dir ? ebb_file_mkdirs(dir, err) : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
+    if (st == EBB_OK)
+        st = ebb_folder_check_own(dir, err);
     if (st == EBB_OK && pthread_create(&d->thread, NULL, writer_main, d) != 0)
         st = EBB_FAIL(err, EBB_NOMEM, "cannot start a thread to write the KV cache");
     d->has_thread = st == EBB_OK;

@@ -9,8 +9,9 @@
 
 #define EBB_KV_KEY_BYTES 16u
 
-/* Reads the key of `dir`, a folder that must be this user's and nobody else's to write (IO
- * otherwise); draws a new one where there is none, or one that others could read or have written.
+/* Reads the key of `dir`, which is known to be this user's and nobody else's to write
+ * (ebb_kv_disk_open); draws a new one where there is none, or one that others could read or have
+ * written.
  * Errors: IO, NOMEM.  Cost: one read; a write and a sync the first time. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_key_open(const char *dir, uint8_t key[EBB_KV_KEY_BYTES], ebb_error *err);

@@ -8,8 +8,6 @@
 #include "ebb/experimental/kv_cache.h"
 #include "open/engine_state.h"
 #include "open/model_file.h"
-#include "os/file.h"
-#include "os/folder.h"
 #include "os/paths.h"
 
 #define ARITHMETIC    3u                         /* one more whenever K and V of the same tokens get other bits */
@@ -83,16 +81,14 @@ void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o)
     if (st == EBB_OK && dir.failed)
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for a path");
     if (st == EBB_OK)
-        st = ebb_file_mkdirs(dir.data, &err);
-    if (st == EBB_OK)
-        st = ebb_folder_check_own(dir.data, &err);
+        st = ebb_kv_disk_open(dir.data, o->kv_cache_bytes, &e->cache.disk, &err);
     if (st == EBB_OK && !o->kv_seal)             /* what is spilled is read where it is, so it would be in the clear */
         st = ebb_kv_set_spill(e->kv, dir.data, e->plan.kv_spill_bytes ? blocks_in_memory(e) : 0, &err);
     if (st == EBB_OK)
         st = hash_cache_root(e, &err);
-    if (st == EBB_OK)
-        st = ebb_kv_disk_open(dir.data, o->kv_cache_bytes, &e->cache.disk, &err);
     if (st != EBB_OK) {
+        ebb_kv_disk_close(e->cache.disk);
+        e->cache.disk = NULL;
         ebb_log("kv", "no KV cache on disk: %s", err.msg);
         snprintf(e->cache.notice, sizeof e->cache.notice, "no KV cache on disk: %.130s", err.msg);
     }

@@ -165,11 +165,41 @@ static void test_clock_that_went_back(void **state)
     assert_int_equal(system(path), 0);
 }
 
+static void expect_refused(const char *folder, const char *why)
+{
+    ebb_error err = { 0 };
+    ebb_kv_disk *d;
+
+    assert_int_equal(ebb_kv_disk_open(folder, 0, &d, &err), EBB_IO);
+    assert_null(d);
+    assert_non_null(strstr(err.msg, why));
+}
+
+static void test_a_folder_of_others(void **state)
+{
+    char own[] = "/tmp/ebb-disk-XXXXXX";
+    ebb_kv_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    assert_int_equal(chmod(own, 0770), 0);
+    expect_refused(own, "other users may write to it");
+    assert_int_equal(chmod(own, 0755), 0);
+    assert_int_equal(ebb_kv_disk_open(own, 0, &d, NULL), EBB_OK);
+    ebb_kv_disk_close(d);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(own, 12345, 12345), 0);
+        expect_refused(own, "belongs to another user");
+    }
+    assert_int_equal(rmdir(own), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_full_and_again, setup, teardown),
         cmocka_unit_test(test_clock_that_went_back),
+        cmocka_unit_test(test_a_folder_of_others),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
     };
 

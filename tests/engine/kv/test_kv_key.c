@@ -92,24 +92,6 @@ static void test_drawn_anew(void **state)
     }
 }
 
-static void test_a_folder_of_others(void **state)
-{
-    uint8_t key[EBB_KV_KEY_BYTES];
-    ebb_error err = { 0 };
-
-    (void)state;
-    assert_int_equal(chmod(dir, 0770), 0);
-    assert_int_equal(ebb_kv_key_open(dir, key, &err), EBB_IO);
-    assert_non_null(strstr(err.msg, "other users may write to it"));
-    assert_int_equal(chmod(dir, 0755), 0);
-    open_key(key);
-    if (geteuid() != 0)
-        return;
-    assert_int_equal(chown(dir, 12345, 12345), 0);
-    assert_int_equal(ebb_kv_key_open(dir, key, &err), EBB_IO);
-    assert_non_null(strstr(err.msg, "belongs to another user"));
-}
-
 static void test_each_call_fails(void **state)
 {
     uint8_t key[EBB_KV_KEY_BYTES], again[EBB_KV_KEY_BYTES];
@@ -136,7 +118,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_drawn_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drawn_anew, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_a_folder_of_others, setup, teardown),
         cmocka_unit_test_setup_teardown(test_each_call_fails, setup, teardown),
     };
 
