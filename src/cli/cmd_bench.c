@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "cli.h"
 #include "ebb/experimental/plan.h"
 
@@ -28,19 +29,6 @@ typedef struct bench {
     ebb_model *draft;
     double     bound_tok_s;      /* what disk and memory allow: 1 / max(S / Bd, F / Bm) */
 } bench;
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, uint32_t n)
-{
-    qsort(v, n, sizeof *v, by_value);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-}
 
 /* Any ids do: speed depends on the shapes.  The first differs by run, so that no prefix is reused. */
 static void fill_ids(bench *b, uint32_t n_vocab, uint32_t run)
@@ -114,7 +102,7 @@ static double predict_prefill(const bench *b, const ebb_engine *e, double *speed
 {
     for (uint32_t run = 0; run < b->runs; run++)
         speeds[run] = b->n_prompt / ebb_engine_prompt_s(e, b->depth, b->n_prompt, run == 0 && b->depth == 0);
-    return b->n_prompt ? median(speeds, b->runs) : 0;
+    return b->n_prompt ? ebb_median(speeds, b->runs) : 0;
 }
 
 /* With a draft model that is worth its memory: at the share of right draft tokens that the plan assumes. */
@@ -138,8 +126,8 @@ static ebb_status measure_bench(bench *b, ebb_engine *e, const ebb_args *a, ebb_
             fprintf(stderr, "run %u: prefill %.2f, decode %.2f tok/s\n", run + 1, speeds[run], speeds[b->runs + run]);
     }
     if (st == EBB_OK) {
-        b->prefill_tok_s = median(speeds, b->runs);
-        b->decode_tok_s = median(speeds + b->runs, b->runs);
+        b->prefill_tok_s = ebb_median(speeds, b->runs);
+        b->decode_tok_s = ebb_median(speeds + b->runs, b->runs);
         b->predicted_prefill_tok_s = predict_prefill(b, e, speeds);
     }
     ebb_session_free(s);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "ebb/session.h"
 #include "ebb/stats.h"
 #include "open/engine_state.h"
@@ -28,19 +29,6 @@ typedef struct bench {
     double       token_ms[DEPTHS_MAX][ROUNDS_MAX], attend_ms[DEPTHS_MAX][ROUNDS_MAX];
     double       token_read[DEPTHS_MAX];     /* bytes, of the last round */
 } bench;
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, uint32_t n)
-{
-    qsort(v, n, sizeof *v, by_value);
-    return v[n / 2];
-}
 
 /* What stands in the blocks from entry `from` on; those that are in a file are older. */
 static void fill_blocks(bench *b, uint32_t from)
@@ -117,11 +105,11 @@ static void show(bench *b, const char *kv)
     double first = 0;
 
     for (uint32_t i = 0; i < b->n_depths; i++) {
-        double ms = median(b->token_ms[i], b->n_rounds);
+        double ms = ebb_median(b->token_ms[i], b->n_rounds);
 
         first = i == 0 ? ms : first;
         printf("%s behind %5u: %7.2f ms a token (%.3f of the speed behind %u), attention %6.2f ms, %.1f MB read\n", kv,
-               b->depths[i], ms, first / ms, b->depths[0], median(b->attend_ms[i], b->n_rounds),
+               b->depths[i], ms, first / ms, b->depths[0], ebb_median(b->attend_ms[i], b->n_rounds),
                b->token_read[i] / 1e6);
     }
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/median.h"
 #include "model/forward.h"
 #include "os/cpu.h"
 #include "os/map.h"
@@ -280,13 +281,6 @@ double ebb_meter_sync(ebb_meter *m)
 
 enum { ATTEND_COLS = 8, ATTEND_GROUP = 4, ATTEND_POS = (int)(EBB_KV_BLOCK * EBB_KV_SEGMENT), ELEMENT_COLS = 32 };
 
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The median of some times, all threads doing fn for each of n slices, or a product of one column if there is no fn.
  * These are microseconds: neighbours seldom hit half of them. */
 static double usual_run(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n)
@@ -304,8 +298,7 @@ static double usual_run(ebb_meter *m, ebb_slice_fn *fn, void *arg, uint32_t n)
         times[i] = ebb_clock_s() - begin;
     }
     ebb_pool_drain(m->pool);
-    qsort(times, SIDE_TIMES, sizeof *times, compare_times);
-    return times[SIDE_TIMES / 2];
+    return ebb_median(times, SIDE_TIMES);
 }
 
 typedef struct attend_job {
