@@ -12,7 +12,7 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, cols, 0, 0))
-            os.execve(argv[0], argv, env)
+            os.execvpe(argv[0], argv, env)
         self.seen = b""
 
     def read(self, s):

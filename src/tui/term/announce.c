@@ -39,7 +39,7 @@ void ebb_announce_add_notification(ebb_buf *out, const char *text, size_t n, con
                                    bool in_tmux, bool ascii)
 {
     ebb_buf_adds(out, in_tmux ? "\033Ptmux;\033" : "");
-    ebb_buf_adds(out, knows_777_alone(term_name, is_vte) ? "\033]777;notify;ebb;" : "\033]9;");
+    ebb_buf_adds(out, knows_777_alone(term_name, is_vte) ? "\033]777;notify;ebb;" : "\033]9;ebb: ");
     add_filtered(out, text, n, ascii);
     ebb_buf_adds(out, in_tmux ? "\a\033\\" : "\a");
 }

@@ -17,8 +17,9 @@
 void ebb_announce_add_title(ebb_buf *out, const char *text, size_t n, bool ascii);
 
 /* Append a notification for the desktop: OSC 777 where the terminal is of a kind that knows that
- * one alone (foot, rxvt, VTE), else OSC 9, which others ignore.  Inside tmux it is wrapped to be
- * passed on, if tmux is set so (allow-passthrough). */
+ * one alone (foot, rxvt, VTE), else OSC 9, which others ignore.  OSC 9 has no title; and some
+ * terminals take a number behind it for another command (ConEmu's), so a word of ours comes first.
+ * Inside tmux it is wrapped to be passed on, if tmux is set so (allow-passthrough). */
 void ebb_announce_add_notification(ebb_buf *out, const char *text, size_t n, const char *term_name,
                                    bool is_vte, bool in_tmux, bool ascii);
 

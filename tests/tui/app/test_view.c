@@ -237,8 +237,9 @@ static void bell(void **state)
 static void notification(void **state)
 {
     static const struct { const char *term_name; bool in_tmux; const char *sent; } rows[] = {
-        { "xterm-256color", false, "\a\033]9;It is done.\a" }, { "foot", false, "\a\033]777;notify;ebb;It is done.\a" },
-        { "tmux-256color", true, "\a\033Ptmux;\033\033]9;It is done.\a\033\\" }, { "linux", false, "\a" },
+        { "xterm-256color", false, "\a\033]9;ebb: It is done.\a" },
+        { "foot", false, "\a\033]777;notify;ebb;It is done.\a" },
+        { "tmux-256color", true, "\a\033Ptmux;\033\033]9;ebb: It is done.\a\033\\" }, { "linux", false, "\a" },
     };
 
     (void)state;

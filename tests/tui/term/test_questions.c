@@ -107,13 +107,13 @@ static void announcements(void **state)
     assert_true(out.len < 140);
     ebb_buf_clear(&out);
     ebb_announce_add_notification(&out, "done; all", 9, "xterm", false, false, false);
-    assert_string_equal(ebb_buf_text(&out), "\033]9;done, all\a");
+    assert_string_equal(ebb_buf_text(&out), "\033]9;ebb: done, all\a");
     ebb_buf_clear(&out);
     ebb_announce_add_notification(&out, "done", 4, "foot", false, false, false);
     assert_string_equal(ebb_buf_text(&out), "\033]777;notify;ebb;done\a");
     ebb_buf_clear(&out);
     ebb_announce_add_notification(&out, "done", 4, "tmux-256color", false, true, false);
-    assert_string_equal(ebb_buf_text(&out), "\033Ptmux;\033\033]9;done\a\033\\");
+    assert_string_equal(ebb_buf_text(&out), "\033Ptmux;\033\033]9;ebb: done\a\033\\");
     ebb_buf_fini(&out);
 }
 
