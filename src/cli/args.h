@@ -1,4 +1,4 @@
-/* cli/args.h - the options of every command, from one table.
+/* cli/args.h - what the options of every command say, from one table (options.h).
  *
  * The table feeds the parser, `--help`, the configuration file and the man page's
  * test, so that an option exists in one place only. */
