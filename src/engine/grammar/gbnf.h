@@ -1,4 +1,5 @@
-/* grammar/gbnf.h - GBNF text as a syntax tree (gbnf.c), and the tree as steps (gbnf_build.c).
+/* grammar/gbnf.h - GBNF text as a syntax tree (gbnf.c, gbnf_chars.c), and the tree as steps
+ * (gbnf_build.c).
  *
  * The notation, as llama.cpp has it:
  *
