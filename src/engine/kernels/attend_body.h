@@ -112,11 +112,10 @@ static void weigh(const ebb_attend *a, const tile *t, const batch *b, float resc
 
         old[i] = b->acc[i][0];
         m[i] = scale_scores(a, s, b->j0[i], b->j1[i], old[i]);
-        for (uint32_t j = 0; j < EBB_KV_BLOCK; j++)
-            s[j] = ebb_exp(s[j] - m[i]);
+        for (uint32_t j = 0; j < EBB_KV_BLOCK; j += 16)
+            v16_store(s + j, v16_exp(v16_add(v16_load(s + j), v16_set(-m[i]))));
     }
-    for (int i = 0; i < BATCH; i++)
-        rescale[i] = ebb_exp(old[i] - m[i]);
+    v16_store(rescale, v16_exp(v16_add(v16_load(old), v16_mul(v16_load(m), v16_set(-1)))));
     for (uint32_t i = 0; i < b->n; i++) {
         const float *s = t->s + i * EBB_KV_BLOCK;
 
@@ -264,8 +263,7 @@ static kv_block segment_rows(const ebb_attend *a, bool is_v, uint32_t i)
     const void *const *rows = is_v ? a->v : a->k;
     const void *next = i + 1 < EBB_KV_SEGMENT ? rows[i + 1] : is_v ? a->next_v : a->next_k;
 
-    return (kv_block){ is_v ? a->v_type : a->k_type, rows[i], next, is_v ? a->dim_v : a->dim_k,
-                       NULL };
+    return (kv_block){ is_v ? a->v_type : a->k_type, rows[i], next, is_v ? a->dim_v : a->dim_k };
 }
 
 static void block_many(const ebb_attend *a, const tile *t, uint32_t pos, const kv_block *k,
@@ -298,7 +296,7 @@ static bool are_few(const ebb_attend *a, const tile *t)
     return a->n_cols * a->n_group <= most && t->width_k == a->dim_k && t->width_v == a->dim_v;
 }
 
-static void block(const ebb_attend *a, const tile *t, uint32_t i_block)
+static void block(const ebb_attend *a, const tile *t, bool is_few, uint32_t i_block)
 {
     uint32_t pos = a->seg_pos + i_block * EBB_KV_BLOCK, j0, j1, last_j0, last_j1;
 
@@ -308,7 +306,7 @@ static void block(const ebb_attend *a, const tile *t, uint32_t i_block)
     if (j0 >= last_j1)
         return;
     kv_block k = segment_rows(a, false, i_block), v = segment_rows(a, true, i_block);
-    if (j0 == last_j0 && j1 == last_j1 && are_few(a, t))
+    if (j0 == last_j0 && j1 == last_j1 && is_few)
         attend_few(a, &k, &v, j0, j1, t);
     else
         block_many(a, t, pos, &k, &v, j0, last_j1);
@@ -336,8 +334,11 @@ static void attend(const ebb_attend *a)
     if (t.width_k != a->dim_k || t.width_v != a->dim_v)
         memset(a->scratch, 0, tile_floats(&t) * sizeof(float));
     clear(a);
+    bool is_few = are_few(a, &t);
+    if (is_few)
+        few_queries(a, t.q);
     for (uint32_t b = 0; b < EBB_KV_SEGMENT; b++)
-        block(a, &t, b);
+        block(a, &t, is_few, b);
 }
 
 /* The same bits as ebb_f32_to_f16, NaN payloads apart. */

@@ -10,13 +10,13 @@
 #include "kernels/attend_tile.h"
 
 typedef struct few {
-    uint32_t     n;              /* 1, 2, 4: three queries are four, the last one twice, with the
-                                    same results */
-    const float *q[4];
+    const float *q;              /* few_queries */
     float       *acc[4];         /* m, l, sums */
     uint32_t     j0, j1;         /* what they see of the block */
     float       *s;              /* [EBB_KV_BLOCK][n] */
-    float        rescale[16];    /* what sums so far keep */
+    float        old[16];        /* m so far of each query, [16 / n][n].  It is gathered before the
+                                    scores: a wide load waits for small stores just made */
+    float        rescale[16];    /* what sums so far keep, as old */
 } few;
 
 /* Keys, or values, of the block under way. */
@@ -25,28 +25,29 @@ typedef struct kv_block {
     const uint8_t *rows, *next;  /* next: of the block behind it, to be fetched; NULL if there is
                                     none */
     size_t         dim;
-    const float   *scales;       /* [EBB_KV_BLOCK][dim / 32], of quantized rows (block_scales) */
 } kv_block;
 
-/* The scales of all rows, if they have some: each serves 32 elements in several passes over the
- * block.  They are gathered first, all of them: a wide load waits for small stores just made. */
-static void block_scales(kv_block *b, float *out)
+/* Four queries at a time, or the 1 or 2 that are left; 3 are 4, the last one twice, with the same
+ * results. */
+static uint32_t few_of(uint32_t n)
 {
-    size_t n = b->dim / 32 * EBB_KV_BLOCK, n_bytes = row_bytes_of(b->type, 32);
-    uint16_t *half = (void *)(out + n);
-
-    b->scales = out;
-    if (!is_quantized(b->type))
-        return;
-    for (size_t i = 0; i < n; i++)
-        half[i] = ebb_u16_load(b->rows + i * n_bytes);
-    for (size_t i = 0; i < n; i += 16)
-        v16_store(out + i, v16_load_f16(half + i));
+    return n > 2 ? 4 : n;
 }
 
-V16_INLINE v16 scale_of(const ebb_kv_type type, const float *scale)
+/* Queries stand as [dim / 16][n][16], one behind the other as they are used: a pointer to each would
+ * take the registers that rows need. */
+static void few_queries(const ebb_attend *a, float *out)
 {
-    return is_quantized(type) ? v16_set(*scale) : v16_zero();
+    uint32_t n_queries = a->n_cols * a->n_group;
+
+    for (uint32_t from = 0; from < n_queries; from += 4)
+        for (uint32_t n = few_of(n_queries - from), x = 0; x < n; x++) {
+            uint32_t i = from + x < n_queries ? from + x : n_queries - 1;
+            const float *q = a->q + i / a->n_group * a->q_stride + (size_t)(i % a->n_group) * a->dim_k;
+
+            for (size_t d = 0; d < a->dim_k; d += 16)
+                v16_store(out + from * (size_t)a->dim_k + d * n + 16 * x, v16_load(q + d));
+        }
 }
 
 /* -- What comes next --------------------------------------------------------------- */
@@ -91,21 +92,21 @@ V16_INLINE void few_fetch(few_ahead *h, size_t n)
 
 /* -- Scores -------------------------------------------------------------------- */
 
-/* Keys from `row` on: their products with elements [d, d + 16 n_halves) of each query. */
-V16_INLINE void few_products(const ebb_kv_type type, const few *f, const uint8_t *row,
-                             size_t row_bytes, const float *scale, size_t n_scales, size_t d,
-                             const int n_halves, const int n, v16 sum[V16_KEYS])
+/* Keys from `row` on: their products with 16 n_halves elements of each query. */
+V16_INLINE void few_products(const ebb_kv_type type, const float *q, const uint8_t *row,
+                             size_t row_bytes, const int n_halves, const int n, v16 sum[V16_KEYS])
 {
     const int n_keys = V16_KEYS / n;
 
 #pragma GCC unroll 16
-    for (int y = 0; y < n_keys; y++, row += row_bytes, scale += n_scales) {
+    for (int y = 0; y < n_keys; y++, row += row_bytes) {
+        v16 scale = scale_at(type, row);
 #pragma GCC unroll 2
         for (int h = 0; h < n_halves; h++) {
-            v16 key = half_load(type, row, scale_of(type, scale), h);
+            v16 key = half_load(type, row, scale, h);
 #pragma GCC unroll 4
             for (int x = 0; x < n; x++)
-                sum[y * n + x] = v16_fma(v16_load(f->q[x] + d + 16 * h), key, sum[y * n + x]);
+                sum[y * n + x] = v16_fma(v16_load(q + (h * n + x) * 16), key, sum[y * n + x]);
         }
     }
 }
@@ -113,12 +114,12 @@ V16_INLINE void few_products(const ebb_kv_type type, const few *f, const uint8_t
 V16_INLINE void few_scores_of(const ebb_kv_type type, const few *f, const kv_block *k,
                               few_ahead *next, const int n)
 {
-    const uint32_t n_keys = V16_KEYS / (uint32_t)n;
-    const size_t row_bytes = row_bytes_of(type, k->dim), n_scales = k->dim / 32;
+    const uint32_t n_keys = V16_KEYS / (uint32_t)n, j1 = f->j1;
+    const size_t row_bytes = row_bytes_of(type, k->dim), dim = k->dim;
 
-    for (uint32_t j = f->j0 / n_keys * n_keys; j < f->j1; j += n_keys) {
+    for (uint32_t j = f->j0 / n_keys * n_keys; j < j1; j += n_keys) {
         const uint8_t *at = k->rows + j * row_bytes;
-        const float *scale = k->scales + j * n_scales;
+        const float *q = f->q;
         v16 sum[V16_KEYS];
         size_t d = 0;
 
@@ -126,17 +127,17 @@ V16_INLINE void few_scores_of(const ebb_kv_type type, const few *f, const kv_blo
 #pragma GCC unroll 16
         for (int i = 0; i < V16_KEYS; i++)
             sum[i] = v16_zero();
-        for (; d + 32 <= k->dim; d += 32, at += row_bytes_of(type, 32), scale++)
-            few_products(type, f, at, row_bytes, scale, n_scales, d, 2, n, sum);
-        if (d < k->dim)
-            few_products(type, f, at, row_bytes, scale, n_scales, d, 1, n, sum);
+        for (; d + 32 <= dim; d += 32, at += row_bytes_of(type, 32), q += 32 * n)
+            few_products(type, q, at, row_bytes, 2, n, sum);
+        if (d < dim)
+            few_products(type, q, at, row_bytes, 1, n, sum);
         v16_sum_keys(sum, f->s + j * (uint32_t)n);
     }
 }
 
 /* -- Softmax ------------------------------------------------------------------- */
 
-/* Scale the scores; -inf for what is not seen. */
+/* Scores that are capped, or not all seen: scaled, -inf for those that are not. */
 V16_INLINE void few_scale(const ebb_attend *a, const few *f, const int n)
 {
     v16 scale = v16_set(a->scale);
@@ -153,55 +154,45 @@ V16_INLINE void few_scale(const ebb_attend *a, const few *f, const int n)
         s[i] = -INFINITY;
 }
 
-/* Of each query the largest score and m so far; in all lanes of the query. */
-V16_INLINE void few_most(const few *f, const float old[16], const int n, float m[16])
-{
-    v16 top = v16_load(old);
-
-    for (int i = 0; i < (int)EBB_KV_BLOCK * n; i += 16)
-        top = v16_max(v16_load(f->s + i), top);
-    v16_store(m, top);
-    for (int step = 8; step >= n; step /= 2)
-        for (int i = 0; i < step; i++)
-            m[i] = m[i] > m[i + step] ? m[i] : m[i + step];
-    for (int i = n; i < 16; i++)
-        m[i] = m[i % n];
-}
-
-/* Sums over the keys as K3: j and j + 16, j + 8, j + 4, j + 2, j + 1. */
-V16_INLINE void few_sums(const few *f, const int n, float sum[16])
-{
-    v16 part[4];
-
-    for (int i = 0; i < n; i++)
-        part[i] = v16_add(v16_load(f->s + 16 * i), v16_load(f->s + 16 * (i + n)));
-    for (int step = n / 2; step > 0; step /= 2)
-        for (int i = 0; i < step; i++)
-            part[i] = v16_add(part[i], part[i + step]);
-    v16_store(sum, part[0]);
-    for (int step = 8; step >= n; step /= 2)
-        for (int i = 0; i < step; i++)
-            sum[i] += sum[i + step];
-}
-
-/* Scores to weights; m and l of each query. */
+/* Scores to weights; m and l of each query.  A query has every nth lane; sums over the keys as K3:
+ * j and j + 16, j + 8, j + 4, j + 2, j + 1. */
 V16_INLINE void few_weigh_of(const ebb_attend *a, few *f, const int n)
 {
-    float old[16], m[16], sum[16];
+    float m[16], sum[16];
+    v16 s[8], scale = v16_set(a->scale), old = v16_load(f->old), top = old;
 
-    for (int i = 0; i < 16; i++)
-        old[i] = f->acc[i % n][0];
-    few_scale(a, f, n);
-    few_most(f, old, n, m);
-    for (int j = 0; j < (int)EBB_KV_BLOCK * n; j += 16)
-        for (int i = 0; i < 16; i++)
-            f->s[j + i] = ebb_exp(f->s[j + i] - m[i]);
-    few_sums(f, n, sum);
-    for (int i = 0; i < 16; i++)
-        f->rescale[i] = ebb_exp(old[i] - m[i]);
+    if (a->softcap > 0 || f->j0 > 0 || f->j1 < EBB_KV_BLOCK) {
+        few_scale(a, f, n);
+        scale = v16_set(1);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 2 * n; i++) {
+        s[i] = v16_mul(scale, v16_load(f->s + 16 * i));
+        top = v16_max(s[i], top);
+    }
+#pragma GCC unroll 4
+    for (int step = 8; step >= n; step /= 2)
+        top = v16_max(top, v16_swap(top, step));
+    v16 less = v16_mul(top, v16_set(-1));
+    v16_store(f->rescale, v16_exp(v16_add(old, less)));
+#pragma GCC unroll 8
+    for (int i = 0; i < 2 * n; i++) {
+        s[i] = v16_exp(v16_add(s[i], less));
+        v16_store(f->s + 16 * i, s[i]);
+    }
+#pragma GCC unroll 4
+    for (int step = n; step > 0; step /= 2)
+#pragma GCC unroll 4
+        for (int i = 0; i < step; i++)
+            s[i] = v16_add(s[i], s[i + step]);
+#pragma GCC unroll 4
+    for (int step = 8; step >= n; step /= 2)
+        s[0] = v16_add(s[0], v16_swap(s[0], step));
+    v16_store(m, top);
+    v16_store(sum, s[0]);
     for (int i = 0; i < n; i++)
         sum[i] = fmaf(f->acc[i][1], f->rescale[i], sum[i]);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {                /* the last two may be one */
         f->acc[i][0] = m[i];
         f->acc[i][1] = sum[i];
     }
@@ -215,10 +206,9 @@ V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_b
                                 few_ahead *next, size_t d, const bool is_second, const int n,
                                 const int n_v)
 {
-    const size_t row_bytes = row_bytes_of(type, v->dim), n_scales = v->dim / 32;
+    const size_t row_bytes = row_bytes_of(type, v->dim);
     const size_t ahead = next->most * 16 * (size_t)n_v / v->dim / (2 * EBB_KV_BLOCK);
     const uint8_t *row = v->rows + f->j0 * row_bytes + row_bytes_of(type, d);
-    const float *scale = v->scales + f->j0 * n_scales + d / 32;
     const float *weight = f->s + f->j0 * (uint32_t)n;
     const size_t first = 2 + d + (is_second ? 16 : 0);
     v16 s[V16_KEYS];
@@ -228,14 +218,16 @@ V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_b
 #pragma GCC unroll 16
         for (int y = 0; y < n_v; y++)
             s[x * n_v + y] = v16_mul(v16_load(f->acc[x] + first + 16 * y), v16_set(f->rescale[x]));
-    for (uint32_t j = f->j0; j < f->j1; j++, row += row_bytes, scale += n_scales, weight += n) {
+    for (uint32_t j = f->j0; j < f->j1; j++, row += row_bytes, weight += n) {
         v16 value[V16_KEYS];
 
         few_fetch(next, ahead);
 #pragma GCC unroll 16
-        for (int y = 0; y < n_v; y++)
-            value[y] = half_load(type, row + y / 2 * (int)row_bytes_of(type, 32),
-                                 scale_of(type, scale + y / 2), is_second != (y % 2 == 1));
+        for (int y = 0; y < n_v; y++) {
+            const uint8_t *at = row + y / 2 * (int)row_bytes_of(type, 32);
+
+            value[y] = half_load(type, at, scale_at(type, at), is_second != (y % 2 == 1));
+        }
 #pragma GCC unroll 4
         for (int x = 0; x < n; x++) {
             v16 w = v16_set(weight[x]);
@@ -303,21 +295,20 @@ static void attend_four(const ebb_attend *a, few *f, const kv_block *k, const kv
     FEW_OF_TYPES(few_values_of, v->type, f, v, next, 4)
 }
 
-/* Queries [from, from + n) of a, which see [j0, j1) of the block. */
+/* Queries of a from `from` on, n at most, which see [j0, j1) of the block. */
 static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *v, few_ahead *next,
-                        uint32_t from, uint32_t n, uint32_t j0, uint32_t j1, float *s)
+                        uint32_t from, uint32_t n, uint32_t j0, uint32_t j1, const tile *t)
 {
-    few f = { .n = n == 3 ? 4 : n, .j0 = j0, .j1 = j1, .s = s };
+    few f = { .q = t->q + from * (size_t)a->dim_k, .j0 = j0, .j1 = j1, .s = t->s };
+    uint32_t n_few = few_of(n);
 
-    for (uint32_t x = 0; x < f.n; x++) {
-        uint32_t i = from + (x < n ? x : n - 1);
-
-        f.q[x] = a->q + i / a->n_group * a->q_stride + (size_t)(i % a->n_group) * a->dim_k;
-        f.acc[x] = a->acc + i * ((size_t)a->dim_v + 2);
-    }
-    if (n > 2)
+    for (uint32_t x = 0; x < n_few; x++)
+        f.acc[x] = a->acc + (from + (x < n ? x : n - 1)) * ((size_t)a->dim_v + 2);
+    for (uint32_t i = 0; i < 16; i++)
+        f.old[i] = f.acc[i % n_few][0];
+    if (n_few == 4)
         attend_four(a, &f, k, v, next);
-    else if (n == 2)
+    else if (n_few == 2)
         attend_two(a, &f, k, v, next);
     else
         attend_one(a, &f, k, v, next);
@@ -325,16 +316,14 @@ static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *
 
 /* All queries of a, which see [j0, j1) of the block; those behind the first four find it in the
  * first cache. */
-static void attend_few(const ebb_attend *a, kv_block *k, kv_block *v, uint32_t j0, uint32_t j1,
+static void attend_few(const ebb_attend *a, const kv_block *k, const kv_block *v, uint32_t j0, uint32_t j1,
                        const tile *t)
 {
     uint32_t n = a->n_cols * a->n_group;
     few_ahead next = ahead_of(k, v);
 
-    block_scales(k, t->k);                       /* the tile serves nobody else here */
-    block_scales(v, t->v);
     for (uint32_t i = 0; i < n; i += 4)          /* the first four fetch all that comes next */
-        attend_some(a, k, v, &next, i, n - i < 4 ? n - i : 4, j0, j1, t->s);
+        attend_some(a, k, v, &next, i, n - i < 4 ? n - i : 4, j0, j1, t);
 }
 
 #endif

@@ -9,7 +9,8 @@ typedef struct tile {
     float *k, *v;                /* rows of width_k and width_v floats, zeroes behind the
                                     elements */
     size_t width_k, width_v;
-    float *q;                    /* [BATCH][width_k]: queries, if dim_k is no multiple of 16 */
+    float *q;                    /* [BATCH][width_k]: queries, if dim_k is no multiple of 16 or
+                                    they are few */
     float *s;                    /* [BATCH][EBB_KV_BLOCK]: scores, then weights */
 } tile;
 
@@ -25,6 +26,19 @@ static void tile_place(tile *t, float *scratch)
     t->v = t->k + EBB_KV_BLOCK * t->width_k;
     t->q = t->v + EBB_KV_BLOCK * t->width_v;
 }
+
+#ifndef V16_EXP
+/* e^x for x <= 0. */
+V16_INLINE v16 v16_exp(v16 x)
+{
+    float e[16];
+
+    v16_store(e, v16_max(v16_set(-105.0f), x));
+    for (int i = 0; i < 16; i++)
+        e[i] = ebb_exp_near(e[i]);
+    return v16_load(e);
+}
+#endif
 
 /* Ask for bytes [from, to) of p, which may be NULL. */
 V16_INLINE void fetch_bytes(const uint8_t *p, size_t from, size_t to)
@@ -56,13 +70,18 @@ V16_INLINE v16 half_load(const ebb_kv_type type, const uint8_t *at, v16 d, const
     }
 }
 
+V16_INLINE v16 scale_at(const ebb_kv_type type, const uint8_t *at)
+{
+    return is_quantized(type) ? v16_set_f16(at) : v16_zero();
+}
+
 V16_INLINE void row_to_float(const ebb_kv_type type, const uint8_t *row, size_t dim, float *out)
 {
     const uint8_t *at = row;
     size_t i = 0;
 
     for (; i + 32 <= dim; i += 32, at += row_bytes_of(type, 32)) {
-        v16 d = is_quantized(type) ? v16_set_f16(at) : v16_zero();
+        v16 d = scale_at(type, at);
 
         v16_store(out + i, half_load(type, at, d, false));
         v16_store(out + i + 16, half_load(type, at, d, true));

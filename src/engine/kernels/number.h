@@ -100,13 +100,11 @@ static inline float ebb_bf16_load(const void *p)
  * x = n ln 2 + r, |r| <= ln 2 / 2 (ln 2 in two parts, the first exact for every n);
  * e^r by a polynomial of degree 7 (coefficients: Cephes, S. Moshier, expf); 2^n in two
  * factors, so that results below 2^-126 are rounded, not cut. */
-static inline float ebb_exp(float x)
+static inline float ebb_exp_near(float x)        /* -105 <= x <= 89 */
 {
     const float magic = 0x1.8p23f;               /* adding it rounds to an integer in the low
                                                     bits */
 
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -105.0f ? -105.0f : x;
     float t = fmaf(x, 0x1.715476p+0f, magic), n = t - magic;
     int32_t i = (int32_t)(ebb_bits(t) - ebb_bits(magic)), half = i >> 1;
     float r = fmaf(n, -0x1.62e4p-1f, x);
@@ -120,6 +118,13 @@ static inline float ebb_exp(float x)
     p = fmaf(p * r, r, r) + 1.0f;
     p *= ebb_from_bits((uint32_t)(half + 127) << 23);
     return p * ebb_from_bits((uint32_t)(i - half + 127) << 23);
+}
+
+static inline float ebb_exp(float x)
+{
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -105.0f ? -105.0f : x;
+    return ebb_exp_near(x);
 }
 
 /* tanh x, error below 2 ulp: an odd polynomial up to 0.625, beyond it 1 - 2 / (e^2x + 1).

@@ -82,7 +82,23 @@ V16_INLINE v16 v16_load_f16(const void *p)
 
 V16_INLINE v16 v16_set_f16(const void *p)
 {
-    return v16_set(ebb_f16_load(p));
+    float32x4_t v = vcvt_f32_f16(vreinterpret_f16_u16(vld1_dup_u16(p)));
+
+    return (v16){ v, v, v, v };
+}
+
+V16_INLINE float32x4_t v16_swap_4(float32x4_t v, const int step)
+{
+    return step == 2 ? vextq_f32(v, v, 2) : vrev64q_f32(v);
+}
+
+/* Lane i: that of i ^ step, which is 8, 4, 2 or 1. */
+V16_INLINE v16 v16_swap(v16 v, const int step)
+{
+    return step == 8 ? (v16){ v.c, v.d, v.a, v.b }
+         : step == 4 ? (v16){ v.b, v.a, v.d, v.c }
+                     : (v16){ v16_swap_4(v.a, step), v16_swap_4(v.b, step), v16_swap_4(v.c, step),
+                              v16_swap_4(v.d, step) };
 }
 
 /* 8 floats as halves, to nearest even. */

@@ -64,9 +64,25 @@ V16_INLINE v16 v16_load_f16(const void *p)
                   _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p + 1)) };
 }
 
+/* Of the first half at p; 8 bytes are read, as that needs no shuffle. */
 V16_INLINE v16 v16_set_f16(const void *p)
 {
-    return v16_set(_mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(ebb_u16_load(p)))));
+    __m256 d = _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_loadl_epi64(p)));
+
+    return (v16){ d, d };
+}
+
+V16_INLINE __m256 v16_swap_8(__m256 v, const int step)
+{
+    return step == 4 ? _mm256_permute2f128_ps(v, v, 1)
+         : step == 2 ? _mm256_permute_ps(v, 0x4e)
+                     : _mm256_permute_ps(v, 0xb1);
+}
+
+/* Lane i: that of i ^ step, which is 8, 4, 2 or 1. */
+V16_INLINE v16 v16_swap(v16 v, const int step)
+{
+    return step == 8 ? (v16){ v.b, v.a } : (v16){ v16_swap_8(v.a, step), v16_swap_8(v.b, step) };
 }
 
 /* 8 floats as halves, to nearest even. */

@@ -29,9 +29,38 @@ V16_INLINE v16 v16_load_f16(const void *p)
     return _mm512_cvtph_ps(_mm256_loadu_si256((const void *)p));
 }
 
+/* Of the first half at p; 8 bytes are read, as that needs no shuffle. */
 V16_INLINE v16 v16_set_f16(const void *p)
 {
-    return v16_set(_mm_cvtss_f32(_mm_cvtph_ps(_mm_cvtsi32_si128(ebb_u16_load(p)))));
+    return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_loadl_epi64(p)));
+}
+
+/* Lane i: that of i ^ step, which is 8, 4, 2 or 1. */
+V16_INLINE v16 v16_swap(v16 v, const int step)
+{
+    return step == 8 ? _mm512_shuffle_f32x4(v, v, 0x4e)
+         : step == 4 ? _mm512_shuffle_f32x4(v, v, 0xb1)
+         : step == 2 ? _mm512_permute_ps(v, 0x4e)
+                     : _mm512_permute_ps(v, 0xb1);
+}
+
+/* e^x for x <= 0: ebb_exp, whose power of two is one instruction here. */
+#define V16_EXP 1
+V16_INLINE v16 v16_exp(v16 x)
+{
+    const v16 magic = v16_set(0x1.8p23f);
+
+    x = v16_max(v16_set(-105.0f), x);
+    v16 n = _mm512_sub_ps(v16_fma(x, v16_set(0x1.715476p+0f), magic), magic);
+    v16 r = v16_fma(n, v16_set(-0x1.7f7d1cp-20f), v16_fma(n, v16_set(-0x1.62e4p-1f), x));
+    v16 p = v16_fma(r, v16_set(1.9875691500e-4f), v16_set(1.3981999507e-3f));
+
+    p = v16_fma(p, r, v16_set(8.3334519073e-3f));
+    p = v16_fma(p, r, v16_set(4.1665795894e-2f));
+    p = v16_fma(p, r, v16_set(1.6666665459e-1f));
+    p = v16_fma(p, r, v16_set(5.0000001201e-1f));
+    p = v16_add(v16_fma(v16_mul(p, r), r, r), v16_set(1.0f));
+    return _mm512_scalef_ps(p, n);
 }
 
 /* 8 floats as halves, to nearest even. */
