@@ -287,13 +287,11 @@ static void block_many(const ebb_attend *a, const tile *t, uint32_t pos, const k
     }
 }
 
-/* Whether queries use the rows as they are, or the tile.  Every four of them convert a row again:
- * cheap where it holds floats. */
+/* Whether queries use the rows as they are, or the tile.  Every four of them convert a row again,
+ * which up to here costs no more than writing it and reading it back. */
 static bool are_few(const ebb_attend *a, const tile *t)
 {
-    uint32_t most = is_quantized(a->k_type) || is_quantized(a->v_type) ? 4 : 8;
-
-    return a->n_cols * a->n_group <= most && t->width_k == a->dim_k && t->width_v == a->dim_v;
+    return a->n_cols * a->n_group <= BATCH && t->width_k == a->dim_k && t->width_v == a->dim_v;
 }
 
 static void block(const ebb_attend *a, const tile *t, bool is_few, uint32_t i_block)

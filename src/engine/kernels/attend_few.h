@@ -11,7 +11,7 @@
 
 typedef struct few {
     const float *q;              /* few_queries */
-    float       *acc[4];         /* m, l, sums */
+    float       *acc[V16_FEW];   /* m, l, sums */
     uint32_t     j0, j1;         /* what they see of the block */
     float       *s;              /* [EBB_KV_BLOCK][n] */
     float        old[16];        /* m so far of each query, [16 / n][n].  It is gathered before the
@@ -27,11 +27,11 @@ typedef struct kv_block {
     size_t         dim;
 } kv_block;
 
-/* Four queries at a time, or the 1 or 2 that are left; 3 are 4, the last one twice, with the same
- * results. */
+/* How many of n queries are next: V16_FEW, 4, 2 or 1.  Where there are too few, the last one comes
+ * several times, with the same results. */
 static uint32_t few_of(uint32_t n)
 {
-    return n > 2 ? 4 : n;
+    return n + 1 >= V16_FEW ? V16_FEW : n > 2 ? 4 : n;
 }
 
 /* Queries stand as [dim / 16][n][16], one behind the other as they are used: a pointer to each would
@@ -40,14 +40,16 @@ static void few_queries(const ebb_attend *a, float *out)
 {
     uint32_t n_queries = a->n_cols * a->n_group;
 
-    for (uint32_t from = 0; from < n_queries; from += 4)
-        for (uint32_t n = few_of(n_queries - from), x = 0; x < n; x++) {
+    for (uint32_t from = 0, n; from < n_queries; from += n) {
+        n = few_of(n_queries - from);
+        for (uint32_t x = 0; x < n; x++) {
             uint32_t i = from + x < n_queries ? from + x : n_queries - 1;
             const float *q = a->q + i / a->n_group * a->q_stride + (size_t)(i % a->n_group) * a->dim_k;
 
             for (size_t d = 0; d < a->dim_k; d += 16)
                 v16_store(out + from * (size_t)a->dim_k + d * n + 16 * x, v16_load(q + d));
         }
+    }
 }
 
 /* -- What comes next --------------------------------------------------------------- */
@@ -73,6 +75,13 @@ static few_ahead ahead_of(const kv_block *k, const kv_block *v)
     h.v_half = h.v ? EBB_KV_BLOCK * row_bytes_of(v->type, v->dim) / 2 : 0;
     h.most = h.k_half > h.v_half ? h.k_half : h.v_half;
     return h;
+}
+
+/* Bytes of each half that are due with n of `of` steps of the keys, or of the values.  Rounded up: a
+ * line that is not asked for is waited for. */
+V16_INLINE size_t few_share(const few_ahead *h, size_t n, size_t of)
+{
+    return (h->most * n + 2 * of - 1) / (2 * of);
 }
 
 /* n bytes more of each half. */
@@ -104,7 +113,7 @@ V16_INLINE void few_products(const ebb_kv_type type, const float *q, const uint8
 #pragma GCC unroll 2
         for (int h = 0; h < n_halves; h++) {
             v16 key = half_load(type, row, scale, h);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int x = 0; x < n; x++)
                 sum[y * n + x] = v16_fma(v16_load(q + (h * n + x) * 16), key, sum[y * n + x]);
         }
@@ -123,7 +132,7 @@ V16_INLINE void few_scores_of(const ebb_kv_type type, const few *f, const kv_blo
         v16 sum[V16_KEYS];
         size_t d = 0;
 
-        few_fetch(next, next->most * n_keys / (2 * EBB_KV_BLOCK));
+        few_fetch(next, few_share(next, n_keys, EBB_KV_BLOCK));
 #pragma GCC unroll 16
         for (int i = 0; i < V16_KEYS; i++)
             sum[i] = v16_zero();
@@ -159,13 +168,13 @@ V16_INLINE void few_scale(const ebb_attend *a, const few *f, const int n)
 V16_INLINE void few_weigh_of(const ebb_attend *a, few *f, const int n)
 {
     float m[16], sum[16];
-    v16 s[8], scale = v16_set(a->scale), old = v16_load(f->old), top = old;
+    v16 s[2 * V16_FEW], scale = v16_set(a->scale), old = v16_load(f->old), top = old;
 
     if (a->softcap > 0 || f->j0 > 0 || f->j1 < EBB_KV_BLOCK) {
         few_scale(a, f, n);
         scale = v16_set(1);
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < 2 * n; i++) {
         s[i] = v16_mul(scale, v16_load(f->s + 16 * i));
         top = v16_max(s[i], top);
@@ -175,14 +184,14 @@ V16_INLINE void few_weigh_of(const ebb_attend *a, few *f, const int n)
         top = v16_max(top, v16_swap(top, step));
     v16 less = v16_mul(top, v16_set(-1));
     v16_store(f->rescale, v16_exp(v16_add(old, less)));
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < 2 * n; i++) {
         s[i] = v16_exp(v16_add(s[i], less));
         v16_store(f->s + 16 * i, s[i]);
     }
 #pragma GCC unroll 4
     for (int step = n; step > 0; step /= 2)
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int i = 0; i < step; i++)
             s[i] = v16_add(s[i], s[i + step]);
 #pragma GCC unroll 4
@@ -207,13 +216,13 @@ V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_b
                                 const int n_v)
 {
     const size_t row_bytes = row_bytes_of(type, v->dim);
-    const size_t ahead = next->most * 16 * (size_t)n_v / v->dim / (2 * EBB_KV_BLOCK);
+    const size_t ahead = few_share(next, 16 * (size_t)n_v, EBB_KV_BLOCK * v->dim);
     const uint8_t *row = v->rows + f->j0 * row_bytes + row_bytes_of(type, d);
     const float *weight = f->s + f->j0 * (uint32_t)n;
     const size_t first = 2 + d + (is_second ? 16 : 0);
     v16 s[V16_KEYS];
 
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int x = 0; x < n; x++)
 #pragma GCC unroll 16
         for (int y = 0; y < n_v; y++)
@@ -228,7 +237,7 @@ V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_b
 
             value[y] = half_load(type, at, scale_at(type, at), is_second != (y % 2 == 1));
         }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int x = 0; x < n; x++) {
             v16 w = v16_set(weight[x]);
 #pragma GCC unroll 16
@@ -236,7 +245,7 @@ V16_INLINE void few_values_part(const ebb_kv_type type, const few *f, const kv_b
                 s[x * n_v + y] = v16_fma(w, value[y], s[x * n_v + y]);
         }
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int x = 0; x < n; x++)
 #pragma GCC unroll 16
         for (int y = 0; y < n_v; y++)
@@ -295,35 +304,47 @@ static void attend_four(const ebb_attend *a, few *f, const kv_block *k, const kv
     FEW_OF_TYPES(few_values_of, v->type, f, v, next, 4)
 }
 
-/* Queries of a from `from` on, n at most, which see [j0, j1) of the block. */
-static void attend_some(const ebb_attend *a, const kv_block *k, const kv_block *v, few_ahead *next,
-                        uint32_t from, uint32_t n, uint32_t j0, uint32_t j1, const tile *t)
+#if V16_FEW == 8
+static void attend_eight(const ebb_attend *a, few *f, const kv_block *k, const kv_block *v,
+                         few_ahead *next)
+{
+    FEW_OF_TYPES(few_scores_of, k->type, f, k, next, 8)
+    few_weigh_of(a, f, 8);
+    FEW_OF_TYPES(few_values_of, v->type, f, v, next, 8)
+}
+#endif
+
+/* Queries of a from `from` on, which see [j0, j1) of the block; how many these are. */
+static uint32_t attend_some(const ebb_attend *a, const kv_block *k, const kv_block *v,
+                            few_ahead *next, uint32_t from, uint32_t j0, uint32_t j1, const tile *t)
 {
     few f = { .q = t->q + from * (size_t)a->dim_k, .j0 = j0, .j1 = j1, .s = t->s };
-    uint32_t n_few = few_of(n);
+    uint32_t last = a->n_cols * a->n_group - 1, n = few_of(last + 1 - from);
 
-    for (uint32_t x = 0; x < n_few; x++)
-        f.acc[x] = a->acc + (from + (x < n ? x : n - 1)) * ((size_t)a->dim_v + 2);
+    for (uint32_t x = 0; x < n; x++)
+        f.acc[x] = a->acc + (from + x < last ? from + x : last) * ((size_t)a->dim_v + 2);
     for (uint32_t i = 0; i < 16; i++)
-        f.old[i] = f.acc[i % n_few][0];
-    if (n_few == 4)
-        attend_four(a, &f, k, v, next);
-    else if (n_few == 2)
-        attend_two(a, &f, k, v, next);
-    else
-        attend_one(a, &f, k, v, next);
+        f.old[i] = f.acc[i % n][0];
+    switch (n) {
+    case 1:  attend_one(a, &f, k, v, next); break;
+    case 2:  attend_two(a, &f, k, v, next); break;
+    case 4:  attend_four(a, &f, k, v, next); break;
+#if V16_FEW == 8
+    default: attend_eight(a, &f, k, v, next); break;
+#endif
+    }
+    return n;
 }
 
-/* All queries of a, which see [j0, j1) of the block; those behind the first four find it in the
+/* All queries of a, which see [j0, j1) of the block; those behind the first few find it in the
  * first cache. */
-static void attend_few(const ebb_attend *a, const kv_block *k, const kv_block *v, uint32_t j0, uint32_t j1,
-                       const tile *t)
+static void attend_few(const ebb_attend *a, const kv_block *k, const kv_block *v, uint32_t j0,
+                       uint32_t j1, const tile *t)
 {
-    uint32_t n = a->n_cols * a->n_group;
     few_ahead next = ahead_of(k, v);
 
-    for (uint32_t i = 0; i < n; i += 4)          /* the first four fetch all that comes next */
-        attend_some(a, k, v, &next, i, n - i < 4 ? n - i : 4, j0, j1, t);
+    for (uint32_t i = 0; i < a->n_cols * a->n_group;)    /* the first few fetch all that comes next */
+        i += attend_some(a, k, v, &next, i, j0, j1, t);
 }
 
 #endif

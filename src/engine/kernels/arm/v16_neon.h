@@ -8,6 +8,7 @@
 #include "kernels/number.h"
 
 #define V16_INLINE static inline __attribute__((always_inline))
+#define V16_FEW 4                /* queries that use a row as it is converted */
 /* Rows by columns of a product; of attention queries by keys (or vectors of values), and keys or
  * vectors of one query. */
 enum { V16_ROWS = 2, V16_COLS = 3, V16_SIDE = 2, V16_KEYS = V16_SIDE * V16_SIDE, V16_VALUES = 2 };
