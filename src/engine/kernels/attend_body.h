@@ -287,8 +287,8 @@ static void block_many(const ebb_attend *a, const tile *t, uint32_t pos, const k
     }
 }
 
-/* Whether queries use the rows as they are, or the tile.  Every four of them convert a row again,
- * which up to here costs no more than writing it and reading it back. */
+/* Whether queries use the rows as they are, or the tile.  Every V16_FEW of them convert a row
+ * again, which for so many costs no more than writing it and reading it back. */
 static bool are_few(const ebb_attend *a, const tile *t)
 {
     return a->n_cols * a->n_group <= BATCH && t->width_k == a->dim_k && t->width_v == a->dim_v;

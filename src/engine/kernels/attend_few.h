@@ -1,10 +1,10 @@
-/* kernels/attend_few.h - a few queries that see the same of a block, four at a time, compiled for
- * each kind of v16.
+/* kernels/attend_few.h - a few queries that see the same of a block, V16_FEW at a time, compiled
+ * for each kind of v16.
  *
- * This is decode: the query heads of one KV head, one token.  Rows of the cache are used as they
- * are converted, in registers, so a block is read from memory once and written nowhere; meanwhile
- * the next one is fetched.  Scores, then weights, stand as [key][query], with 1, 2 or 4 queries, so
- * softmax fills all lanes. */
+ * This is decode: the query heads of one KV head, one token or a few.  Rows of the cache are used
+ * as they are converted, in registers, so a block is read from memory once and written nowhere;
+ * meanwhile the next one is fetched.  Scores, then weights, stand as [key][query], with 1, 2, 4
+ * or 8 queries, so softmax fills all lanes. */
 #ifndef EBB_KERNELS_ATTEND_FEW_H
 #define EBB_KERNELS_ATTEND_FEW_H
 #include "kernels/attend_tile.h"
@@ -14,8 +14,8 @@ typedef struct few {
     float       *acc[V16_FEW];   /* m, l, sums */
     uint32_t     j0, j1;         /* what they see of the block */
     float       *s;              /* [EBB_KV_BLOCK][n] */
-    float        old[16];        /* m so far of each query, [16 / n][n].  It is gathered before the
-                                    scores: a wide load waits for small stores just made */
+    float        old[16];        /* m so far, [16 / n][n]; gathered before the scores: a wide load
+                                    waits for small stores just made */
     float        rescale[16];    /* what sums so far keep, as old */
 } few;
 
@@ -34,8 +34,8 @@ static uint32_t few_of(uint32_t n)
     return n + 1 >= V16_FEW ? V16_FEW : n > 2 ? 4 : n;
 }
 
-/* Queries stand as [dim / 16][n][16], one behind the other as they are used: a pointer to each would
- * take the registers that rows need. */
+/* Queries stand as [dim / 16][n][16], one behind the other as they are used: a pointer to each
+ * would take the registers that rows need. */
 static void few_queries(const ebb_attend *a, float *out)
 {
     uint32_t n_queries = a->n_cols * a->n_group;
@@ -44,7 +44,8 @@ static void few_queries(const ebb_attend *a, float *out)
         n = few_of(n_queries - from);
         for (uint32_t x = 0; x < n; x++) {
             uint32_t i = from + x < n_queries ? from + x : n_queries - 1;
-            const float *q = a->q + i / a->n_group * a->q_stride + (size_t)(i % a->n_group) * a->dim_k;
+            const float *q = a->q + i / a->n_group * a->q_stride
+                           + (size_t)(i % a->n_group) * a->dim_k;
 
             for (size_t d = 0; d < a->dim_k; d += 16)
                 v16_store(out + from * (size_t)a->dim_k + d * n + 16 * x, v16_load(q + d));
@@ -77,8 +78,8 @@ static few_ahead ahead_of(const kv_block *k, const kv_block *v)
     return h;
 }
 
-/* Bytes of each half that are due with n of `of` steps of the keys, or of the values.  Rounded up: a
- * line that is not asked for is waited for. */
+/* Bytes of each half that are due with n of `of` parts of the keys, or of the values.  Rounded up:
+ * a line that is not asked for is waited for. */
 V16_INLINE size_t few_share(const few_ahead *h, size_t n, size_t of)
 {
     return (h->most * n + 2 * of - 1) / (2 * of);
@@ -341,9 +342,9 @@ static uint32_t attend_some(const ebb_attend *a, const kv_block *k, const kv_blo
 static void attend_few(const ebb_attend *a, const kv_block *k, const kv_block *v, uint32_t j0,
                        uint32_t j1, const tile *t)
 {
-    few_ahead next = ahead_of(k, v);
+    few_ahead next = ahead_of(k, v);             /* the first few fetch all of it */
 
-    for (uint32_t i = 0; i < a->n_cols * a->n_group;)    /* the first few fetch all that comes next */
+    for (uint32_t i = 0; i < a->n_cols * a->n_group;)
         i += attend_some(a, k, v, &next, i, j0, j1, t);
 }
 

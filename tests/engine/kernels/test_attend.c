@@ -19,6 +19,8 @@ typedef struct attend_data {
 } attend_data;
 
 static const ebb_kernels *scalar;
+static float scale = 0.25f;      /* of q . k */
+static uint32_t every = 1;       /* elements of a row, of which one is not 0 */
 
 /* The value that a stored row holds, by the types' definitions. */
 static void decode_row(ebb_kv_type type, const uint8_t *row, size_t dim, float *out)
@@ -47,7 +49,7 @@ static void make_rows(const setup *s, ebb_kv_type type, uint32_t dim, uint8_t **
         uint8_t *row = blocks[p / EBB_KV_BLOCK] + p % EBB_KV_BLOCK * bytes;
 
         for (uint32_t i = 0; i < dim; i++)
-            x[i] = test_uniform(-2, 2);
+            x[i] = (i + p) % every == 0 ? test_uniform(-2, 2) : 0;
         scalar->kv_store[type](row, x, dim);
         decode_row(type, row, dim, *floats + (size_t)p * dim);
         for (uint32_t i = 0; i < dim; i++)
@@ -98,7 +100,7 @@ static void run_attend(const ebb_kernels *k, const setup *s, const attend_data *
                          .seg_pos = seg * SEGMENT, .pos0 = s->pos0 + c0,
                          .n_cols = n, .window = s->window, .n_group = s->n_group, .dim_k = s->dim_k, .dim_v = s->dim_v,
                          .q = d->q + (size_t)c0 * s->n_group * s->dim_k, .q_stride = (size_t)s->n_group * s->dim_k,
-                         .scale = 0.25f, .softcap = s->softcap, .acc = acc, .scratch = scratch };
+                         .scale = scale, .softcap = s->softcap, .acc = acc, .scratch = scratch };
         k->attend(&a);
         for (size_t i = 0; i < n_q; i++)
             memcpy(parts + (((size_t)c0 * s->n_group + i) * N_SEG + seg) * part, acc + i * part, part * 4);
@@ -119,7 +121,7 @@ static void reference(const setup *s, const attend_data *d, uint32_t c, uint32_t
 
         for (uint32_t i = 0; i < s->dim_k; i++)
             dot += (double)q[i] * d->k_float[(size_t)p * s->dim_k + i];
-        dot *= 0.25;
+        dot *= scale;
         if (s->softcap > 0)
             dot = s->softcap * tanh(dot / s->softcap);
         sum += exp(dot);
@@ -198,11 +200,27 @@ static void test_shapes(void **state)
         { 64, 64, 8, 900, 1, 0, 0, EBB_KV_Q4_0, EBB_KV_Q8_0 },
         { 128, 128, 4, 991, 2, 40, 0, EBB_KV_F16, EBB_KV_F16 },
         { 64, 64, 1, 600, 4, 0, 0, EBB_KV_Q8_0, EBB_KV_Q8_0 },
+        { 128, 128, 7, 700, 1, 0, 0, EBB_KV_Q8_0, EBB_KV_Q4_0 },
+        { 64, 96, 4, 800, 4, 0, 0, EBB_KV_Q4_0, EBB_KV_Q8_0 },   /* sixteen, and one more */
+        { 64, 64, 17, 560, 1, 0, 0, EBB_KV_Q8_0, EBB_KV_Q8_0 },
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_attend(&cases[i]);
+}
+
+/* Scores so far apart that many weights are 0 and some are less than 2^-126, and values that are mostly 0, so that
+ * those weights count. */
+static void test_far_apart(void **state)
+{
+    (void)state;
+    scale = 30;
+    every = 64;
+    check_attend(&(setup){ 128, 128, 4, 1000, 1, 0, 0, EBB_KV_F16, EBB_KV_F16 });
+    check_attend(&(setup){ 128, 128, 2, 600, 20, 0, 0, EBB_KV_F16, EBB_KV_F16 });
+    scale = 0.25f;
+    every = 1;
 }
 
 /* A column before the segment, or one whose window has left it, sees nothing: m = -inf, l = 0. */
@@ -242,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_far_apart),
         cmocka_unit_test(test_nothing_visible),
     };
     return cmocka_run_group_tests_name("attention", tests, group_setup, NULL);
