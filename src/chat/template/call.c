@@ -59,8 +59,9 @@ void ebb_tpl_eval_args(tpl_vm *vm, const tpl_args *args, tpl_call *out)
 
 /* -- Filters, tests, methods, functions ------------------------------------------------------ */
 
-static tpl_val named_arg(const tpl_call *call, const char *name, size_t n, size_t *used)
+static tpl_val named_arg(tpl_vm *vm, const tpl_call *call, const char *name, size_t n, size_t *used)
 {
+    ebb_tpl_step(vm, call->n_named / 8);
     for (size_t i = 0; i < call->n_named; i++)
         if (call->names[i]->n == n && memcmp(call->names[i]->p, name, n) == 0) {
             ++*used;
@@ -81,7 +82,7 @@ tpl_val ebb_tpl_call_builtin(tpl_vm *vm, const tpl_builtin *fn, tpl_val self, co
         rest = *p == '*';
         if (rest)
             break;
-        a[n] = n < call->n_pos ? call->pos[n] : named_arg(call, p, len, &n_used);
+        a[n] = n < call->n_pos ? call->pos[n] : named_arg(vm, call, p, len, &n_used);
         if (p[len] == '!' && a[n].kind == TPL_ABSENT)
             ebb_tpl_fail(vm, EBB_FORMAT, "%s wants the argument '%.*s'", fn->name, (int)len, p);
         p += len + (p[len] == '!');
@@ -124,6 +125,7 @@ static void bind_named(tpl_vm *vm, const tpl_node *n, const tpl_call *call)
 
     for (size_t i = 0; i < call->n_named; i++) {
         bool is_param = false;
+        ebb_tpl_step(vm, n->args->n_named / 8);
         for (size_t k = 0; k < n->args->n_named; k++)
             is_param |= ebb_tpl_str_eq(call->names[i], n->args->names[k]);
         if (is_param)
@@ -147,7 +149,7 @@ static void bind_params(tpl_vm *vm, const tpl_node *n, const tpl_call *call)
     for (size_t i = 0; i < params->n_named; i++) {
         tpl_str *name = params->names[i];
         size_t used = 0;
-        tpl_val v = i < call->n_pos ? call->pos[i] : named_arg(call, name->p, name->n, &used);
+        tpl_val v = i < call->n_pos ? call->pos[i] : named_arg(vm, call, name->p, name->n, &used);
         if (v.kind == TPL_ABSENT)
             v = params->named[i] ? ebb_tpl_eval(vm, params->named[i]) : ebb_tpl_undef(name);
         ebb_tpl_scope_set(vm, name, v);

@@ -24,6 +24,7 @@ void ebb_tpl_scope_set(tpl_vm *vm, const tpl_str *name, tpl_val v)
 {
     tpl_scope *s = vm->scope;
 
+    ebb_tpl_step(vm, s->n / 8);
     for (size_t i = 0; i < s->n; i++)
         if (ebb_tpl_str_eq(s->vars[i].name, name)) {
             s->vars[i].val = v;

@@ -7,10 +7,12 @@ tpl_val ebb_tpl_lookup(tpl_vm *vm, tpl_str *name)
 {
     const tpl_builtin *fn;
 
-    for (const tpl_scope *s = vm->scope; s; s = s->up)
+    for (const tpl_scope *s = vm->scope; s; s = s->up) {
+        ebb_tpl_step(vm, s->n / 8);
         for (size_t i = 0; i < s->n; i++)
             if (ebb_tpl_str_eq(s->vars[i].name, name))
                 return s->vars[i].val;
+    }
     fn = ebb_tpl_global_find(name);
     return fn ? (tpl_val){ .kind = TPL_BUILTIN, .fn = fn } : ebb_tpl_undef(name);
 }

@@ -163,6 +163,38 @@ static void test_deep_sources(void **state)
     expect_deep("{% set x", "|trim", "%}", "", "{% endset %}");
 }
 
+/* `before`, then n numbered parts, `after`; "#" in a part is its number. */
+static void add_numbered(ebb_buf *out, const char *before, const char *part, int n, const char *after)
+{
+    ebb_buf_adds(out, before);
+    for (int i = 0; i < n; i++)
+        for (const char *p = part; *p; p++)
+            *p == '#' ? ebb_buf_addf(out, "%d", i) : ebb_buf_add(out, p, 1);
+    ebb_buf_adds(out, after);
+}
+
+/* Names are searched for one after the other: that is work, too. */
+static void test_many_names(void **state)
+{
+    enum { N = 5000 };
+    static const struct { const char *before, *part, *middle, *more, *after; } rows[] = {
+        { "{% set ", "a#,", "= range(5000) %}", "", "" },
+        { "{% macro m(", "a#,", "x) %}{% endmacro %}{{ m() }}", "", "" },
+        { "{% macro m(a) %}{{ kwargs }}{% endmacro %}{{ m(", "b#=1,", "c=1) }}{{ dict(", "b#=1,", "c=1) }}" },
+        { "{% macro m(", "a#=1,", "x=1) %}{% endmacro %}{% set d = 1 %}{{ m(", "a#=2,", "x=1) }}" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ebb_buf source = { 0 };
+
+        add_numbered(&source, rows[i].before, rows[i].part, N, rows[i].middle);
+        add_numbered(&source, "", rows[i].more, N, rows[i].after);
+        expect_limit(ebb_buf_text(&source), source.len);
+        ebb_buf_fini(&source);
+    }
+}
+
 /* -- Errors -------------------------------------------------------------------------------------- */
 
 static void test_errors_name_the_line(void **state)
@@ -482,6 +514,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_jinja2), cmocka_unit_test(test_bombs), cmocka_unit_test(test_deep_sources),
+        cmocka_unit_test(test_many_names),
         cmocka_unit_test(test_errors_name_the_line), cmocka_unit_test(test_raise_is_verbatim),
         cmocka_unit_test(test_attribution), cmocka_unit_test(test_growing_text), cmocka_unit_test(test_time_is_bounded),
         cmocka_unit_test(test_wide_range), cmocka_unit_test(test_mutated_own),
