@@ -11,6 +11,7 @@ typedef struct term_mem {
     ebb_term  base;
     int       rows, cols;
     int       above;             /* inline: rows of the frame that scroll away */
+    int       most_rows;
     bool      is_inline, is_fullscreen;
     ebb_grid  next, shown;
     int       cursor_row, cursor_col;
@@ -50,6 +51,7 @@ static void mem_begin(ebb_term *t, int above, int rows)
 
     if (ebb_grid_resize(&m->next, above + rows, m->cols))
         m->above = above;
+    m->most_rows = above + rows > m->most_rows ? above + rows : m->most_rows;
 }
 
 static void mem_fullscreen(ebb_term *t, bool is_fullscreen)
@@ -214,6 +216,11 @@ ebb_term *ebb_term_mem_inline(int rows, int cols)
 const char *ebb_term_mem_scrolled(ebb_term *t)
 {
     return ebb_buf_text(&((term_mem *)t)->scrolled);
+}
+
+int ebb_term_mem_most_rows(const ebb_term *t)
+{
+    return ((const term_mem *)t)->most_rows;
 }
 
 void ebb_term_mem_feed(ebb_term *t, const char *bytes, size_t n)

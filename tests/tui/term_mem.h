@@ -8,6 +8,7 @@ ebb_term *ebb_term_mem(int rows, int cols);
 /* One that is inline: the screen is the region, and what scrolled away is kept. */
 ebb_term *ebb_term_mem_inline(int rows, int cols);
 const char *ebb_term_mem_scrolled(ebb_term *t);  /* a line per row */
+int ebb_term_mem_most_rows(const ebb_term *t);   /* that one frame had, scrolled ones included */
 
 void ebb_term_mem_feed(ebb_term *t, const char *bytes, size_t n);   /* as if read from a terminal */
 /* An EBB_INPUT_RESIZE follows. */

@@ -25,7 +25,8 @@ bool ebb_app_inline_is_fullscreen(ebb_app *a)
 static void add_notice(ebb_app *a, ebb_buf *out, int rows, int cols)
 {
     ebb_transcript *t = &a->view;
-    bool is_gone = t->scrollback.is_gone, is_first = t->scrollback.item == 0 && !t->scrollback.has_head;
+    bool is_gone = t->scrollback.is_gone, is_first = t->scrollback.item == 0 && !t->scrollback.has_head &&
+                                            t->scrollback.n_head == 0;
     size_t passed = is_gone || is_first ? ebb_transcript_flow_skip(t, cols < EBB_TEXT_COLUMNS ? cols : EBB_TEXT_COLUMNS,
                                                                    (size_t)rows * SCREENS_SHOWN) : 0;
 

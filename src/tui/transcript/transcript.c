@@ -136,17 +136,19 @@ ebb_row_pos ebb_transcript_above_end(ebb_transcript *t, size_t rows)
 
 ebb_row_pos ebb_transcript_moved(ebb_transcript *t, ebb_row_pos p, int rows)
 {
-    for (; rows < 0; rows++) {
-        if (p.row > 0)
-            p.row--;
-        else if (p.item > 0)
-            p.row = ebb_item_rows(t, --p.item) - 1;
+    size_t up = rows < 0 ? (size_t)-(long)rows : 0, down = rows > 0 ? (size_t)rows : 0, n;
+
+    for (; up > 0 && (p.row > 0 || p.item > 0); up -= n) {
+        if (p.row == 0)
+            p.row = ebb_item_rows(t, --p.item);
+        n = up < p.row ? up : p.row;
+        p.row -= n;
     }
-    for (; rows > 0 && p.item < t->n_items; rows--)
-        if (++p.row >= ebb_item_rows(t, p.item)) {
-            p.item++;
-            p.row = 0;
-        }
+    for (; down > 0 && p.item < t->n_items; down -= n) {
+        size_t n_rows = ebb_item_rows(t, p.item), left = n_rows > p.row ? n_rows - p.row : 1;
+        n = down < left ? down : left;
+        p = n < left ? (ebb_row_pos){ p.item, p.row + n } : (ebb_row_pos){ p.item + 1, 0 };
+    }
     return p;
 }
 

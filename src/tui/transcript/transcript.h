@@ -41,10 +41,11 @@ typedef struct ebb_item {
 typedef struct ebb_row_pos { size_t item, row; } ebb_row_pos;
 
 /* What is in the scrollback of an inline terminal for good: all before item `item`, and of
- * it, if `has_head`, its head and the text before byte `at`. */
+ * it, if `has_head`, its head and the text before byte `at`, else n_head rows of its head. */
 typedef struct ebb_scrollback {
     size_t   item;
     bool     has_head;
+    size_t   n_head;
     uint32_t at;
     bool     is_gone;            /* some of it is no longer in the conversation */
 } ebb_scrollback;

@@ -67,13 +67,29 @@ static void find_from(ebb_transcript *t, ebb_flow *f)
 {
     const ebb_scrollback *h = &t->scrollback;
 
-    f->from = (ebb_row_pos){ h->item, 0 };
+    f->from = (ebb_row_pos){ h->item, h->n_head };
     if (h->item < t->n_items && h->has_head) {
         ebb_item *it = &t->items[h->item];
         ebb_item_rows(t, h->item);
         f->from.row = it->n_head + ebb_wrap_find(&it->wrap, h->at);
         f->from_at = h->at;
     }
+}
+
+/* How far item i goes, whose rows from `row` to `n` may: a long one in several steps, because the cells of all its
+ * rows would be a thousand times its text.  Its last rows, which are no text, go together. */
+static size_t rows_of_step(ebb_transcript *t, size_t i, size_t row, size_t n, size_t most)
+{
+    ebb_item *it = &t->items[i];
+    size_t end = ebb_item_text_rows(t, it) + it->n_head;
+
+    return n - row > most && row + most < end ? row + most : n;
+}
+
+/* The byte that row `row` of an item begins with; 0 in its head. */
+static uint32_t byte_of_row(const ebb_item *it, size_t row)
+{
+    return row < it->n_head ? 0 : it->wrap.rows[row - it->n_head].start;
 }
 
 ebb_flow ebb_transcript_flow(ebb_transcript *t, int width, bool is_end)
@@ -89,11 +105,14 @@ ebb_flow ebb_transcript_flow(ebb_transcript *t, int width, bool is_end)
     f.fixed = f.from;
     f.fixed_at = f.from_at;
     for (i = f.from.item, row = f.from.row; i < t->n_items && is_whole && f.n_fixed < ROWS_AT_A_TIME; i++, row = 0) {
-        size_t n = fixed_of(t, i, is_end, &is_whole);
+        size_t n = fixed_of(t, i, is_end, &is_whole), step;
         if (n > row) {
+            step = rows_of_step(t, i, row, n, ROWS_AT_A_TIME - f.n_fixed);
+            is_whole = is_whole && step == n;
+            n = step;
             f.n_fixed += n - row;
             f.fixed = is_whole ? (ebb_row_pos){ i + 1, 0 } : (ebb_row_pos){ i, n };
-            f.fixed_at = is_whole ? 0 : t->items[i].wrap.rows[n - t->items[i].n_head].start;
+            f.fixed_at = is_whole ? 0 : byte_of_row(&t->items[i], n);
         }
     }
     for (i = f.fixed.item; i < t->n_items && f.n_tail < ROWS_AT_A_TIME; i++) {
@@ -127,9 +146,13 @@ void ebb_transcript_flow_commit(ebb_transcript *t, const ebb_flow *f)
         if (i != last_answer_item(t))            /* which may go on */
             ebb_item_drop_rows(&t->items[i]);
     }
-    *h = (ebb_scrollback){ .item = f->fixed.item, .has_head = f->fixed.row > 0, .at = f->fixed_at };
+    *h = (ebb_scrollback){ .item = f->fixed.item, .n_head = f->fixed.row, .at = f->fixed_at };
+    if (f->fixed.row == 0)
+        return;
+    h->has_head = f->fixed.row >= t->items[h->item].n_head;
     if (h->has_head)
-        t->items[h->item].is_cut = true;
+        h->n_head = 0;
+    t->items[h->item].is_cut = true;
 }
 
 size_t ebb_transcript_flow_skip(ebb_transcript *t, int width, size_t rows)

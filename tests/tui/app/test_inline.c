@@ -111,6 +111,37 @@ static void each_row_once(void **state)
     screen_close(&s);
 }
 
+/* A long answer and a long thought go up in steps: the cells of all their rows would be a thousand times the text. */
+static void a_long_answer_goes_up_in_steps(void **state)
+{
+    enum { N = 3000, STEP = 450 };
+    char line[32];
+    screen s;
+
+    (void)state;
+    for (int growing = 0; growing < 2; growing++) {
+        open_ready(&s, 12, 60);
+        screen_keys(&s, "\x0F" "Tell\r");
+        for (int i = 0; i < 2 * N; i++) {
+            snprintf(line, sizeof line, "%s%s%d.\n\n", i == 0 ? "<think>\n" : i == N ? "</think>\n" : "",
+                     i < N ? "thought" : "said", i % N);
+            fake_text(s.chat, line);
+        }
+        if (growing)
+            screen_step(&s, 0.1);
+        fake_done(s.chat, EBB_FINISH_STOP);
+        screen_text(&s);
+        for (int i = 0; i < 2 * N; i += i < 2 * N - 500 ? 37 : 1) {
+            snprintf(line, sizeof line, "%s%d.\n", i < N ? "  thought" : "\nsaid", i % N);
+            if (count(scrolled(&s), line) != 1)
+                fail_msg("%zu times: %s", count(scrolled(&s), line), line);
+        }
+        assert_int_equal(count(scrolled(&s), "212 tok"), 1);
+        assert_in_range(ebb_term_mem_most_rows(s.term), STEP / 2, STEP);
+        screen_close(&s);
+    }
+}
+
 static void a_stopped_answer_goes_on(void **state)
 {
     screen s;
@@ -250,6 +281,7 @@ int main(void)
         cmocka_unit_test(a_turn_goes_up),
         cmocka_unit_test(streams_through_resizes),
         cmocka_unit_test(each_row_once),
+        cmocka_unit_test(a_long_answer_goes_up_in_steps),
         cmocka_unit_test(a_stopped_answer_goes_on),
         cmocka_unit_test(what_is_undone_is_said),
         cmocka_unit_test(a_long_session_opens_at_its_end),
