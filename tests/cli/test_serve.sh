@@ -147,6 +147,9 @@ for status, path, body, words in [
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "temperature": "hot"}, "temperature"),
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "seed": 1.5}, "seed"),
         (400, "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, "context"),
+        (400, "/completion", {"prompt": "x", "grammar": 'root ::= ((("a"{1,99}){1,99}){1,99}){1,99}'}, "too large"),
+        (400, "/completion", {"prompt": "x", "grammar": "root ::= " + '"a"? ' * 9000}, "too ambiguous"),
+        (400, "/tokenize", {"content": "he" * 3000000, "with_pieces": True}, "with_pieces"),
         (400, "/completion", {"prompt": [n_ctx * 1000000]}, "token ids"), (400, "/v1/completions", {"prompt": 5}, "prompt"),
         (400, "/detokenize", {"tokens": [-1]}, "token ids"), (404, "/v1/nothing", {}, "nothing at this path"), (400, "/health", {}, "another method")]:
     error = s.json("POST", path, body, want=status)["error"]

@@ -6,6 +6,9 @@
 #include "json/json_text.h"
 #include "serve/serve_priv.h"
 
+/* A piece takes some thirty bytes in a reply, more than its text in a question. */
+enum { MAX_PIECES = 4 << 20 };
+
 /* -- /completion ------------------------------------------------------------------------------------------- */
 
 /* Under the server's lock: the ids may move. */
@@ -106,18 +109,40 @@ static void refuse(ebb_serve *s, ebb_http_exchange *x, ebb_status code, const ch
     ebb_serve_reply_error(s, x, &err);
 }
 
-static json_t *piece_json(const ebb_serve *s, ebb_token id)
+static void add_piece(const ebb_serve *s, ebb_token id, ebb_buf *out)
 {
     char text[256];
     size_t n = ebb_model_piece(s->model, id, true, text, sizeof text);
     json_t *j = json_stringn(text, n < sizeof text ? n : sizeof text);
+    char *quoted = j ? json_dumps(j, JSON_ENCODE_ANY) : NULL;
 
-    if (j)
-        return j;
-    j = json_array();                            /* no text by itself: its bytes */
-    for (size_t i = 0; i < n && i < sizeof text; i++)
-        json_array_append_new(j, json_integer((unsigned char)text[i]));
-    return j;
+    ebb_buf_addf(out, "{\"id\":%d,\"piece\":%s", (int)id, quoted ? quoted : "[");
+    for (size_t i = 0; !quoted && i < n && i < sizeof text; i++)          /* no text by itself: its bytes */
+        ebb_buf_addf(out, "%s%d", i ? "," : "", (unsigned char)text[i]);
+    ebb_buf_adds(out, quoted ? "}" : "]}");
+    free(quoted);
+    json_decref(j);
+}
+
+/* As text at once: as values of JSON, ids would take twenty times their bytes. */
+static void reply_ids(const ebb_serve *s, ebb_http_exchange *x, const ebb_token *ids, size_t n, bool has_pieces)
+{
+    ebb_buf out = { 0 };
+
+    ebb_buf_adds(&out, "{\"tokens\":[");
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            ebb_buf_addc(&out, ',');
+        if (has_pieces)
+            add_piece(s, ids[i], &out);
+        else
+            ebb_buf_addf(&out, "%d", (int)ids[i]);
+    }
+    if (ebb_buf_adds(&out, "]}"))
+        ebb_http_reply(x, 200, "application/json", out.data, out.len, 0);
+    else
+        ebb_serve_reply_json(x, 500, NULL);
+    ebb_buf_fini(&out);
 }
 
 void ebb_serve_tokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
@@ -128,25 +153,20 @@ void ebb_serve_tokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
     bool has_pieces = json_is_true(json_object_get(o, "with_pieces"));
     size_t n_text = json_string_length(content), cap = n_text + 8, n = 0;
     ebb_token *ids = malloc(cap * sizeof *ids);
-    json_t *list = json_array();
     ebb_error err = { 0 };
 
     if (!json_is_string(content))
         EBB_FAIL(&err, EBB_USAGE, "content must be the text to tokenize");
+    else if (has_pieces && n_text > MAX_PIECES)
+        EBB_FAIL(&err, EBB_USAGE, "content has %zu bytes; with_pieces, %d at most are accepted", n_text, MAX_PIECES);
     else if (!ids || ebb_model_tokenize(s->model, json_string_value(content), n_text, flags, ids, cap, &n,
                                         &err) != EBB_OK || n > cap)
         EBB_FAIL(&err, EBB_NOMEM, "no memory for the tokens");
-    for (size_t i = 0; !err.code && i < n; i++)
-        json_array_append_new(list, has_pieces ? json_pack("{s:i, s:o}", "id", (int)ids[i],
-                                                           "piece", piece_json(s, ids[i]))
-                                               : json_integer(ids[i]));
-    free(ids);
-    if (err.code) {
-        json_decref(list);
+    if (err.code)
         ebb_serve_reply_error(s, x, &err);
-    } else {
-        ebb_serve_reply_json(x, 200, json_pack("{s:o}", "tokens", list));
-    }
+    else
+        reply_ids(s, x, ids, n, has_pieces);
+    free(ids);
 }
 
 void ebb_serve_detokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)

@@ -27,10 +27,15 @@ static const struct { ebb_status code; unsigned status; const char *type; } kind
     /* not 5xx: clients would try those again */
     { EBB_USAGE, 400, "invalid_request_error" }, { EBB_UNSUPPORTED, 400, "not_supported_error" },
     { EBB_CONTEXT, 400, "exceed_context_size_error" }, { EBB_BUSY, 503, "unavailable_error" },
-        { EBB_LIMIT, 429, "rate_limit_error" },
+        { EBB_LIMIT, 400, "invalid_request_error" },
     { EBB_NOTFOUND, 404, "not_found_error" }, { EBB_FORMAT, 400, "invalid_request_error" },
         { EBB_CANCELED, 499, "server_error" },
 };
+
+static json_t *error_object(const ebb_error *err, unsigned status, const char *type)
+{
+    return json_pack("{s:i, s:s, s:s}", "code", (int)status, "message", err->msg, "type", type);
+}
 
 static json_t *json_error(const ebb_serve *s, const ebb_error *err, unsigned *status)
 {
@@ -43,7 +48,7 @@ static json_t *json_error(const ebb_serve *s, const ebb_error *err, unsigned *st
             *status = kinds_of_errors[i].status;
             type = kinds_of_errors[i].type;
         }
-    o = json_pack("{s:i, s:s, s:s}", "code", (int)*status, "message", err->msg, "type", type);
+    o = error_object(err, *status, type);
     if (err->code == EBB_CONTEXT)
         json_object_set_new(o, "n_ctx", json_integer(s->n_ctx));
     return json_pack("{s:o}", "error", o);
@@ -335,7 +340,9 @@ void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q,
     if (t && st != EBB_OK)
         drop_stream(t);
     ebb_serve_question_fini(q);
-    if (st != EBB_OK) {
+    if (st == EBB_LIMIT) {                       /* the only limit that waiting helps against: answers at once */
+        ebb_serve_reply_json(x, 429, json_pack("{s:o}", "error", error_object(&err, 429, "rate_limit_error")));
+    } else if (st != EBB_OK) {
         ebb_serve_reply_error(s, x, &err);
     } else if (streams) {
         ebb_http_stream(x, "text/event-stream", read_answer, release_stream, t);
