@@ -207,10 +207,41 @@ void ebb_store_remove_copies(ebb_store *s)
     }
 }
 
+static bool is_of_scripts(const char *sql)
+{
+    for (int i = 0; i < N_SCRIPTS; i++)
+        if (*sql && strstr(scripts[i], sql))
+            return true;
+    return false;
+}
+
+/* Views, and triggers of no script, would run within statements of ours: for ever, or to delete what is saved. */
+static ebb_status refuse_foreign_sql(ebb_store *s, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT type, coalesce(name, ''), coalesce(sql, '') FROM sqlite_master"
+                                      " WHERE type IN ('view', 'trigger')", "");
+    ebb_status st = EBB_OK;
+
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    while (st == EBB_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
+        if (!is_of_scripts((const char *)sqlite3_column_text(q, 2)))
+            st = EBB_FAIL(err, EBB_FORMAT, "%s has a %s that ebb did not make: %.100s; move the file away to begin a new "
+                          "one", s->path, sqlite3_column_text(q, 0), sqlite3_column_text(q, 1));
+    sqlite3_finalize(q);
+    return st == EBB_OK && rc != SQLITE_DONE ? ebb_store_fail(s, rc, err) : st;
+}
+
 ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
 {
     int version = 0, rc = read_version(s, &version);
+    ebb_status st = rc == SQLITE_OK ? refuse_foreign_sql(s, err) : EBB_OK;
 
+    if (st != EBB_OK)
+        return st;
+    if (rc == SQLITE_OK && version < 0)          /* another program's: ours count from 1 */
+        return ebb_store_fail(s, SQLITE_NOTADB, err);
     if (rc == SQLITE_OK && version > N_SCRIPTS)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
                         "%s was written by a newer ebb (version %d of the format, this one reads %d)",

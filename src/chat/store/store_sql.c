@@ -38,7 +38,8 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     case SQLITE_PERM:
         return EBB_FAIL(err, EBB_IO, "%s cannot be opened", s->path);
     default:
-        return EBB_FAIL(err, EBB_IO, "%s: %s", s->path, s->db ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc));
+        return EBB_FAIL(err, EBB_IO, "%s: %s", s->path, s->db && sqlite3_errcode(s->db) != SQLITE_OK
+                        ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc));   /* a ROLLBACK since then has forgotten it */
     }
 }
 

@@ -709,6 +709,33 @@ static void test_newer(void **state)
     expect_open(EBB_UNSUPPORTED, "newer ebb");
 }
 
+static void test_foreign_sql(void **state)
+{
+    static const char *const foreign[] = {
+        "PRAGMA user_version = -1",
+        "CREATE TRIGGER evil AFTER INSERT ON messages BEGIN DELETE FROM messages; END",
+        "CREATE TRIGGER evil AFTER INSERT ON messages BEGIN SELECT count(*) FROM"
+        " (WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT x FROM r); END",
+        "DROP TRIGGER search_insert; CREATE TRIGGER search_insert AFTER INSERT ON messages BEGIN DELETE FROM messages; END",
+        "CREATE VIEW evil AS SELECT 1",
+        "ALTER TABLE sessions RENAME TO s; CREATE VIEW sessions AS WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL"
+        " SELECT x + 1 FROM r) SELECT x id, 'n' name, 't' title, 'm' model, 0 pinned_ms, NULL leaf, NULL settings,"
+        " 0 created_ms, 0 updated_ms FROM r",
+    };
+    char cmd[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        ebb_store *s = open_db();
+
+        sql(s->db, foreign[i]);
+        ebb_store_close(s);
+        expect_open(EBB_FORMAT, i == 0 ? "is not a session database" : "that ebb did not make");
+        snprintf(cmd, sizeof cmd, "rm -f %s*", db);
+        assert_int_equal(system(cmd), 0);
+    }
+}
+
 static void test_locked_at_open(void **state)
 {
     sqlite3 *other;
@@ -788,7 +815,8 @@ int main(void)
         T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_both_go_on),
         T(test_two_writers), T(test_beside),
         T(test_full), T(test_locked), T(test_readonly),
-        T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer), T(test_locked_at_open),
+        T(test_readonly_file), T(test_garbage), T(test_damaged), T(test_newer),
+        T(test_foreign_sql), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };
     ebb_seal *seal;
