@@ -309,6 +309,14 @@ static bool is_pipe(int fd)
     return fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* The kernel's own, such as /proc/kmsg, call themselves files of size 0 and may wait for more as a pipe does. */
+static bool may_wait(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size == 0);
+}
+
 static bool wait_for_pipe(int fd, uint64_t until_ns)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -325,10 +333,11 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
 
     if (st != EBB_OK)
         return st;
-    until_ns = is_pipe(fd) ? ebb_clock_ns() + PIPE_MS * (uint64_t)1000000 : 0;
+    until_ns = may_wait(fd) ? ebb_clock_ns() + PIPE_MS * (uint64_t)1000000 : 0;
     for (;;) {                                   /* whatever its size: /proc files have size 0 */
         if (until_ns && !wait_for_pipe(fd, until_ns)) {
-            st = EBB_FAIL(err, EBB_IO, "%s: is a pipe that its writer has not closed", path);
+            st = EBB_FAIL(err, EBB_IO, is_pipe(fd) ? "%s: is a pipe that its writer has not closed"
+                                                   : "%s: has no end: it waits for more text", path);
             break;
         }
         if (!ebb_buf_reserve(out, 65536)) {

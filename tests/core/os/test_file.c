@@ -229,6 +229,25 @@ static void test_links_and_pipes(void **state)
     ebb_buf_fini(&beside);
 }
 
+/* What calls itself an empty file and has neither text nor an end; it takes root. */
+static void test_a_file_without_end(void **state)
+{
+    ebb_buf text = { 0 };
+    ebb_error err;
+    int fd;
+
+    (void)state;
+    if (ebb_file_open("/proc/kmsg", EBB_FILE_READ, &fd, NULL) != EBB_OK)
+        skip();
+    ebb_file_close(fd);
+    assert_int_equal(ebb_file_slurp("/proc/kmsg", 64 << 20, &text, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "has no end"));
+    ebb_buf_clear(&text);
+    assert_int_equal(ebb_file_slurp("/proc/self/status", 1 << 20, &text, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&text), "Threads:"));
+    ebb_buf_fini(&text);
+}
+
 static volatile sig_atomic_t was_asked;
 
 static void on_asked(int number)
@@ -329,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_slurp),
         cmocka_unit_test(test_reopen),
         cmocka_unit_test(test_links_and_pipes),
+        cmocka_unit_test(test_a_file_without_end),
         cmocka_unit_test(test_signal_to_the_holder),
         cmocka_unit_test(test_wiped),
     };
