@@ -28,17 +28,27 @@ void ebb_history_fini(ebb_history *h)
     memset(h, 0, sizeof *h);
 }
 
-/* Takes `text`. */
+static void keep_newest(ebb_history *h, size_t n)
+{
+    size_t n_old = h->n > n ? h->n - n : 0;
+
+    if (n_old == 0)
+        return;
+    for (size_t i = 0; i < n_old; i++)
+        free(h->entries[i]);
+    h->n -= n_old;
+    memmove(h->entries, h->entries + n_old, h->n * sizeof *h->entries);
+}
+
+/* Takes `text`.  There may be twice as many entries meanwhile, so that those of a long file are not moved each time. */
 static void push_entry(ebb_history *h, char *text)
 {
     char **entries;
 
     if (!text)
         return;
-    if (h->n == ENTRIES_MAX) {
-        free(h->entries[0]);
-        memmove(h->entries, h->entries + 1, --h->n * sizeof *h->entries);
-    }
+    if (h->n == 2 * ENTRIES_MAX)
+        keep_newest(h, ENTRIES_MAX);
     entries = ebb_grow(h->entries, h->n, &h->cap, sizeof *entries);
     if (!entries) {
         free(text);
@@ -137,6 +147,7 @@ static ebb_status load_entries(ebb_history *h, const char *path, const ebb_seal 
         *must_trim = *must_trim || (seal && !ebb_seal_is_text(text.data + at, len));
         at += len + 1;
     }
+    keep_newest(h, ENTRIES_MAX);
     *must_trim = *must_trim || n_lines > 2 * ENTRIES_MAX;
     ebb_buf_fini(&text);
     return st;
@@ -296,6 +307,7 @@ ebb_status ebb_history_add(ebb_history *h, const char *text, size_t n, ebb_error
 
     if (!is_blank_entry(text, n) && !repeats)
         push_entry(h, strndup(text, n));
+    keep_newest(h, ENTRIES_MAX);
     h->at = h->n;
     ebb_buf_clear(&h->unsent);
     if (!h->path || is_blank_entry(text, n) || repeats || n > ENTRY_BYTES_MAX)

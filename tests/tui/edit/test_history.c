@@ -219,8 +219,11 @@ static void is_cut(void **state)
         assert_int_equal(h.n, cases[i].n < 2000 ? cases[i].n : 2000);
         snprintf(last, sizeof last, "question %d", cases[i].n);
         assert_string_equal(ebb_history_back(&h, ""), last);
+        snprintf(last, sizeof last, "question %d", cases[i].n < 2000 ? 1 : cases[i].n - 1999);
+        assert_string_equal(h.entries[0], last);
         assert_int_equal(n_lines(), cases[i].left);
         add(&h, "one more");
+        assert_int_equal(h.n, cases[i].n < 2000 ? cases[i].n + 1 : 2000);
         assert_int_equal(n_lines(), cases[i].left + 1);
         ebb_history_fini(&h);
     }
