@@ -716,7 +716,8 @@ static void test_foreign_sql(void **state)
         "CREATE TRIGGER evil AFTER INSERT ON messages BEGIN DELETE FROM messages; END",
         "CREATE TRIGGER evil AFTER INSERT ON messages BEGIN SELECT count(*) FROM"
         " (WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT x FROM r); END",
-        "DROP TRIGGER search_insert; CREATE TRIGGER search_insert AFTER INSERT ON messages BEGIN DELETE FROM messages; END",
+        "DROP TRIGGER search_insert;"
+        " CREATE TRIGGER search_insert AFTER INSERT ON messages BEGIN DELETE FROM messages; END",
         "CREATE VIEW evil AS SELECT 1",
         "ALTER TABLE sessions RENAME TO s; CREATE VIEW sessions AS WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL"
         " SELECT x + 1 FROM r) SELECT x id, 'n' name, 't' title, 'm' model, 0 pinned_ms, NULL leaf, NULL settings,"
