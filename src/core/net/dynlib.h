@@ -39,8 +39,8 @@ ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err);
     X(MHD_start_daemon) X(MHD_stop_daemon) X(MHD_get_daemon_info)                         \
     X(MHD_create_response_from_buffer)                                                    \
     X(MHD_create_response_from_callback) X(MHD_add_response_header) X(MHD_queue_response) \
-    X(MHD_destroy_response) X(MHD_lookup_connection_value) X(MHD_get_connection_info)     \
-    X(MHD_set_connection_option)
+    X(MHD_destroy_response) X(MHD_lookup_connection_value) X(MHD_get_connection_values)   \
+    X(MHD_get_connection_info) X(MHD_set_connection_option)
 
 typedef struct ebb_mhd {
 #define X(name) __typeof__(name) *name;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@ struct ebb_http_exchange {
     ebb_buf                body;
     size_t                 n_body;       /* bytes of it that the server counts */
     bool                   is_replied;
+    bool                   is_last;      /* where the next request begins is not known */
     enum MHD_Result        queued;
     ebb_http_reader       *read;         /* of a stream */
     void                 (*release)(void *arg);
@@ -151,6 +153,8 @@ static void queue_response(ebb_http_exchange *x, unsigned status, struct MHD_Res
     mhd->MHD_add_response_header(r, "Cache-Control", "no-store");
     if (retry_after_s)
         mhd->MHD_add_response_header(r, "Retry-After", seconds);
+    if (x->is_last)
+        mhd->MHD_add_response_header(r, "Connection", "close");
     x->queued = mhd->MHD_queue_response(x->connection, status, r);
     mhd->MHD_destroy_response(r);
 }
@@ -292,12 +296,50 @@ static bool may_ask(ebb_http_exchange *x)
     return !x->server->opts.may_ask || x->server->opts.may_ask(x->server->opts.arg, x);
 }
 
+/* The headers that say where a body ends. */
+typedef struct framing {
+    unsigned    n_lengths, n_codings;
+    const char *coding;
+    bool        has_blank;       /* "Content-Length : 1" is one header to some, and another to others */
+} framing;
+
+static enum MHD_Result note_header(void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    framing *f = arg;
+    size_t n = strcspn(name, " \t");
+
+    (void)kind;
+    f->has_blank |= name[n] != 0;
+    if (strcasecmp(name, "Content-Length") == 0) {
+        f->n_lengths++;
+    } else if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        f->n_codings++;
+        f->coding = value;
+    }
+    return MHD_YES;
+}
+
+/* A proxy and this server must see the end of a body at the same place: otherwise the one takes for a body what the
+ * other answers as a request (RFC 9112, 6.3 and 11.2). */
+static bool has_one_end(const ebb_http_exchange *x, const char *version)
+{
+    framing f = { 0 };
+
+    x->server->mhd->MHD_get_connection_values(x->connection, MHD_HEADER_KIND, note_header, &f);
+    if (f.has_blank || f.n_lengths + f.n_codings > 1)
+        return false;
+    return f.n_codings == 0 || (f.coding && strcasecmp(f.coding, "chunked") == 0 && strcmp(version, "HTTP/1.1") == 0);
+}
+
 /* Of what the headers say, whether the body is worth waiting for. */
-static void look_at_headers(ebb_http_exchange *x)
+static void look_at_headers(ebb_http_exchange *x, const char *version)
 {
     const char *length = ebb_http_header(x, "Content-Length");
 
-    if (x->server->opts.is_owner_only && !is_owner(x))
+    x->is_last = !has_one_end(x, version);
+    if (x->is_last)
+        refuse_request(x, 400, "invalid_request_error", "the headers leave open where the request ends");
+    else if (x->server->opts.is_owner_only && !is_owner(x))
         refuse_request(x, 403, "permission_error", "this socket belongs to another user");
     else if (length && strtoull(length, NULL, 10) > x->server->opts.max_body)
         refuse_request(x, 413, "invalid_request_error", "the request is too large");
@@ -328,14 +370,13 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, c
 {
     ebb_http_exchange *x = *state;
 
-    (void)version;
     if (!x) {
         *state = x = begin_exchange(arg, connection);
         if (!x)
             return MHD_NO;
         x->method = method;
         x->path = path;
-        look_at_headers(x);
+        look_at_headers(x, version);
         set_awaited(x->server, connection, !x->is_replied);
         return x->is_replied ? x->queued : MHD_YES;
     }

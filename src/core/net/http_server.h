@@ -4,7 +4,9 @@
  *      connections have limits, and a connection on which nothing moves is closed.  Waiting for a
  *      reply that is being made is no silence.
  *  H2  Each connection has a thread of its own, on which `on_request` runs and may wait.
- *  H3  What a client sends is shown to nobody but on_request. */
+ *  H3  What a client sends is shown to nobody but on_request.
+ *  H4  Where a request ends is never guessed: headers that leave it open (two lengths, a length and
+ *      chunks) are refused, and the connection is closed. */
 #ifndef EBB_NET_HTTP_SERVER_H
 #define EBB_NET_HTTP_SERVER_H
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* Connections that send their headers or bodies byte by byte (net/http_server.h). */
+/* Connections that come byte by byte, or leave open where a request ends (net/http_server.h). */
 #include "ebb_test.h"
 
 #include <netinet/in.h>
@@ -161,6 +161,82 @@ static void test_slow_reply(void **state)
     ebb_http_server_close(s);
 }
 
+/* All that comes until the other side ends it; a request that was not read to its end ends with a reset. */
+static size_t read_to_end(int fd, char *text, size_t cap)
+{
+    ssize_t got;
+    size_t n = 0;
+
+    while (n < cap - 1 && (got = recv(fd, text + n, cap - 1 - n, 0)) > 0)
+        n += (size_t)got;
+    text[n] = 0;
+    return n;
+}
+
+static unsigned n_answered(const char *text)
+{
+    unsigned n = 0;
+
+    for (; (text = strstr(text, "HTTP/1.1 200 ")); text++)
+        n++;
+    return n;
+}
+
+/* What a proxy may take for the body of a request must not be answered as the next one. */
+static void test_two_ends(void **state)
+{
+    static const char *const heads[] = {
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 40\r\n\r\nyes",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\nContent-Length: 3\r\n\r\nyes",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\ncontent-length: 3\r\n\r\nyes",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 40\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nyes\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n3\r\nyes\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: Keep-Alive\r\n\r\n0\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length : 3\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding\t: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3, 3\r\n\r\nyes",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: +3\r\n\r\nyes",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length:\r\n\r\n",
+    };
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+        char request[400], reply[2000];
+        int fd;
+
+        snprintf(request, sizeof request, "%sGET /next HTTP/1.1\r\nHost: x\r\n\r\n", heads[i]);
+        fd = call(&at, request);
+        read_to_end(fd, reply, sizeof reply);
+        if (n_answered(reply) || strncmp(reply, "HTTP/1.1 400", 12) != 0 || !strstr(reply, "\r\nConnection: close\r\n"))
+            fail_msg("%s\n is answered with\n%s", request, reply);
+        close(fd);
+    }
+    ebb_http_server_close(s);
+}
+
+static void test_one_end(void **state)
+{
+    static const char requests[] =
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nyes"
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: Chunked\r\n\r\n3\r\nyes\r\n0\r\n\r\n"
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
+        "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+    char reply[2000];
+    int fd = call(&at, requests);
+
+    (void)state;
+    read_to_end(fd, reply, sizeof reply);
+    assert_int_equal(n_answered(reply), 4);
+    close(fd);
+    ebb_http_server_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +244,8 @@ int main(void)
         cmocka_unit_test(test_body_without_end),
         cmocka_unit_test(test_slow_body),
         cmocka_unit_test(test_slow_reply),
+        cmocka_unit_test(test_two_ends),
+        cmocka_unit_test(test_one_end),
     };
 
     return cmocka_run_group_tests_name("http_server", tests, NULL, NULL);
