@@ -155,6 +155,28 @@ for status, path, body, words in [
     error = s.json("POST", path, body, want=status)["error"]
     if words not in error["message"] or "\n" in error["message"] or error["code"] != status:
         fail("an error without", words, error)
+
+# Nothing of another type is passed over; what switches off, is empty, or null, is as if it were not there.
+message = {"messages": [{"role": "user", "content": "x"}]}
+for key, wrong in [(k, v) for k in ("tools", "functions", "logit_bias", "suffix", "echo") for v in (5, 0, True, "x", [1], {"a": 1})] + \
+        [(k, v) for k in ("stream", "ignore_eos", "return_progress") for v in (1, "yes", "false", [], {})] + \
+        [(k, v) for k in ("stream_options", "chat_template_kwargs", "ebb") for v in (1, "yes", [], True)] + \
+        [("stream_options", {"include_usage": 1}), ("chat_template_kwargs", {"enable_thinking": "false"}), ("ebb", {"survives": "yes"}), ("n", True),
+         ("stop", {}), ("max_tokens", "5"), ("response_format", 5), ("seed", True)]:
+    error = s.json("POST", "/v1/chat/completions", {**message, "max_tokens": 1, key: wrong}, want=400)["error"]["message"]
+    for part in [key, *(wrong if key == "ebb" and isinstance(wrong, dict) else ())]:
+        if part not in error:
+            fail("an error of", key, wrong, "says", error)
+for key in "add_special", "parse_special", "with_pieces":
+    if key not in s.json("POST", "/tokenize", {"content": "x", key: "yes"}, want=400)["error"]["message"]:
+        fail("a text as", key)
+if "return_tokens" not in s.json("POST", "/completion", {"prompt": "x", "n_predict": 1, "return_tokens": 1}, want=400)["error"]["message"]:
+    fail("a number as return_tokens")
+if "reasoning_content" not in s.json("POST", "/v1/chat/completions", {"messages": [{"role": "assistant", "reasoning_content": 5}]}, want=400)["error"]["message"]:
+    fail("a number as reasoning_content")
+off = {"tools": [], "functions": None, "logit_bias": {}, "suffix": "", "echo": False, "stream": None, "stream_options": None, "ignore_eos": False,
+       "chat_template_kwargs": {}, "ebb": {"survives": None}, "n": 1, "stop": None, "response_format": None}
+s.json("POST", "/v1/chat/completions", {**message, "max_tokens": 1, **off})
 same("the context in its error", s.json("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, want=400)["error"]["n_ctx"], n_ctx)
 same("no such answer", s.json("GET", "/ebb/v1/answers/99999", want=404)["error"]["type"], "not_found_error")
 

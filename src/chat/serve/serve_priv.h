@@ -209,7 +209,9 @@ EBB_MUST_CHECK
 ebb_status ebb_serve_read_form(const json_t *o, ebb_grammar **out, ebb_error *err);
 /* Whether one of them is there. */
 bool ebb_serve_has_form(const json_t *o);
-/* serve_settings.c: sampling, limits and stops. */
+/* serve_settings.c: sampling, limits and stops; and whether every switch is true or false. */
+EBB_MUST_CHECK
+ebb_status ebb_serve_check_switches(const json_t *o, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_question *q,
                                    ebb_error *err);

@@ -69,6 +69,8 @@ static ebb_status read_message(const json_t *o, ebb_message *m, ebb_error *err)
     ebb_buf text = { 0 };
     ebb_status st = read_role(o, &m->role, err);
 
+    if (st == EBB_OK && thought && !json_is_null(thought) && !json_is_string(thought))
+        st = EBB_FAIL(err, EBB_USAGE, "the reasoning_content of a message is a text");
     if (st == EBB_OK && m->role == EBB_ROLE_ASSISTANT && json_string_length(thought)) {
         ebb_buf_adds(&text, "<think>\n");
         ebb_buf_add(&text, json_string_value(thought), json_string_length(thought));

@@ -152,9 +152,11 @@ static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, 
         json_decref(o);
         return EBB_FAIL(err, EBB_USAGE, "the body is not a JSON object%s%.120s", o ? "" : ": ", o ? "" : where.text);
     }
-    r->post(s, x, o);
+    st = ebb_serve_check_switches(o, err);
+    if (st == EBB_OK)
+        r->post(s, x, o);
     json_decref(o);
-    return EBB_OK;
+    return st;
 }
 
 /* /ebb/v1/answers/N[?from=K]: read on (GET), or stop it (DELETE). */

@@ -35,6 +35,30 @@ static const struct { const char *name; double off; } refused_numbers[] = {
 };
 static const char *const refused_things[] = { "tools", "functions", "logit_bias", "suffix", "echo", "grammar_lazy" };
 
+/* Switches, of the request or of an object in it.  A value that is none is refused, since "false" as a text would else
+ * be what was meant at one place and its opposite at the next. */
+static const struct { const char *in, *name; } switches[] = {
+    { NULL, "stream" }, { NULL, "ignore_eos" }, { NULL, "return_progress" }, { NULL, "return_tokens" },
+    { NULL, "add_special" }, { NULL, "parse_special" }, { NULL, "with_pieces" },
+    { "stream_options", "include_usage" }, { "chat_template_kwargs", "enable_thinking" },
+    { "ebb", "figures" }, { "ebb", "survives" },
+};
+
+ebb_status ebb_serve_check_switches(const json_t *o, ebb_error *err)
+{
+    for (size_t i = 0; i < sizeof switches / sizeof *switches; i++) {
+        const char *in = switches[i].in;
+        const json_t *parent = in ? json_object_get(o, in) : o;
+        const json_t *v = json_object_get(parent, switches[i].name);
+
+        if (parent && !json_is_null(parent) && !json_is_object(parent))
+            return EBB_FAIL(err, EBB_USAGE, "%s is an object", in);
+        if (v && !json_is_null(v) && !json_is_boolean(v))
+            return EBB_FAIL(err, EBB_USAGE, "%s%s%s is true or false", in ? in : "", in ? "." : "", switches[i].name);
+    }
+    return EBB_OK;
+}
+
 static ebb_status read_number(const json_t *o, const number_row *row, ebb_sampler_params *p, ebb_error *err)
 {
     const json_t *v = json_object_get(o, row->name);
@@ -64,8 +88,9 @@ static ebb_status check_refused(const json_t *o, ebb_error *err)
     }
     for (size_t i = 0; i < sizeof refused_things / sizeof *refused_things; i++) {
         const json_t *v = json_object_get(o, refused_things[i]);
-        if (v && !json_is_null(v) && !json_is_false(v) &&
-            json_array_size(v) + json_object_size(v) + json_string_length(v) + json_is_true(v) > 0)
+        bool is_empty = (json_is_array(v) || json_is_object(v) || json_is_string(v)) &&
+                        json_array_size(v) + json_object_size(v) + json_string_length(v) == 0;
+        if (v && !json_is_null(v) && !json_is_false(v) && !is_empty)
             return EBB_FAIL(err, EBB_UNSUPPORTED, "%s is not supported; leave it out", refused_things[i]);
     }
     return EBB_OK;
