@@ -6,6 +6,9 @@
 #include "args.h"
 #include "base/text.h"
 
+/* Whoever gave the wrong file is told so, and the screen stays his: a file of a megabyte has 500,000 lines. */
+enum { COMPLAINTS = 20 };
+
 /* "text" without its quotes, which keep blanks and a # in it. */
 static char *config_value(char *s)
 {
@@ -43,11 +46,11 @@ static ebb_status read_config_line(ebb_args *a, char *line, unsigned mask, ebb_e
 
 void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, ebb_complain_fn *complain)
 {
-    int number = 0;
+    int number = 0, n_wrong = 0;
+    char said[512];
 
     for (char *line = text, *next; line; line = next) {
         ebb_error err = { 0 };
-        char said[512];
 
         number++;
         next = strchr(line, '\n');
@@ -57,6 +60,11 @@ void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, e
         if (*line == '\0' || *line == '#' || read_config_line(a, line, mask, &err) == EBB_OK)
             continue;
         snprintf(said, sizeof said, "%s:%d: %s", path, number, err.msg);
+        if (n_wrong++ < COMPLAINTS)
+            complain(said);
+    }
+    if (n_wrong > COMPLAINTS) {
+        snprintf(said, sizeof said, "%s: %d more lines are wrong", path, n_wrong - COMPLAINTS);
         complain(said);
     }
     a->sampling_config |= a->sampling_given;

@@ -54,6 +54,23 @@ static void test_errors(void **state)
     assert_true(a.sampling.temp == 0.25f);
 }
 
+/* A file that is none fills no screen, and its last line counts all the same. */
+static void test_many_errors(void **state)
+{
+    char text[1000] = "";
+    ebb_args a;
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        strcat(text, "a = 1\n");
+    strcat(text, "temp = 0.25\n");
+    a = read_config(text, EBB_FOR_CHAT);
+    assert_non_null(strstr(said, "config:20: "));
+    assert_null(strstr(said, "config:21: "));
+    assert_non_null(strstr(said, "config: 80 more lines are wrong\n"));
+    assert_true(a.sampling.temp == 0.25f);
+}
+
 static void test_options_of_other_commands(void **state)
 {
     ebb_args a = read_config("temp = 0.25\ntheme = light\nram = 1G\n", EBB_FOR_PLAN);
@@ -119,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_many_errors),
         cmocka_unit_test(test_options_of_other_commands),
         cmocka_unit_test(test_command_line_comes_after),
         cmocka_unit_test(test_disk_speed), cmocka_unit_test(test_garbage),
