@@ -104,13 +104,22 @@ void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
 
 /* -- Coming back --------------------------------------------------------------------- */
 
+/* No running process has it locked; a pipe of that name is none, and would be waited for. */
+static bool open_unsent_file(const char *path, ebb_file_mode mode, int *fd)
+{
+    uint64_t n_bytes;
+
+    return ebb_file_open(path, mode, fd, NULL) == EBB_OK && ebb_file_size(*fd, path, &n_bytes, NULL) == EBB_OK &&
+           !ebb_file_is_locked(*fd);
+}
+
 /* Restore this file if it belongs to the conversation and no running process has it locked. */
 static bool restore_file(const char *path, const char *session, ebb_buf *out)
 {
     ebb_buf whole = { 0 };
     size_t n = strlen(session), n_text;
     int fd = -1;
-    bool is_it = ebb_file_open(path, EBB_FILE_READ, &fd, NULL) == EBB_OK && !ebb_file_is_locked(fd) &&
+    bool is_it = open_unsent_file(path, EBB_FILE_READ, &fd) &&
                  ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK &&
                  open_text(ebb_seal_here(), &whole) && whole.len > n &&
                  memcmp(whole.data, session, n) == 0 && whole.data[n] == '\n';
@@ -151,7 +160,7 @@ static ebb_status turn_unsent_file(const char *path, const ebb_seal *from, const
     int fd = -1;
     ebb_status st = EBB_OK;
 
-    if (ebb_file_open(path, EBB_FILE_UPDATE_HERE, &fd, NULL) == EBB_OK && !ebb_file_is_locked(fd) &&
+    if (open_unsent_file(path, EBB_FILE_UPDATE_HERE, &fd) &&
         ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && whole.len > 0 && open_text(from, &whole)) {
         st = close_text(to, &whole) ? ebb_file_replace(path, whole.data, whole.len, err)
                                     : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);

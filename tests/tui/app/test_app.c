@@ -1,6 +1,7 @@
 #include "ebb_test.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 
 #include "tui/screen.h"
@@ -318,6 +319,32 @@ static void unsent_survives_a_kill(void **state)
     screen_step(&s, 0);
     assert_int_equal(n_drafts(dir), 0);
     screen_close(&s);
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    assert_int_equal(system(cmd), 0);
+}
+
+/* A pipe is nobody's text, and nothing waits for its writer. */
+static void unsent_is_no_pipe(void **state)
+{
+    char dir[] = "/tmp/ebb-draft-XXXXXX", path[64], cmd[64];
+    screen s;
+    pid_t pid;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/draft-1", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    pid = fork();
+    if (pid == 0) {
+        int fd = open(path, O_WRONLY);
+        _exit(write(fd, "\nfrom a pipe", 12) != 12);
+    }
+    screen_open(&s, 12, 60, dir);
+    assert_has(&s, "> Ask something.");
+    assert_int_equal(n_drafts(dir), 1);
+    screen_close(&s);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
     snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
     assert_int_equal(system(cmd), 0);
 }
@@ -1143,7 +1170,7 @@ int main(void)
         cmocka_unit_test(stop_keeps_the_part),
         cmocka_unit_test(busy_queues),
         cmocka_unit_test(unsent_is_kept),
-        cmocka_unit_test(unsent_survives_a_kill),
+        cmocka_unit_test(unsent_survives_a_kill), cmocka_unit_test(unsent_is_no_pipe),
         cmocka_unit_test(several_lines),
         cmocka_unit_test(a_long_message_takes_the_row),
         cmocka_unit_test(refused_text_comes_back),
