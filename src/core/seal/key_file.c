@@ -29,11 +29,16 @@ static const char key_magic[8] = "EBB-KEY\n";
 static ebb_status load_key_file(const char *path, key_file *k, ebb_error *err)
 {
     int fd;
+    uint64_t n_bytes;
     ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
 
     if (st != EBB_OK)
         return st;
-    st = ebb_file_read_at(fd, path, k, sizeof *k, 0, err);
+    st = ebb_file_size(fd, path, &n_bytes, err);
+    if (st == EBB_OK && n_bytes == 0)            /* as the kernel's own, of which some wait for more */
+        st = EBB_FAIL(err, EBB_FORMAT, "%s: is empty", path);
+    if (st == EBB_OK)
+        st = ebb_file_read_at(fd, path, k, sizeof *k, 0, err);
     ebb_file_close(fd);
     if (st != EBB_OK)
         return st;

@@ -1,6 +1,8 @@
 /* What is sealed opens with its key, at its place, unchanged, and not otherwise. */
 #include "ebb_test.h"
 
+#include <sys/stat.h>
+
 #include "os/fault.h"
 #include "seal/key_file.h"
 #include "seal/sodium.h"
@@ -154,6 +156,24 @@ static void test_damaged_key_file(void **state)
     assert_int_equal(ebb_key_file_read(path, "k", 1, got, &err), EBB_FORMAT);
 }
 
+/* What may wait for its writer is not read: a pipe, or one of the kernel's files, which have no size. */
+static void test_no_key_file(void **state)
+{
+    ebb_key_kind found;
+    ebb_error err;
+
+    (void)state;
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(ebb_key_file_kind(path, &found, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "is not a regular file"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/proc/version", path), 0);
+    assert_int_equal(ebb_key_file_kind(path, &found, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "is empty"));
+    assert_int_equal(unlink(path), 0);
+}
+
 /* The old key is there until the new one is. */
 static void test_failing_calls(void **state)
 {
@@ -179,7 +199,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_blocks), T(test_another_key), T(test_texts), T(test_key_files), T(test_damaged_key_file),
-        T(test_failing_calls),
+        T(test_no_key_file), T(test_failing_calls),
     };
     return cmocka_run_group_tests_name("seal", tests, NULL, NULL);
 }
