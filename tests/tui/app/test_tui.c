@@ -28,14 +28,24 @@ static const char *theme;        /* chosen, or NULL */
 
 /* -- Waiting, made visible ----------------------------------------------------------------------------- */
 
-static bool shows_waits;         /* in the program: poll() says so on the line before it waits */
+static bool shows_waits;         /* in the program: poll() says so on the line before it waits for it */
 static const char wait_mark[] = "<waits>";
+
+/* A file is polled, too, before it is read. */
+static bool has_terminal(const struct pollfd *fds, nfds_t n)
+{
+    for (nfds_t i = 0; i < n; i++)
+        if (isatty(fds[i].fd))
+            return true;
+    return false;
+}
 
 static int poll_and_tell(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
     struct timespec t = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
 
-    if (shows_waits && timeout_ms != 0 && write(STDOUT_FILENO, wait_mark, sizeof wait_mark - 1) < 0)
+    if (shows_waits && timeout_ms != 0 && has_terminal(fds, n) &&
+        write(STDOUT_FILENO, wait_mark, sizeof wait_mark - 1) < 0)
         _exit(1);
     return ppoll(fds, n, timeout_ms < 0 ? NULL : &t, NULL);
 }
