@@ -155,5 +155,5 @@ other=here talk llama -e llama
 same llama
 slow far-llama "$port"
 halt llama -e far-llama
-halted llama 60                                   # its sums round in another order: where two words are as likely, long texts part
+halted llama 40                                   # its sums round in another order: where two words are as likely, long texts part
 exit 0
