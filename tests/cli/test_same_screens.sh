@@ -97,6 +97,7 @@ halt() {
     send "/export $to/stopped.json"; wait_until '[ -s "$to/stopped.json" ]'
     n=$(saved); tm send-keys Enter; wait_until 'is_writing $n'; tm send-keys C-c; settle 2
     send '/grammar off'; wait_for 'answers have no form'
+    send '/set predict 24'; wait_for 'predict = 24'
     send 'What is KV?'; settle 4
     send "/export $to/all.json"; wait_until '[ -s "$to/all.json" ]'
     tm send-keys C-d; wait_for 'ebb -c continues'
