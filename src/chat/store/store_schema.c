@@ -227,8 +227,9 @@ static ebb_status refuse_foreign_sql(ebb_store *s, ebb_error *err)
         return ebb_store_fail(s, rc, err);
     while (st == EBB_OK && (rc = sqlite3_step(q)) == SQLITE_ROW)
         if (!is_of_scripts((const char *)sqlite3_column_text(q, 2)))
-            st = EBB_FAIL(err, EBB_FORMAT, "%s has a %s that ebb did not make: %.100s; move the file away to begin a "
-                          "new one", s->path, sqlite3_column_text(q, 0), sqlite3_column_text(q, 1));
+            st = EBB_FAIL(err, EBB_FORMAT, "%s has a %s that ebb did not make: %.100s; drop it with sqlite3, "
+                          "or move the file away to begin a new one",
+                          s->path, sqlite3_column_text(q, 0), sqlite3_column_text(q, 1));
     sqlite3_finalize(q);
     return st == EBB_OK && rc != SQLITE_DONE ? ebb_store_fail(s, rc, err) : st;
 }
