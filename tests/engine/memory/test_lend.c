@@ -147,8 +147,10 @@ static void test_gives_way_step_by_step_with_the_same_bits(void **state)
 
             n_steps++;
             assert_int_equal(s.memory_event.code, EBB_MEMORY_KV_TAKEN_BACK);
-            assert_int_equal(s.memory_event.number, ++number);
-            assert_int_equal(s.memory_event.bytes, lent - now);
+            assert_in_range(s.memory_event.number - number, 1, 2);       /* a short context begins with two steps */
+            assert_true(s.memory_event.number - number == 2 ? s.memory_event.bytes < lent - now
+                                                            : s.memory_event.bytes == lent - now);
+            number = s.memory_event.number;
             assert_int_equal(s.memory_event.bytes_left, now);
             assert_true(s.memory_event.n_layers > 0);
             assert_non_null(strstr(ebb_memory_event_text(&s.memory_event, line, sizeof line), "the context grows: "));
