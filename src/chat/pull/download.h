@@ -46,7 +46,7 @@ typedef struct ebb_download_result {
 /* Errors: those of http.h and of the disk, each with what to do; BUSY (somebody else is at it);
  * CANCELED (env->is_canceled). */
 EBB_MUST_CHECK
-ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request *w,
-                             ebb_download_result *got, ebb_error *err);
+ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request *request,
+                             ebb_download_result *result, ebb_error *err);
 
 #endif

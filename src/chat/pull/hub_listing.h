@@ -34,7 +34,7 @@ typedef struct ebb_hub_file {
 
 typedef struct ebb_hub_list {
     ebb_hub_file *files;         /* all *.gguf, by path */
-    size_t        n, n_rejected; /* odd: those with names that are not taken */
+    size_t        n, n_rejected; /* rejected: names that no file here may have */
 } ebb_hub_list;
 
 /* Fetch the listing.  Errors: those of http.h; NOTFOUND, LIMIT, IO (refused: what to do is said),

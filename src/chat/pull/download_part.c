@@ -1,0 +1,227 @@
+/* The part of a download that is on disk (download_priv.h): opened, checked, resumed, and given its name. */
+#include "pull/download_priv.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/log.h"
+#include "base/size.h"
+#include "os/file.h"
+#include "os/folder.h"
+
+#define SPARE_BYTES  ((uint64_t)16 << 20)        /* to be left on the disk */
+#define MAX_RESTARTS 3
+#define PIECE        ((size_t)1 << 20)
+
+/* -- Files already on disk ------------------------------------------------------------------ */
+
+static bool get_file_size(const char *path, uint64_t *n_bytes)
+{
+    struct stat st;
+    bool ok = stat(path, &st) == 0;
+
+    *n_bytes = ok ? (uint64_t)st.st_size : 0;
+    return ok;
+}
+
+/* OK and was_there: the file exists with the expected size.  IO: it exists with another size. */
+static ebb_status look_for_file(ebb_download *d, ebb_error *err)
+{
+    char has[16], wants[16];
+    uint64_t n;
+
+    d->result->was_there = get_file_size(d->path.data, &n);
+    if (!d->result->was_there)
+        return EBB_OK;
+    d->result->n_bytes = n;
+    if (d->total == UNKNOWN || n == d->total)
+        return EBB_OK;
+    if (n < d->total)
+        return EBB_FAIL(err, EBB_IO, "%s: already there, with %s of %s; rename it to %s.part and ebb pull continues it",
+                        d->path.data, ebb_size_text(n, has), ebb_size_text(d->total, wants), d->request->name);
+    return EBB_FAIL(err, EBB_IO, "%s: already there, with %llu bytes where the file to fetch has %llu: rename or "
+                                 "delete it first",
+                    d->path.data, (unsigned long long)n, (unsigned long long)d->total);
+}
+
+/* Does the path still name the locked file?  The process that held the lock may have renamed it. */
+static bool is_part_in_place(const ebb_download *d)
+{
+    struct stat at, mine;
+
+    return stat(d->part.data, &at) == 0 && fstat(d->fd, &mine) == 0 && at.st_ino == mine.st_ino &&
+           at.st_dev == mine.st_dev;
+}
+
+static ebb_status open_download_part(ebb_download *d, ebb_error *err)
+{
+    ebb_status st = ebb_file_mkdirs(d->request->folder, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_open(d->part.data, EBB_FILE_UPDATE_HERE, &d->fd, err);
+    if (st != EBB_OK)
+        return st;
+    st = ebb_file_lock(d->fd, d->part.data, err);
+    if (st == EBB_OK && !is_part_in_place(d))
+        st = EBB_FAIL(err, EBB_BUSY, "%s: it has been moved meanwhile", d->part.data);
+    if (st == EBB_BUSY)
+        st = EBB_FAIL(err, EBB_BUSY, "%s: another ebb pull is fetching it right now", d->request->name);
+    return st == EBB_OK ? ebb_file_size(d->fd, d->part.data, &d->pos, err) : st;
+}
+
+/* A part can be resumed if its checksum agrees, or if the server can compare its etag or date. */
+static bool is_part_resumable(const ebb_download *d)
+{
+    if (d->total != UNKNOWN && d->pos > d->total)
+        return false;
+    if (d->sha256[0])
+        return d->sidecar.sha256[0] == '\0' || strcmp(d->sidecar.sha256, d->sha256) == 0;
+    return d->sidecar.etag[0] || d->sidecar.modified[0];
+}
+
+/* Hash the bytes of the part; the checksum then continues with the bytes that arrive. */
+static ebb_status hash_part(ebb_download *d, ebb_error *err)
+{
+    char *piece = malloc(PIECE);
+    ebb_status st = piece ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory to check %s", d->request->name);
+
+    ebb_download_reset_rate(d);
+    for (uint64_t at = 0; st == EBB_OK && at < d->pos;) {
+        size_t n = d->pos - at < PIECE ? (size_t)(d->pos - at) : PIECE;
+
+        st = ebb_file_read_at(d->fd, d->part.data, piece, n, at, err);
+        if (st == EBB_OK)
+            ebb_sha256_add(d->sha, piece, n);
+        at += n;
+        ebb_download_report(d, at, true, at == d->pos);
+        if (st == EBB_OK && ebb_download_is_canceled(d))
+            st = EBB_FAIL(err, EBB_CANCELED, "stopped");
+    }
+    ebb_download_reset_rate(d);
+    free(piece);
+    return st;
+}
+
+ebb_status ebb_download_restart(ebb_download *d, ebb_error *err)
+{
+    if (d->n_restarts++ == MAX_RESTARTS)
+        return EBB_FAIL(err, EBB_IO, "%s: keeps changing on the server; try again later", d->request->name);
+    d->pos = 0;
+    d->next_look = DOWNLOAD_FIRST_LOOK;
+    d->next_room = 0;
+    ebb_sha256_begin(d->sha);
+    ebb_download_reset_rate(d);
+    return ebb_file_truncate(d->fd, d->part.data, 0, err);
+}
+
+ebb_status ebb_download_begin(ebb_download *d, ebb_error *err)
+{
+    char size[16];
+    ebb_status st = look_for_file(d, err);
+
+    if (st != EBB_OK || d->result->was_there)
+        return st;
+    st = open_download_part(d, err);
+    if (st == EBB_OK)
+        st = look_for_file(d, err);              /* another process may have completed it before we got the lock */
+    if (st != EBB_OK || d->result->was_there)
+        return st;
+    if (!ebb_pull_sidecar_read(d->part.data, &d->sidecar) && d->pos)
+        ebb_log("pull", "%s: no sidecar beside it", d->request->name);
+    if (d->pos && !is_part_resumable(d)) {
+        ebb_download_notice(d, "the part of %s that is here belongs to another file: starting over", d->request->name);
+        st = ebb_download_restart(d, err);
+    } else if (d->pos) {
+        ebb_download_notice(d, "%s of %s are here: continuing", ebb_size_text(d->pos, size), d->request->name);
+        st = hash_part(d, err);
+    }
+    d->result->n_resumed = d->pos;
+    return st;
+}
+
+/* -- Room on the disk ----------------------------------------------------------------------- */
+
+ebb_status ebb_download_check_disk_space(const ebb_download *d, ebb_error *err)
+{
+    uint64_t free_bytes, usable, needs = d->total != UNKNOWN ? d->total - d->pos : 0;
+    char have[16], want[16], lacks[16];
+    ebb_status st = ebb_folder_free_bytes(d->request->folder, &free_bytes, err);
+
+    if (st != EBB_OK)
+        return st;
+    usable = free_bytes > SPARE_BYTES ? free_bytes - SPARE_BYTES : 0;
+    if (needs <= usable && (usable > 0 || needs == 0))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_IO, "%s: %s still to come, but its disk has only %s free: %s too little",
+                    d->request->folder, ebb_size_text(needs, want), ebb_size_text(free_bytes, have),
+                    ebb_size_text(needs - usable, lacks));
+}
+
+/* A download of unknown size ends when the disk has less than SPARE_BYTES * 3/2 left. */
+ebb_status ebb_download_check_spare_room(ebb_download *d, ebb_error *err)
+{
+    uint64_t free_bytes;
+    char size[16];
+    ebb_status st;
+
+    if (d->total != UNKNOWN || d->pos < d->next_room)
+        return EBB_OK;
+    d->next_room = d->pos + SPARE_BYTES / 4;
+    st = ebb_folder_free_bytes(d->request->folder, &free_bytes, err);
+    if (st != EBB_OK || free_bytes >= SPARE_BYTES + SPARE_BYTES / 2)
+        return st;
+    return EBB_FAIL(err, EBB_IO, "%s: the server does not say how large it is, and after %s the disk is full; remove "
+                                 "that file if it cannot be right",
+                    d->part.data, ebb_size_text(d->pos, size));
+}
+
+/* -- Looking at the header ------------------------------------------------------------------ */
+
+ebb_status ebb_download_check_header(ebb_download *d, ebb_error *err)
+{
+    ebb_error why = { 0 };
+    ebb_status st;
+
+    if (!d->request->on_header || d->has_header || d->pos == 0)
+        return EBB_OK;
+    st = d->request->on_header(d->request->arg, d->part.data, d->total, &why);
+    d->has_header = st == EBB_OK;
+    d->next_look = d->pos * 2 > DOWNLOAD_FIRST_LOOK ? d->pos * 2 : DOWNLOAD_FIRST_LOOK;
+    if (st == EBB_BUSY && d->pos < d->total)
+        return EBB_OK;
+    if (st == EBB_BUSY)
+        st = EBB_FAIL(&why, EBB_FORMAT, "%s: ends within its header", d->request->name);
+    if (st != EBB_OK && err)
+        *err = why;
+    d->is_bad = st == EBB_FORMAT || st == EBB_UNSUPPORTED;
+    return st;
+}
+
+/* -- The end -------------------------------------------------------------------------------- */
+
+void ebb_download_discard_part(ebb_download *d)
+{
+    ebb_file_remove(d->part.data);
+    ebb_pull_sidecar_remove(d->part.data);
+}
+
+void ebb_download_discard_empty_part(ebb_download *d)
+{
+    uint64_t n;
+
+    if (d->fd >= 0 && d->pos == 0 && get_file_size(d->part.data, &n) && n == 0 && is_part_in_place(d))
+        ebb_download_discard_part(d);
+}
+
+ebb_status ebb_download_publish(ebb_download *d, ebb_error *err)
+{
+    ebb_status st = ebb_file_sync(d->fd, d->part.data, err);
+
+    if (st == EBB_OK)
+        st = ebb_file_rename(d->part.data, d->path.data, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_pull_sidecar_remove(d->part.data);
+    return ebb_folder_sync(d->request->folder, err);
+}

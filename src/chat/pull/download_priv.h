@@ -1,0 +1,85 @@
+/* pull/download_priv.h - the inside of a download: download*.c only.
+ *
+ *     download.c            tries until all is here; checks it; the end
+ *     download_reply.c      a request, and what the server answers
+ *     download_part.c       NAME.part on disk: begun, resumed, begun anew, renamed
+ *     download_progress.c   notices, progress, speed */
+#ifndef EBB_PULL_DOWNLOAD_PRIV_H
+#define EBB_PULL_DOWNLOAD_PRIV_H
+#include "net/dynlib.h"
+#include "pull/download.h"
+#include "pull/part_sidecar.h"
+
+#define UNKNOWN             UINT64_MAX           /* a size that the server has not named */
+#define DOWNLOAD_FIRST_LOOK ((uint64_t)1 << 16)  /* bytes; the next one at twice as many */
+
+/* A download under way; all of it is changed by the thread of ebb_download_file alone. */
+typedef struct ebb_download {
+    const ebb_pull_env         *env;
+    const ebb_download_request *request;
+    ebb_download_result        *result;
+    ebb_buf           path, part;        /* NAME and NAME.part */
+    int               fd;                /* of the part, locked; -1: it is not open */
+    ebb_sha256       *sha;               /* of the part's first `pos` bytes */
+    ebb_pull_sidecar  sidecar;
+    uint64_t          pos, total;        /* bytes in the part, and of the whole file */
+    char              sha256[65];        /* of the whole file, as the server has it; "": unknown */
+    uint64_t          next_look;         /* bytes at which on_header is asked, */
+    uint64_t          next_room;         /* and at which the disk's free space is */
+    bool              has_header;        /* on_header has seen enough */
+    bool              is_bad;            /* the part is damaged or not a model, and is removed */
+    double            frame_at, rate_at, bytes_s;    /* seconds of the clock; 0: no speed yet */
+    uint64_t          rate_pos;          /* bytes at rate_at */
+    unsigned          n_restarts;
+    ebb_error         callback_error;    /* of a callback of the request that stopped it */
+    bool              must_restart;      /* the request is to be made again, from byte 0 */
+} ebb_download;
+
+/* -- download_progress.c ---------------------------------------------------------------------- */
+
+/* A line for the log and for env->on_notice. */
+void ebb_download_notice(const ebb_download *d, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+bool ebb_download_is_canceled(const ebb_download *d);
+/* Tells request->on_progress of `done` bytes, now and then; at once if it `must`. */
+void ebb_download_report(ebb_download *d, uint64_t done, bool is_check, bool must);
+/* The speed is measured anew: what follows is read or received at another one. */
+void ebb_download_reset_rate(ebb_download *d);
+
+/* -- download_part.c -------------------------------------------------------------------------- */
+
+/* Looks for the file, then opens, locks and hashes the part.  result->was_there: nothing is left to
+ * do.  Errors: BUSY (another process has it), IO, NOMEM, CANCELED. */
+EBB_MUST_CHECK
+ebb_status ebb_download_begin(ebb_download *d, ebb_error *err);
+/* Empties the part.  Errors: IO, also after a few times: it keeps changing on the server. */
+EBB_MUST_CHECK
+ebb_status ebb_download_restart(ebb_download *d, ebb_error *err);
+/* Whether the disk has room for all that is still to come; for some more, if nobody knows how much.
+ * Errors: IO. */
+EBB_MUST_CHECK
+ebb_status ebb_download_check_disk_space(const ebb_download *d, ebb_error *err);
+EBB_MUST_CHECK
+ebb_status ebb_download_check_spare_room(ebb_download *d, ebb_error *err);
+/* Asks request->on_header, unless it has seen enough.  Errors: its own, but not BUSY. */
+EBB_MUST_CHECK
+ebb_status ebb_download_check_header(ebb_download *d, ebb_error *err);
+/* Removes the part and its sidecar, so that nobody takes it for a model; if not a byte arrived. */
+void ebb_download_discard_part(ebb_download *d);
+void ebb_download_discard_empty_part(ebb_download *d);
+/* Syncs the part and gives it the file's name.  Errors: IO. */
+EBB_MUST_CHECK
+ebb_status ebb_download_publish(ebb_download *d, ebb_error *err);
+
+/* -- download_reply.c ------------------------------------------------------------------------- */
+
+/* One request for the bytes from pos on, which are written to the part as they come.  OK and
+ * *again: another one is needed; OK alone: all bytes are here.  Errors: those of http.h, of the
+ * disk and of on_header; FORMAT (not the file that was asked for); what the server refuses. */
+EBB_MUST_CHECK
+ebb_status ebb_download_request_rest(ebb_download *d, ebb_http_reply *r, bool *again,
+                                     ebb_error *err);
+/* Whether an answer with this status may be another one a little later. */
+bool ebb_download_may_pass(int status);
+
+#endif
