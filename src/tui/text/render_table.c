@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "term/hyperlink.h"
 #include "term/width.h"
+#include "text/wrap_visible.h"
 
 enum { COLUMNS_MAX = 64 };
 

@@ -102,13 +102,4 @@ size_t ebb_wrap_run(const ebb_wrap *w, uint32_t at);
 /* The first link that ends behind byte `at`; NULL: none does. */
 const ebb_text_link *ebb_wrap_link(const ebb_wrap *w, uint32_t at);
 
-/* -- For render.c ------------------------------------------------------------------ */
-/* Append text in one face; it passes the display filter. */
-void ebb_wrap_add(ebb_wrap *w, const char *s, size_t n, ebb_face face);
-/* The visible text [start, end) has an address behind it, which is not filtered yet.  To be called
- * in the order of the text. */
-void ebb_wrap_add_link(ebb_wrap *w, size_t start, size_t end, const char *address, size_t n);
-/* Further rows of the logical line that begins here are set in. */
-void ebb_wrap_set_hanging_indent(ebb_wrap *w, int columns);
-
 #endif
