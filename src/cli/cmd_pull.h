@@ -23,9 +23,6 @@ void ebb_pull_line_clear(ebb_pull_line *l);
 /* A line of its own, where progress is shown. */
 void ebb_pull_line_say(ebb_pull_line *l, const char *text);
 
-/* "0:41", "3 min", "1 h 20 min" in a buffer of the caller's; returns it. */
-const char *ebb_pull_time_text(double s, char out[24]);
-
 /* The models of a repository as a table, the one that suits marked, and what to type. */
 void ebb_pull_print_list(const ebb_pull *p);
 /* --suggest: the table of models/suggestions.h with what each would do on this machine.  Returns an

@@ -44,7 +44,8 @@ void ebb_pull_line_say(ebb_pull_line *l, const char *text)
     fprintf(stderr, "%s\n", text);
 }
 
-const char *ebb_pull_time_text(double s, char out[24])
+/* "0:41", "3 min", "1 h 20 min" in out; returns it. */
+static const char *duration_text(double s, char out[24])
 {
     unsigned t = s < 360000 ? (unsigned)(s + 0.5) : 360000;
 
@@ -74,7 +75,7 @@ static void add_figures(ebb_buf *out, const ebb_download_progress *p)
     if (p->bytes_s >= 0)
         ebb_buf_addf(out, p->bytes_s < 10e6 ? "  %.1f MB/s" : "  %.0f MB/s", p->bytes_s / 1e6);
     if (p->left_s >= 0)
-        ebb_buf_addf(out, "  %s left", ebb_pull_time_text(p->left_s, left));
+        ebb_buf_addf(out, "  %s left", duration_text(p->left_s, left));
 }
 
 void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, unsigned n_files,
@@ -282,7 +283,7 @@ int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
     if (d->was_there)
         printf(" is already here, %s\n", ebb_size_text(d->n_bytes, size));
     else
-        printf(": %s in %s%s\n", ebb_size_text(d->n_bytes, size), ebb_pull_time_text(d->seconds, took),
+        printf(": %s in %s%s\n", ebb_size_text(d->n_bytes, size), duration_text(d->seconds, took),
                d->is_verified ? ", SHA-256 matches the server's" : ", of the right size; the server gives no checksum");
     fputs("talk to it:  ebb -m ", stdout);
     print_visible(name);

@@ -12,7 +12,8 @@
 
 #define MAX_SIDECAR 65536u
 
-ebb_status ebb_pull_sidecar_path(const char *part_path, ebb_buf *out, ebb_error *err)
+/* Replaces *out by the sidecar's path.  Error: NOMEM. */
+static ebb_status sidecar_path(const char *part_path, ebb_buf *out, ebb_error *err)
 {
     ebb_buf_clear(out);
     return ebb_buf_addf(out, "%s.json", part_path) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
@@ -33,7 +34,7 @@ bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
 
     memset(n, 0, sizeof *n);
     n->n_bytes = UINT64_MAX;
-    if (ebb_pull_sidecar_path(part_path, &path, NULL) == EBB_OK &&
+    if (sidecar_path(part_path, &path, NULL) == EBB_OK &&
         ebb_file_slurp(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
         root = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     read_string(root, "command", n->command, sizeof n->command);
@@ -60,7 +61,7 @@ ebb_status ebb_pull_sidecar_write(const char *part_path, const ebb_pull_sidecar 
     json_t *root = json_object();
     ebb_buf path = { 0 };
     char *text;
-    ebb_status st = ebb_pull_sidecar_path(part_path, &path, err);
+    ebb_status st = sidecar_path(part_path, &path, err);
 
     write_text(root, "command", n->command);
     if (n->n_bytes != UINT64_MAX)
@@ -83,7 +84,7 @@ void ebb_pull_sidecar_remove(const char *part_path)
 {
     ebb_buf path = { 0 };
 
-    if (ebb_pull_sidecar_path(part_path, &path, NULL) == EBB_OK)
+    if (sidecar_path(part_path, &path, NULL) == EBB_OK)
         ebb_file_remove(path.data);
     ebb_buf_fini(&path);
 }

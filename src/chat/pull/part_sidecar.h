@@ -14,9 +14,6 @@ typedef struct ebb_pull_sidecar {
     char     etag[200], modified[64];
 } ebb_pull_sidecar;
 
-/* Replace *out by the sidecar's path.  Error: NOMEM. */
-EBB_MUST_CHECK
-ebb_status ebb_pull_sidecar_path(const char *part_path, ebb_buf *out, ebb_error *err);
 /* false: there is none, or it is damaged; *n is then empty. */
 bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n);
 EBB_MUST_CHECK

@@ -91,20 +91,13 @@ int ebb_schema_rule_of(ebb_compiler *c, const json_t *schema);
 void ebb_shapes_fini(ebb_shapes *l);
 /* Append the alternatives of a schema; none: nothing is valid. */
 bool ebb_schema_shapes(ebb_compiler *c, const json_t *schema, ebb_shapes *out);
-bool ebb_shapes_add(ebb_compiler *c, ebb_shapes *l, const ebb_shape *s); /* *s is the list's then */
-void ebb_shape_fini(ebb_shape *s);
 /* What is of both. */
 bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, ebb_shape *out);
-/* A schema under which valid is what is valid under both (NULL: anything); held.  NULL with an
- * error: no memory. */
-json_t *ebb_schema_both(ebb_compiler *c, json_t *a, json_t *b);
 /* Nothing is of both shapes, or they are narrowed until nothing is.  false: that cannot be
  * shown. */
 bool ebb_shape_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b);
 /* Whether a value of enum is of the rest of the shape; *is_known false: that cannot be told. */
 bool ebb_shape_admits(const ebb_shape *s, const json_t *value, bool *is_known);
-unsigned ebb_schema_type_of(const json_t *value);
-bool ebb_bound_admits(const ebb_shape *s, double x);
 
 /* -- write_*.c: alternatives of a rule, each behind " | " but for the first -- */
 void ebb_write_number(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);

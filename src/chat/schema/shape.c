@@ -24,7 +24,7 @@ static const char *const refused[] = {
 
 /* -- Lists ---------------------------------------------------------------------------- */
 
-void ebb_shape_fini(ebb_shape *s)
+static void fini_shape(ebb_shape *s)
 {
     json_decref(s->values);
     json_decref(s->prefix);
@@ -38,17 +38,18 @@ void ebb_shape_fini(ebb_shape *s)
 void ebb_shapes_fini(ebb_shapes *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        ebb_shape_fini(&l->list[i]);
+        fini_shape(&l->list[i]);
     free(l->list);
     *l = (ebb_shapes){ 0 };
 }
 
-bool ebb_shapes_add(ebb_compiler *c, ebb_shapes *l, const ebb_shape *s)
+/* *s is the list's then, or freed. */
+static bool add_shape(ebb_compiler *c, ebb_shapes *l, const ebb_shape *s)
 {
     ebb_shape *p = l->n < MOST_SHAPES ? ebb_grow(l->list, l->n, &l->cap, sizeof *p) : NULL;
 
     if (!p) {
-        ebb_shape_fini((ebb_shape *)s);
+        fini_shape((ebb_shape *)s);
         return l->n < MOST_SHAPES ? ebb_schema_fail_memory(c)
                                   : ebb_schema_fail(c, EBB_LIMIT, "more than %d alternatives, written out",
                                                     MOST_SHAPES);
@@ -278,9 +279,9 @@ static bool multiply(ebb_compiler *c, ebb_shapes *l, ebb_shapes *other)
             ebb_shape s = { 0 };
             ok = ebb_shape_merge(c, &l->list[i], &other->list[k], &s);
             if (!ok || s.types == 0)
-                ebb_shape_fini(&s);
+                fini_shape(&s);
             else
-                ok = ebb_shapes_add(c, &both, &s);
+                ok = add_shape(c, &both, &s);
         }
     ebb_shapes_fini(l);
     ebb_shapes_fini(other);
@@ -370,10 +371,10 @@ static bool read_object(ebb_compiler *c, json_t *o, ebb_shapes *l)
         return follow_ref(c, ref, l);
     ok = read_keywords(c, o, &own);
     if (!ok) {
-        ebb_shape_fini(&own);
+        fini_shape(&own);
         return false;
     }
-    ok = ebb_shapes_add(c, l, &own);
+    ok = add_shape(c, l, &own);
     if (ok && ref) {
         ebb_shapes other = { 0 };
         ok = follow_ref(c, ref, &other);
@@ -404,12 +405,12 @@ bool ebb_schema_shapes(ebb_compiler *c, const json_t *schema, ebb_shapes *out)
     c->depth++;
     if (json_is_true(schema)) {
         ebb_shape any;
-        ok = read_keywords(c, (json_t *)schema, &any) && ebb_shapes_add(c, &l, &any);
+        ok = read_keywords(c, (json_t *)schema, &any) && add_shape(c, &l, &any);
     } else {
         ok = read_object(c, (json_t *)schema, &l);
     }
     for (size_t i = 0; ok && i < l.n; i++) {     /* each is the other list's from here on, held or not */
-        ok = ebb_shapes_add(c, out, &l.list[i]);
+        ok = add_shape(c, out, &l.list[i]);
         l.list[i] = (ebb_shape){ 0 };
     }
     ebb_shapes_fini(&l);

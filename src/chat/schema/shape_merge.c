@@ -6,7 +6,7 @@
 
 /* -- Values ------------------------------------------------------------------------------ */
 
-unsigned ebb_schema_type_of(const json_t *v)
+static unsigned type_of(const json_t *v)
 {
     switch (json_typeof(v)) {
     case JSON_OBJECT: return EBB_TYPE_OBJECT;
@@ -20,7 +20,7 @@ unsigned ebb_schema_type_of(const json_t *v)
     return EBB_TYPE_NULL;
 }
 
-bool ebb_bound_admits(const ebb_shape *s, double x)
+static bool bound_admits(const ebb_shape *s, double x)
 {
     return !(s->min.is_set && (x < s->min.value || (s->min.is_open && x == s->min.value))) &&
            !(s->max.is_set && (x > s->max.value || (s->max.is_open && x == s->max.value)));
@@ -37,13 +37,13 @@ static uint64_t count_chars(const char *s)
 
 bool ebb_shape_admits(const ebb_shape *s, const json_t *v, bool *is_known)
 {
-    unsigned type = ebb_schema_type_of(v);
+    unsigned type = type_of(v);
     uint64_t n;
 
     if (!(s->types & type))
         return false;
     if (type == EBB_TYPE_INTEGER || type == EBB_TYPE_FRACTION)
-        return ebb_bound_admits(s, json_number_value(v));
+        return bound_admits(s, json_number_value(v));
     if (type == EBB_TYPE_STRING) {
         if (s->pattern || s->format)
             *is_known = false;
@@ -75,7 +75,8 @@ static bool has_value(const json_t *list, const json_t *v)
 
 /* -- Both ---------------------------------------------------------------------------------- */
 
-json_t *ebb_schema_both(ebb_compiler *c, json_t *a, json_t *b)
+/* A schema under which valid is what is valid under both (NULL: anything); held.  NULL with an error: no memory. */
+static json_t *both_schemas(ebb_compiler *c, json_t *a, json_t *b)
 {
     json_t *both, *known;
     size_t i;
@@ -152,11 +153,11 @@ static void merge_items(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b,
 {
     size_t n_a = json_array_size(a->prefix), n_b = json_array_size(b->prefix), n = n_a > n_b ? n_a : n_b;
 
-    out->items = ebb_schema_both(c, a->items, b->items);
+    out->items = both_schemas(c, a->items, b->items);
     if (n > 0)
         out->prefix = json_array();
     for (size_t i = 0; i < n; i++)
-        append_schema(out->prefix, ebb_schema_both(c, item_schema(a, i), item_schema(b, i)));
+        append_schema(out->prefix, both_schemas(c, item_schema(a, i), item_schema(b, i)));
 }
 
 static json_t *property_schema(const ebb_shape *s, const char *name)
@@ -172,14 +173,14 @@ static void merge_properties(ebb_compiler *c, const ebb_shape *a, const ebb_shap
     const char *name;
     json_t *schema, *merged;
 
-    out->additional = ebb_schema_both(c, a->additional, b->additional);
+    out->additional = both_schemas(c, a->additional, b->additional);
     if (a->properties || b->properties)
         out->properties = json_object();
     for (int i = 0; i < 2; i++)
         json_object_foreach(both[i]->properties, name, schema) {
             if (json_object_get(out->properties, name))
                 continue;
-            merged = ebb_schema_both(c, property_schema(a, name), property_schema(b, name));
+            merged = both_schemas(c, property_schema(a, name), property_schema(b, name));
             json_object_set_new(out->properties, name, merged ? merged : json_true());
         }
 }

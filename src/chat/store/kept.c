@@ -107,7 +107,8 @@ void ebb_kept_fini(ebb_kept *k)
     memset(k, 0, sizeof *k);
 }
 
-bool ebb_kept_has_ids(const ebb_kept *k, const int32_t *ids, size_t n)
+/* Whether all of these ids follow each other in some session: fewer than eight say too little. */
+static bool has_ids(const ebb_kept *k, const int32_t *ids, size_t n)
 {
     for (size_t i = 0; i + RUN <= n; i++)
         if (!has_hash(k->runs, k->n_runs, ids + i, RUN * sizeof *ids))
@@ -122,7 +123,7 @@ bool ebb_kept_has_question(const ebb_kept *k, const char *text, size_t n)
 
 static bool is_run_kept(void *arg, const ebb_token *ids, size_t n)
 {
-    return ebb_kept_has_ids(arg, ids, n);
+    return has_ids(arg, ids, n);
 }
 
 ebb_status ebb_kept_sweep_kv(const ebb_kept *k, size_t *n_removed, ebb_error *err)

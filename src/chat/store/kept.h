@@ -16,8 +16,6 @@ EBB_MUST_CHECK
 ebb_status ebb_kept_read(ebb_store *s, ebb_kept *out, ebb_error *err);
 void ebb_kept_fini(ebb_kept *k);
 
-/* Whether all of these ids follow each other in some session: fewer than eight say too little. */
-bool ebb_kept_has_ids(const ebb_kept *k, const int32_t *ids, size_t n);
 /* Whether that is a question of some session. */
 bool ebb_kept_has_question(const ebb_kept *k, const char *text, size_t n);
 

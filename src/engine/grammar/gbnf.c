@@ -346,7 +346,8 @@ static bool find_root(ebb_gbnf_reader *p)
     return p->st == EBB_OK;
 }
 
-ebb_status ebb_gbnf_parse(const char *text, size_t n, ebb_gbnf *out, ebb_grammar *g, ebb_error *err)
+/* Read text[0..n): the tree, and in *g the names of its rules. */
+static ebb_status parse_gbnf(const char *text, size_t n, ebb_gbnf *out, ebb_grammar *g, ebb_error *err)
 {
     ebb_gbnf_reader p = { .begin = text, .at = text, .end = text + n, .t = out, .g = g, .err = err };
 
@@ -362,7 +363,7 @@ ebb_status ebb_gbnf_parse(const char *text, size_t n, ebb_gbnf *out, ebb_grammar
     return p.st;
 }
 
-void ebb_gbnf_fini(ebb_gbnf *t)
+static void fini_gbnf(ebb_gbnf *t)
 {
     free(t->nodes);
     free(t->ranges);
@@ -381,12 +382,12 @@ ebb_status ebb_grammar_new(const char *text, size_t n, ebb_grammar **out, ebb_er
     if (!g)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the grammar");
     g->n_owners = 1;
-    st = ebb_gbnf_parse(text, n, &t, g, err);
+    st = parse_gbnf(text, n, &t, g, err);
     if (st == EBB_OK)
         st = ebb_gbnf_build(&t, g, err);
     if (st == EBB_OK)
         st = ebb_grammar_finish(g, err);
-    ebb_gbnf_fini(&t);
+    fini_gbnf(&t);
     if (st == EBB_OK)
         *out = g;
     else

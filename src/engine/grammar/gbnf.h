@@ -40,11 +40,6 @@ typedef struct ebb_gbnf {
     size_t         n_bodies, cap_bodies;
 } ebb_gbnf;
 
-/* Read text[0..n): the tree, and in *g the names of its rules.  Errors as ebb_grammar_new. */
-EBB_MUST_CHECK
-ebb_status ebb_gbnf_parse(const char *text, size_t n, ebb_gbnf *out, ebb_grammar *g,
-                          ebb_error *err);
-void ebb_gbnf_fini(ebb_gbnf *t);
 /* Every rule as steps of g.  Errors: LIMIT, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_gbnf_build(const ebb_gbnf *t, ebb_grammar *g, ebb_error *err);

@@ -36,7 +36,7 @@ uint64_t ebb_kv_file_bytes(const ebb_kv_file *item)
                       : sizeof(file_head) + item->n_data + EBB_KV_HASH_BYTES;
 }
 
-bool ebb_kv_file_is_suffix(const char *suffix)
+static bool is_suffix(const char *suffix)
 {
     for (int kind = 0; kind < EBB_KV_FILE_KINDS; kind++)
         if (strcmp(suffix, suffixes[kind]) == 0)
@@ -61,7 +61,7 @@ bool ebb_kv_file_is_name(const char *name, bool *is_leftover)
     if (hex != 2 * EBB_KV_HASH_BYTES)
         return false;
     *is_leftover = n > 4 && strcmp(name + n - 4, ".new") == 0;
-    return *is_leftover || (*kind == '.' && ebb_kv_file_is_suffix(kind + 1));
+    return *is_leftover || (*kind == '.' && is_suffix(kind + 1));
 }
 
 static void fill_head(const ebb_kv_file *item, file_head *h)

@@ -52,8 +52,6 @@ typedef struct ebb_kv_file {
 uint64_t ebb_kv_file_bytes(const ebb_kv_file *item);
 /* path[cap] = <dir>/<hash in hex>.<kind> */
 void ebb_kv_file_path(const char *dir, const ebb_kv_file *item, char *path, size_t cap);
-/* Whether `suffix` is the suffix of a kind. */
-bool ebb_kv_file_is_suffix(const char *suffix);
 
 /* Writes a temporary file and renames it.  `key` is of its checksum; what is sealed has its own.
  * Error: IO, also if item->guard caught a fault. */

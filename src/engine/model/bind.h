@@ -132,8 +132,6 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves);
 /* The rope of `metadata` again as net->ropes[1], unscaled and with another base: for local
  * layers. */
 void ebb_bind_local_rope(ebb_binder *b, double freq_base);
-/* All layers have the heads that the net says. */
-void ebb_bind_same_heads(ebb_binder *b);
 /* `bind` for each layer, then token_embd, output_norm, output (or tied), then the draft head if
  * there is one. */
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
@@ -164,8 +162,6 @@ void ebb_bind_gather(ebb_binder *b);
 void ebb_bind_attention(ebb_binder *b, ebb_layer *l);
 void ebb_bind_qkv(ebb_binder *b, ebb_layer *l);
 void ebb_bind_output(ebb_binder *b, ebb_layer *l);       /* o */
-/* attn_gate: the heads' outputs are multiplied by its sigmoid. */
-void ebb_bind_head_gate(ebb_binder *b, ebb_layer *l);
 /* q_norm and k_norm as net->qk_norm says. */
 void ebb_bind_qk_norm(ebb_binder *b, ebb_layer *l);
 /* gate and up (or up alone), down. */

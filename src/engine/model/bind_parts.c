@@ -116,7 +116,8 @@ static void bind_heads(ebb_binder *b)
     (void)ebb_bind_product(b, ".attention.value_length", net->n_head, net->dim_v, EBB_MAX_WIDTH);
 }
 
-void ebb_bind_same_heads(ebb_binder *b)
+/* All layers have the heads that the net says. */
+static void bind_same_heads(ebb_binder *b)
 {
     const ebb_net *net = b->net;
 
@@ -129,7 +130,7 @@ static void bind_layer_shapes(ebb_binder *b)
 {
     ebb_net *net = b->net;
 
-    ebb_bind_same_heads(b);
+    bind_same_heads(b);
     for (uint32_t i = 0; i < ebb_net_n_kv_layers(net) && b->st == EBB_OK; i++) {
         ebb_heads *h = &net->layers[i].heads;
 
@@ -394,7 +395,8 @@ void ebb_bind_output(ebb_binder *b, ebb_layer *l)
     ebb_bind_matrix(b, &l->o, "attn_output", b->net->n_embd, l->heads.n * l->heads.dim_v);
 }
 
-void ebb_bind_head_gate(ebb_binder *b, ebb_layer *l)
+/* attn_gate: the heads' outputs are multiplied by its sigmoid. */
+static void bind_head_gate(ebb_binder *b, ebb_layer *l)
 {
     ebb_bind_matrix(b, &l->head_gate, "attn_gate", l->heads.n * l->heads.dim_v, b->net->n_embd);
     b->net->has_head_gate = true;
@@ -552,7 +554,7 @@ static void bind_traits_layer(ebb_binder *b, ebb_layer *l)
     if (t->has_qk_norm)
         ebb_bind_qk_norm(b, l);
     if (t->has_head_gate)
-        ebb_bind_head_gate(b, l);
+        bind_head_gate(b, l);
     ebb_bind_output(b, l);
     if (t->norms != EBB_NORMS_BEFORE)
         bind_behind(b, &l->attn_post_norm, "post_attention_norm");

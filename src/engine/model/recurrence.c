@@ -9,7 +9,8 @@ ebb_recurrence ebb_recurrence_of(const ebb_forward *r, const ebb_recurrent *l)
     return (ebb_recurrence){ .r = r, .state_at = l->state_at, .log_at = l->log_at };
 }
 
-float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos)
+/* The layer's part of the state log's entry of a position. */
+static float *log_of(const ebb_recurrence *x, uint32_t pos)
 {
     const ebb_forward *r = x->r;
 
@@ -21,7 +22,7 @@ float *ebb_recurrence_column_log(const ebb_recurrence *x, uint32_t c)
     const ebb_batch_seq *s = ebb_batch_seq_of(x->r->batch, c);
     uint32_t pos = s->pos0 + c - s->c0;
 
-    return pos < s->commit_pos ? NULL : ebb_recurrence_log(x, pos);
+    return pos < s->commit_pos ? NULL : log_of(x, pos);
 }
 
 /* n floats of a state are complete for position n_pos: copy them where a checkpoint wants that. */
@@ -45,9 +46,9 @@ static void advance_seq(const ebb_recurrence *x, const ebb_batch_seq *s, const e
             part = work;
         }
         if (pos < s->pos0)
-            ops->replay(arg, part, ebb_recurrence_log(x, pos));
+            ops->replay(arg, part, log_of(x, pos));
         else
-            ops->step(arg, part, s->c0 + pos - s->pos0, is_logged ? ebb_recurrence_log(x, pos) : NULL);
+            ops->step(arg, part, s->c0 + pos - s->pos0, is_logged ? log_of(x, pos) : NULL);
         if (!is_logged)
             save_checkpoints(s, pos + 1, part, n);
     }

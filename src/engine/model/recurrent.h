@@ -24,8 +24,6 @@ typedef struct ebb_recurrence {
 } ebb_recurrence;
 
 ebb_recurrence ebb_recurrence_of(const ebb_forward *r, const ebb_recurrent *l);
-/* The layer's part of the entry of a position. */
-float *ebb_recurrence_log(const ebb_recurrence *x, uint32_t pos);
 /* The same of a column; NULL: the state follows its token, and nothing is logged. */
 float *ebb_recurrence_column_log(const ebb_recurrence *x, uint32_t c);
 

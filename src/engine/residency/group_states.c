@@ -174,7 +174,8 @@ static void set_lent(ebb_res *r, uint32_t id, bool is_lent)
     r->lent_read_bytes = is_lent ? r->lent_read_bytes + n_read : r->lent_read_bytes - n_read;
 }
 
-void ebb_res_set_owner(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
+/* Sets the owner and address of an extent; the lock is held. */
+static void set_owner(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at)
 {
     set_lent(r, id, false);
     count_bytes(r, id, false);
@@ -206,11 +207,11 @@ static void enter_state(ebb_res *r, ebb_res_group *g, ebb_layer_state state, ebb
 
     for (uint32_t i = g->first; i < g->first + g->n; i++) {
         if (state == EBB_LAYER_DISK || !r->resident[i]) {
-            ebb_res_set_owner(r, i, EBB_LAYER_DISK, NULL);
+            set_owner(r, i, EBB_LAYER_DISK, NULL);
         } else if (state == EBB_LAYER_MAPPED) {
-            ebb_res_set_owner(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
+            set_owner(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
         } else {
-            ebb_res_set_owner(r, i, EBB_LAYER_PINNED, is_async ? NULL : ebb_pin_address(&r->extents[i], to));
+            set_owner(r, i, EBB_LAYER_PINNED, is_async ? NULL : ebb_pin_address(&r->extents[i], to));
             r->home[i] = is_async ? to : NULL;
             if (is_async)
                 (void)ebb_ring_load(r->ring, i, to, EBB_LOAD_BACKGROUND);
@@ -284,7 +285,7 @@ void ebb_res_map_unread_locked(ebb_res *r)
         if (g->n == 0 || is_in_memory(r, g))
             continue;
         for (uint32_t i = g->first; i < g->first + g->n; i++)
-            ebb_res_set_owner(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
+            set_owner(r, i, EBB_LAYER_MAPPED, ebb_res_mapped_at(r, i));
         drop_lent_pages(g);
         if (g->copy.data)
             ebb_map_advise(g->copy.data, g->copy.n_bytes, EBB_ADVISE_DONTNEED);
@@ -326,7 +327,7 @@ static uint64_t take_back_lent(ebb_res *r, ebb_res_group *g)
         return 0;
     for (uint32_t i = g->first; i < g->first + g->n; i++)
         if (r->is_lent[i])
-            ebb_res_set_owner(r, i, EBB_LAYER_DISK, NULL);
+            set_owner(r, i, EBB_LAYER_DISK, NULL);
     drop_lent_pages(g);
     EBB_INVARIANT(ebb_res_check_rules_locked(r));
     return had;
@@ -413,7 +414,7 @@ ebb_status ebb_res_lend(ebb_res *r, uint32_t i_group, uint64_t n_bytes, uint64_t
     for (uint32_t i = g->first; n > 0; i++) {
         if (!can_be_lent(r, i))
             continue;
-        ebb_res_set_owner(r, i, EBB_LAYER_PINNED, NULL);
+        set_owner(r, i, EBB_LAYER_PINNED, NULL);
         r->home[i] = to;
         set_lent(r, i, true);
         (void)ebb_ring_load(r->ring, i, to, EBB_LOAD_BACKGROUND);

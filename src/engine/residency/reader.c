@@ -22,7 +22,8 @@ const ebb_reader_ops *ebb_reader_get(ebb_io io)
     return io == EBB_IO_URING ? &ebb_reader_uring : io == EBB_IO_PREAD ? &ebb_reader_pread : &ebb_reader_mmap;
 }
 
-ebb_status ebb_reader_prepare(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files, ebb_error *err)
+/* Opens the files for direct I/O if `ops` needs that. */
+static ebb_status open_direct(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files, ebb_error *err)
 {
     ebb_status st = EBB_OK;
 
@@ -35,7 +36,7 @@ ebb_status ebb_reader_prepare(const ebb_reader_ops *ops, ebb_read_file *files, u
 ebb_status ebb_reader_try(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files, ebb_error *err)
 {
     void *state = NULL;
-    ebb_status st = ebb_reader_prepare(ops, files, n_files, err);
+    ebb_status st = open_direct(ops, files, n_files, err);
 
     if (st == EBB_OK)
         st = ops->open(files, n_files, &state, err);

@@ -71,11 +71,8 @@ extern const ebb_reader_ops ebb_reader_uring, ebb_reader_pread, ebb_reader_mmap;
 
 /* Which reader `io` names (not AUTO). */
 const ebb_reader_ops *ebb_reader_get(ebb_io io);
-/* Opens the files for direct I/O if `ops` needs that.  UNSUPPORTED: a file system has none. */
-EBB_MUST_CHECK
-ebb_status ebb_reader_prepare(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files,
-                              ebb_error *err);
-/* Whether the system allows this reader: opens and closes it. */
+/* Whether the system allows this reader: opens and closes it.  Files that it reads past the page
+ * cache stay open for that (direct_fd).  Errors: UNSUPPORTED, NOMEM, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_reader_try(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files,
                           ebb_error *err);

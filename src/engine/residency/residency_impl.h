@@ -66,8 +66,6 @@ struct ebb_res {
     uint64_t        read_bytes, stall_ns;        /* of rings that were closed */
 };
 
-/* Sets the owner and address of an extent; the lock is held. */
-void ebb_res_set_owner(ebb_res *r, uint32_t id, ebb_layer_state owner, const char *at);
 /* There is no ring (r->lock is held): a group of which an extent is not in memory, or is still
  * being read, is mapped as a whole, so that its extents have one owner (R1). */
 void ebb_res_map_unread_locked(ebb_res *r);

@@ -193,8 +193,7 @@ void ebb_app_find_leave(ebb_app *a);             /* the marks go; the window sta
 /* What is looked for; nothing: no search is on. */
 void ebb_app_find_status(const ebb_app *a, ebb_buf *out);
 
-void ebb_app_preview_changed(ebb_app *a, double now_s);          /* app_preview.c */
-void ebb_app_preview_tick(ebb_app *a, double now_s);
+void ebb_app_preview_tick(ebb_app *a, double now_s);     /* app_preview.c */
 /* Nothing if there is little to say. */
 void ebb_app_preview_text(const ebb_app *a, ebb_buf *out);
 

@@ -13,7 +13,7 @@ static const double rest_s = 0.4, slow_s = 0.05, long_rest_s = 1.5;
 static const double no_time_s = 0.1;
 enum { FEW_TOKENS = 16, FEW_BYTES = 24 };
 
-void ebb_app_preview_changed(ebb_app *a, double now_s)
+static void preview_changed(ebb_app *a, double now_s)
 {
     ebb_preview *p = &a->preview;
 
@@ -56,7 +56,7 @@ void ebb_app_preview_tick(ebb_app *a, double now_s)
     ebb_preview *p = &a->preview;
     double began;
 
-    ebb_app_preview_changed(a, now_s);
+    preview_changed(a, now_s);
     if (p->due_s < 0 || now_s < p->due_s || ebb_chat_is_busy(a->frontend.chat) || !ebb_chat_is_ready(a->frontend.chat))
         return;
     p->due_s = -1;

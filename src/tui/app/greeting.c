@@ -47,14 +47,14 @@ static bool is_elsewhere(const ebb_model_info *model)
     return model && model->n_layers == 0 && model->weight_bytes == 0;
 }
 
-bool ebb_greeting_is_guide(const ebb_model_info *model)
+static bool is_guide_model(const ebb_model_info *model)
 {
     return model && strcmp(model->path, EBB_MODELS_GUIDE) == 0;
 }
 
 void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first)
 {
-    bool is_guide = ebb_greeting_is_guide(model);
+    bool is_guide = is_guide_model(model);
 
     if (is_guide)
         ebb_buf_adds(out, "This is ebb, a chat with models on your own machine.\nIts built-in guide answers for now: "
@@ -85,7 +85,7 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
 
 bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *model)
 {
-    return ebb_greeting_is_guide(model) && machine->memory_bytes_s <= 0 && machine->available_bytes >= MEASURE_FROM;
+    return is_guide_model(model) && machine->memory_bytes_s <= 0 && machine->available_bytes >= MEASURE_FROM;
 }
 
 struct ebb_greeting_meter {

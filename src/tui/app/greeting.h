@@ -13,7 +13,6 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
  * models/suggestions.h, the speed where memory_bytes_s says it. */
 void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine);
 
-bool ebb_greeting_is_guide(const ebb_model_info *model);
 /* The greeting would be better for a measured speed: only the guide is there, and there is room to
  * measure. */
 bool ebb_greeting_measures(const ebb_machine *machine, const ebb_model_info *model);

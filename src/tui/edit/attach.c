@@ -11,7 +11,9 @@
 #include "os/file.h"
 #include "os/paths.h"
 
-size_t ebb_attach_word(const char *s, size_t n, size_t at, size_t *path, size_t *n_path)
+/* The @word that begins at s[at]: its bytes, 0 if none does.  @"a path" may have blanks.  The path itself is
+ * s[*path..*path + *n_path). */
+static size_t attached_word(const char *s, size_t n, size_t at, size_t *path, size_t *n_path)
 {
     size_t end = at + 1;
 
@@ -213,7 +215,7 @@ static ebb_status attach_words(expansion *e, const char *s, size_t n, ebb_error 
     ebb_status st = EBB_OK;
 
     for (size_t at = 0; st == EBB_OK && at < n; at += len > 0 ? len : 1) {
-        len = ebb_attach_word(s, n, at, &path, &n_path);
+        len = attached_word(s, n, at, &path, &n_path);
         if (len == 0)
             continue;
         ebb_buf_clear(&name);

@@ -15,10 +15,6 @@
 #define EBB_ATTACH_BYTES (1 << 20)               /* most of one file ... */
 #define EBB_ATTACH_ALL_BYTES (4 << 20)           /* ... and of all that one message takes along */
 
-/* The @word that begins at s[at]: its bytes, 0 if none does.  @"a path" may have blanks.  The path
- * itself is s[*path..*path + *n_path). */
-size_t ebb_attach_word(const char *s, size_t n, size_t at, size_t *path, size_t *n_path);
-
 typedef struct ebb_attached {
     size_t n_files, n_bytes;     /* that go along */
     size_t n_left_out;           /* of folders and patterns: no text, or too large */

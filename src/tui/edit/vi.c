@@ -18,7 +18,8 @@ static unsigned effective_count(const ebb_vi *v)
     return n < COUNT_MAX ? n : COUNT_MAX;
 }
 
-void ebb_vi_settle(const ebb_vi *v, ebb_editor *e)
+/* In normal mode the caret is on a character, never after the last of its line. */
+static void settle_vi(const ebb_vi *v, ebb_editor *e)
 {
     if (v->is_normal && e->caret == ebb_editor_line_end(e, e->caret) && e->caret > ebb_editor_line_start(e, e->caret))
         e->caret = ebb_editor_prev(e, e->caret);
@@ -42,7 +43,7 @@ static void finish_vi_command(ebb_vi *v, ebb_editor *e)
     clear_pending(v);
     if (v->is_normal)
         ebb_editor_group(e, false);
-    ebb_vi_settle(v, e);
+    settle_vi(v, e);
 }
 
 static void insert_mode(ebb_vi *v, unsigned n_times)

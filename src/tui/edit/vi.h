@@ -52,8 +52,6 @@ typedef struct ebb_vi {
 void ebb_vi_set(ebb_vi *v, ebb_editor *e, bool is_on);
 /* The text was sent or replaced: insert mode, nothing pending. */
 void ebb_vi_reset(ebb_vi *v, ebb_editor *e);
-/* In normal mode the caret is on a character, never after the last of its line. */
-void ebb_vi_settle(const ebb_vi *v, ebb_editor *e);
 ebb_vi_act ebb_vi_key(ebb_vi *v, ebb_editor *e, ebb_key key);
 /* What is pending, as it was typed: "2d". */
 void ebb_vi_pending(const ebb_vi *v, ebb_buf *out);

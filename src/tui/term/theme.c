@@ -37,7 +37,8 @@ static const char *const color_names[16] = {
 };
 static const char *const attr_names[] = { "bold", "dim", "italic", "underline", "reverse" };
 
-const char *ebb_face_name(ebb_face face)
+/* As themes spell it: "meter-empty". */
+static const char *face_name(ebb_face face)
 {
     static const char *const names[] = {
 #define X(name, text) text,
@@ -90,7 +91,7 @@ static bool parse_color(const char *word, int32_t *out)
 static int find_face(const char *word)
 {
     for (int f = 0; f < EBB_FACE_COUNT; f++)
-        if (strcmp(word, ebb_face_name((ebb_face)f)) == 0)
+        if (strcmp(word, face_name((ebb_face)f)) == 0)
             return f;
     return -1;
 }

@@ -37,8 +37,6 @@ typedef enum ebb_face {
     EBB_FACE_COUNT
 } ebb_face;
 
-const char *ebb_face_name(ebb_face face);        /* as themes spell it: "meter-empty" */
-
 enum { EBB_ATTR_BOLD = 1, EBB_ATTR_DIM = 2, EBB_ATTR_ITALIC = 4, EBB_ATTR_UNDERLINE = 8,
        EBB_ATTR_REVERSE = 16 };
 

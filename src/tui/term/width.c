@@ -50,7 +50,8 @@ static bool is_joining(uint32_t cp)
     return cp == ZWJ || utf8proc_get_property((utf8proc_int32_t)cp)->boundclass == UTF8PROC_BOUNDCLASS_EXTEND;
 }
 
-int ebb_width_cp(uint32_t cp)
+/* Columns of one code point: 0, 1 or 2. */
+static int code_point_width(uint32_t cp)
 {
     if (cp < 0x300)
         return cp >= 0x20 && (cp < 0x7F || cp >= 0xA0);
@@ -73,7 +74,7 @@ static int added_width(uint32_t before, uint32_t cp)
 {
     if (before == ZWJ || (cp >= TONE_FIRST && cp <= TONE_LAST && before))
         return 0;
-    return ebb_width_cp(cp);
+    return code_point_width(cp);
 }
 
 /* State of rule GB9c over a cluster: a consonant was seen, then a linker. */
@@ -180,7 +181,7 @@ size_t ebb_cluster_part(const char *s, size_t n, size_t *at, char *out, size_t c
         int w = added_width(before, cp);
         if (w > 0 && *width > 0)
             break;
-        bool is_drawn = is_region(cp) || w > 0 || (before != ZWJ && cp != ZWJ && ebb_width_cp(cp) == 0 &&
+        bool is_drawn = is_region(cp) || w > 0 || (before != ZWJ && cp != ZWJ && code_point_width(cp) == 0 &&
                                                     !(cp >= 0xFE00 && cp <= 0xFE0F) && cp < 0xE0000);
         if (is_region(cp) && cap > 1)
             out[len++] = (char)('A' + (int)(cp - REGION_A));

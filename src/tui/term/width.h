@@ -13,9 +13,6 @@
 
 #define EBB_TAB_COLUMNS 4
 
-/* Columns of one code point: 0, 1 or 2. */
-int ebb_width_cp(uint32_t cp);
-
 /* Bytes of the first cluster of s[0..n), n > 0; *width (may be NULL) receives its columns.
  * Never more than EBB_CLUSTER_MAX bytes: what is longer is cut. */
 #define EBB_CLUSTER_MAX 128
