@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/utf8.h"
 #include "cli.h"
 #include "json/json_text.h"
 #include "models/guide.h"

@@ -6,7 +6,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/utf8.h"
 #include "cli.h"
 #include "cmd_sessions.h"
 #include "confinement.h"

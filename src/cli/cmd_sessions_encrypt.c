@@ -5,21 +5,20 @@
 #include <string.h>
 
 #include "cmd_sessions.h"
+#include "ebb/experimental/kv_cache.h"
 #include "edit/history.h"
 #include "edit/unsent.h"
 #include "os/file.h"
-#include "os/folder.h"
 #include "os/paths.h"
 #include "store/sealed.h"
-#include "store/sealed_kv.h"
 #include "unlock.h"
 
 /* Where everything is. */
-typedef struct places {
+typedef struct stored_paths {
     ebb_buf state, db, key, history, copy;
-} places;
+} stored_paths;
 
-static ebb_status find_places(places *p, ebb_error *err)
+static ebb_status find_stored_paths(stored_paths *p, ebb_error *err)
 {
     ebb_status st = ebb_path_in(EBB_DIR_STATE, NULL, &p->state, err);
 
@@ -34,7 +33,7 @@ static ebb_status find_places(places *p, ebb_error *err)
     return st == EBB_OK ? ebb_file_mkdirs(p->state.data, err) : st;
 }
 
-static void free_places(places *p)
+static void free_stored_paths(stored_paths *p)
 {
     ebb_buf_fini(&p->state);
     ebb_buf_fini(&p->db);
@@ -60,7 +59,7 @@ static ebb_status drop_kv(ebb_error *err)
 }
 
 /* What stands beside the database. */
-static ebb_status turn_rest(const places *p, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
+static ebb_status turn_rest(const stored_paths *p, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
 {
     ebb_status st = ebb_history_turn(p->history.data, from, to, err);
 
@@ -72,7 +71,7 @@ static ebb_status turn_rest(const places *p, const ebb_seal *from, const ebb_sea
 }
 
 /* Before anybody is asked for anything. */
-static ebb_status check_alone(const places *p, ebb_error *err)
+static ebb_status check_alone(const stored_paths *p, ebb_error *err)
 {
     int lock;
     ebb_status st = ebb_stored_lock(p->db.data, true, &lock, err);
@@ -82,7 +81,7 @@ static ebb_status check_alone(const places *p, ebb_error *err)
 }
 
 /* A new data key, in a file of its own. */
-static ebb_status make_key(const ebb_args *a, const places *p, uint8_t data_key[EBB_SEAL_KEY], ebb_error *err)
+static ebb_status make_key(const ebb_args *a, const stored_paths *p, uint8_t data_key[EBB_SEAL_KEY], ebb_error *err)
 {
     ebb_secret_text secret = { 0 };
     ebb_status st = ebb_cli_new_secret(ebb_cli_unlock_file(a), &secret, err);
@@ -95,7 +94,7 @@ static ebb_status make_key(const ebb_args *a, const places *p, uint8_t data_key[
     return st;
 }
 
-static ebb_status encrypt_all(const ebb_args *a, const places *p, ebb_error *err)
+static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
 {
     uint8_t data_key[EBB_SEAL_KEY];
     ebb_seal *seal = NULL;
@@ -116,14 +115,14 @@ static ebb_status encrypt_all(const ebb_args *a, const places *p, ebb_error *err
 int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
 {
     const char *file = ebb_cli_unlock_file(a);
-    places p = { 0 };
-    ebb_status st = find_places(&p, err);
+    stored_paths p = { 0 };
+    ebb_status st = find_stored_paths(&p, err);
 
     if (st == EBB_OK)
         st = check_alone(&p, err);
     if (st == EBB_OK)
         st = encrypt_all(a, &p, err);
-    free_places(&p);
+    free_stored_paths(&p);
     if (st != EBB_OK)
         return ebb_cli_fail(err);
     if (file)
@@ -134,7 +133,7 @@ int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
-static ebb_status decrypt_all(const ebb_args *a, const places *p, ebb_error *err)
+static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
 {
     uint8_t data_key[EBB_SEAL_KEY];
     ebb_seal *seal = NULL;
@@ -155,8 +154,8 @@ static ebb_status decrypt_all(const ebb_args *a, const places *p, ebb_error *err
 
 int ebb_cmd_sessions_decrypt(ebb_args *a, ebb_error *err)
 {
-    places p = { 0 };
-    ebb_status st = find_places(&p, err);
+    stored_paths p = { 0 };
+    ebb_status st = find_stored_paths(&p, err);
 
     if (st == EBB_OK && !ebb_cli_is_encrypted())
         st = EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted");
@@ -164,7 +163,7 @@ int ebb_cmd_sessions_decrypt(ebb_args *a, ebb_error *err)
         st = check_alone(&p, err);
     if (st == EBB_OK)
         st = decrypt_all(a, &p, err);
-    free_places(&p);
+    free_stored_paths(&p);
     if (st != EBB_OK)
         return ebb_cli_fail(err);
     puts("sessions, history and drafts are no longer encrypted");
@@ -176,8 +175,8 @@ int ebb_cmd_sessions_rekey(ebb_args *a, ebb_error *err)
 {
     uint8_t data_key[EBB_SEAL_KEY];
     ebb_secret_text secret = { 0 };
-    places p = { 0 };
-    ebb_status st = find_places(&p, err);
+    stored_paths p = { 0 };
+    ebb_status st = find_stored_paths(&p, err);
 
     if (st == EBB_OK && !ebb_cli_is_encrypted())
         st = EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted; ebb sessions encrypt does it");
@@ -189,7 +188,7 @@ int ebb_cmd_sessions_rekey(ebb_args *a, ebb_error *err)
         st = ebb_key_file_write(p.key.data, secret.kind, secret.text.data, secret.text.len, data_key, err);
     explicit_bzero(data_key, sizeof data_key);
     ebb_secret_text_fini(&secret);
-    free_places(&p);
+    free_stored_paths(&p);
     if (st != EBB_OK)
         return ebb_cli_fail(err);
     printf("this %s opens the sessions from now on\n", a->n_words > 1 ? "file" : "passphrase");

@@ -14,7 +14,6 @@
 
 #include "../engine/kernels/kernel_data.h"
 #include "base/clock.h"
-#include "os/cpu.h"
 #include "os/pool.h"
 
 enum { N_K = 4096, N_ROWS = 4096, THREADS_MAX = 64 };

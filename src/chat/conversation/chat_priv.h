@@ -26,7 +26,6 @@
 #include "turn/context_view.h"
 #include "turn/overflow.h"
 #include "turn/quality.h"
-#include "turn/replan.h"
 
 struct ebb_chat {
     ebb_chat_ops         ops;

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/figures.h"
 #include "json/json_text.h"
 #include "serve/serve_priv.h"
 

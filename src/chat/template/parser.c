@@ -1,7 +1,6 @@
 /* Statements: tokens -> tree. */
 #include <string.h>
 
-#include "template/builtins.h"
 #include "template/parser.h"
 #include "template/strings.h"
 

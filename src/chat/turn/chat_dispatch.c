@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "conversation/chat_priv.h"
+#include "turn/replan.h"
 
 #define POLL_MS 250              /* between two reports of a long prefill's progress */
 

@@ -7,6 +7,7 @@
 #include "conversation/chat_priv.h"
 #include "conversation/template_choice.h"
 #include "models/models.h"
+#include "turn/replan.h"
 
 typedef enum turn_event {
     NOTHING,

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conversation/chat_priv.h"
 #include "ebb/grammar.h"
 #include "models/plan_text.h"
+#include "turn/context_view.h"
 
 typedef struct replay_job {
     const ebb_model       *m;

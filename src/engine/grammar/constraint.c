@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "grammar/matcher.h"
 
 enum {
     MASK_BYTES = 8 << 20,        /* of the masks that are kept, */

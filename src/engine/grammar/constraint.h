@@ -5,7 +5,7 @@
  * number, so drafting ahead of a sampler copies it and disturbs nothing. */
 #ifndef EBB_GRAMMAR_CONSTRAINT_H
 #define EBB_GRAMMAR_CONSTRAINT_H
-#include "grammar/matcher.h"
+#include "ebb/grammar.h"
 #include "grammar/token_trie.h"
 
 typedef struct ebb_constraint ebb_constraint;

@@ -6,7 +6,6 @@
 #include "command/pull_follow.h"
 #include "command/slash.h"
 #include "edit/attach.h"
-#include "text/humanize.h"
 #include "tree/thought.h"
 
 /* -- Searching what was typed ------------------------------------------------------------- */

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "app/app.h"
-#include "base/utf8.h"
 #include "command/slash_impl.h"
 #include "edit/attach.h"
 #include "os/paths.h"

@@ -19,7 +19,6 @@
 #include "term/overlay.h"
 #include "term/signals.h"
 #include "term/tty.h"
-#include "term/width.h"
 
 typedef struct term_curses {
     ebb_term base;

@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <regex.h>
 
-#include "base/utf8.h"
 #include "ebb/grammar.h"
 #include "schema/schema.h"
 #include "support/tiny_engine.h"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 
 #include "ebb/experimental/inspect.h"
-#include "ebb/experimental/type.h"
 #include "support/own_folder.h"
 
 #define N_MUTANTS 3000

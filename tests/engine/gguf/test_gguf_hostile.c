@@ -2,7 +2,6 @@
 #include "gguf_build.h"
 
 #include "ebb/experimental/inspect.h"
-#include "ebb/experimental/type.h"
 
 static void expect_refused(ebb_buf *f, ebb_status want, const char *words)
 {

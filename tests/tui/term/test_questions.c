@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
 #include "term/announce.h"
 #include "term/questions.h"
 #include "term/term.h"

@@ -3,9 +3,7 @@
 #include <ctype.h>
 #include <jansson.h>
 
-#include "os/file.h"
-#include "term/width.h"
-#include "text/render.h"
+#include "text/wrap.h"
 
 static ebb_wrap set(const char *text, size_t n, int page)
 {

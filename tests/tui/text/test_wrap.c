@@ -1,6 +1,5 @@
 #include "ebb_test.h"
 
-#include "base/utf8.h"
 #include "os/file.h"
 #include "term/width.h"
 #include "text/wrap.h"
