@@ -1,11 +1,8 @@
-/* Experts in places that they take in turn: whatever is expected, guessed, given up or let go, an acquire gives the
+/* Experts in slots that they take in turn: whatever is expected, guessed, given up or let go, an acquire gives the
  * file's own bytes, or an error after which the next one does; and what is used often is not read again. */
-#include "ebb_test.h"
-
-#include <fcntl.h>
+#include "noise_file.h"
 
 #include "os/fault.h"
-#include "residency/residency.h"
 
 #define N_LAYERS  4u
 #define N_EXPERT  8u             /* of a layer */
@@ -14,72 +11,31 @@
 #define SMALL     20000u         /* bytes of a matrix; those of odd layers have twice as many */
 #define RING      65536u
 
-typedef struct cache_fixture {
-    char           path[64];
-    char          *bytes;
-    uint64_t       n_bytes;
-    ebb_res_extent x[N_EXTENTS];
-    int            fd;
-    ebb_res       *r;
-    atomic_bool    cancel;
-} cache_fixture;
-
-static uint32_t cache_noise(uint32_t *seed)
-{
-    *seed = *seed * 1664525u + 1013904223u;
-    return *seed >> 8;
-}
-
-/* The three tensors of a layer hold the matrices of all its experts, as in a model's file. */
-static void make_cache_file(cache_fixture *f)
+/* The three tensors of a layer hold the matrices of all its experts, as in a model's file.  The cache has memory for
+ * n experts of the larger kind. */
+static void open_cache_file(noise_file *f, ebb_io io, uint32_t n)
 {
     uint64_t at = 777;
     uint32_t seed = 5;
 
+    memset(f, 0, sizeof *f);
     for (uint32_t l = 0; l < N_LAYERS; l++)
         for (uint32_t m = 0; m < N_MATS; m++)
             for (uint32_t e = 0; e < N_EXPERT; e++) {
-                uint64_t n = l % 2 ? 2 * SMALL + 1 : SMALL + 3;
+                uint64_t n_bytes = l % 2 ? 2 * SMALL + 1 : SMALL + 3;
 
                 f->x[(l * N_EXPERT + e) * N_MATS + m] = (ebb_res_extent){
-                    .name = "experts", .offset = at, .n_bytes = n, .n_elems = n, .group = l,
+                    .name = "experts", .offset = at, .n_bytes = n_bytes, .n_elems = n_bytes, .group = l,
                     .expert = l * N_EXPERT + e + 1,
                 };
-                at += n;
+                at += n_bytes;
             }
     f->n_bytes = at;
-    f->bytes = malloc(at);
-    for (uint64_t i = 0; i < at; i++)
-        f->bytes[i] = (char)cache_noise(&seed);
-    strcpy(f->path, "/var/tmp/ebb-cache-XXXXXX");
-    f->fd = mkstemp(f->path);
-    assert_true(f->fd >= 0);
-    assert_int_equal(write(f->fd, f->bytes, at), (ssize_t)at);
-    assert_int_equal(fsync(f->fd), 0);
-}
-
-/* Memory for n experts of the larger kind. */
-static void open_cache_fixture(cache_fixture *f, ebb_io io, uint32_t n)
-{
-    ebb_res_part part;
-
-    memset(f, 0, sizeof *f);
-    make_cache_file(f);
-    part = (ebb_res_part){ .path = f->path, .fd = f->fd, .n_bytes = f->n_bytes };
-    assert_int_equal(ebb_res_open(&part, 1, f->x, N_EXTENTS, N_LAYERS, &f->r, NULL), EBB_OK);
-    ebb_res_set_cancel(f->r, &f->cancel);
+    noise_file_open(f, N_EXTENTS, N_LAYERS, &seed);
     assert_int_equal(ebb_res_set_reader(f->r, io, NULL, RING, NULL), EBB_OK);
     for (uint32_t i = 0; i < N_LAYERS; i++)
         assert_int_equal(ebb_res_set_state(f->r, i, EBB_LAYER_DISK, NULL), EBB_OK);
     assert_int_equal(ebb_res_set_expert_cache(f->r, n * N_MATS * (2 * SMALL + 8192), NULL), EBB_OK);
-}
-
-static void close_cache_fixture(cache_fixture *f)
-{
-    ebb_res_close(f->r);
-    close(f->fd);
-    unlink(f->path);
-    free(f->bytes);
 }
 
 static uint32_t first_extent(uint32_t layer, uint32_t e)
@@ -87,7 +43,7 @@ static uint32_t first_extent(uint32_t layer, uint32_t e)
     return (layer * N_EXPERT + e) * N_MATS;
 }
 
-static ebb_status use_expert(cache_fixture *f, uint32_t layer, uint32_t e)
+static ebb_status use_expert(noise_file *f, uint32_t layer, uint32_t e)
 {
     ebb_status st = EBB_OK;
 
@@ -104,7 +60,7 @@ static ebb_status use_expert(cache_fixture *f, uint32_t layer, uint32_t e)
     return st;
 }
 
-static void choose_experts(cache_fixture *f, uint32_t layer, uint32_t n_tokens, uint32_t mask)
+static void choose_experts(noise_file *f, uint32_t layer, uint32_t n_tokens, uint32_t mask)
 {
     ebb_res_begin_experts(f->r, n_tokens);
     for (uint32_t e = 0; e < N_EXPERT; e++)
@@ -113,7 +69,7 @@ static void choose_experts(cache_fixture *f, uint32_t layer, uint32_t n_tokens, 
     ebb_res_end_experts(f->r);
 }
 
-static void layer(cache_fixture *f, uint32_t l, uint32_t mask)
+static void layer(noise_file *f, uint32_t l, uint32_t mask)
 {
     choose_experts(f, l, 1, mask);
     for (uint32_t e = 0; e < N_EXPERT; e++)
@@ -121,7 +77,7 @@ static void layer(cache_fixture *f, uint32_t l, uint32_t mask)
             assert_int_equal(use_expert(f, l, e), EBB_OK);
 }
 
-static ebb_expert_counts counts(cache_fixture *f)
+static ebb_expert_counts counts(noise_file *f)
 {
     ebb_res_stats s;
 
@@ -131,11 +87,11 @@ static ebb_expert_counts counts(cache_fixture *f)
 
 static void test_what_is_used_often_stays(void **state)
 {
-    cache_fixture f;
+    noise_file f;
     uint64_t before;
 
     (void)state;
-    open_cache_fixture(&f, EBB_IO_PREAD, 6);
+    open_cache_file(&f, EBB_IO_PREAD, 6);
     for (int i = 0; i < 40; i++)                 /* expert 3 all the time, others once in a while */
         for (uint32_t l = 0; l < N_LAYERS; l++)
             layer(&f, l, 8u | (l == 0 ? 1u << (i % 3) : 0));
@@ -143,16 +99,16 @@ static void test_what_is_used_often_stays(void **state)
     for (uint32_t l = 0; l < N_LAYERS; l++)
         layer(&f, l, 8u);
     assert_int_equal(counts(&f).n_hits - before, N_LAYERS);
-    close_cache_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void test_guesses(void **state)
 {
-    cache_fixture f;
+    noise_file f;
     ebb_expert_counts c;
 
     (void)state;
-    open_cache_fixture(&f, EBB_IO_PREAD, 16);
+    open_cache_file(&f, EBB_IO_PREAD, 16);
     layer(&f, 0, 1);
     ebb_res_prefetch_expert(f.r, first_extent(1, 2));
     ebb_res_prefetch_expert(f.r, first_extent(1, 2)); /* once is enough */
@@ -166,28 +122,28 @@ static void test_guesses(void **state)
     layer(&f, 1, 4);
     assert_int_equal(counts(&f).n_hits, 1);
     layer(&f, 1, 32);                            /* the wrong one, in part here or not */
-    for (uint32_t e = 0; e < N_EXPERT; e++)      /* guesses take a quarter of the places at most */
+    for (uint32_t e = 0; e < N_EXPERT; e++)      /* guesses take a quarter of the slots at most */
         ebb_res_prefetch_expert(f.r, first_extent(2, e));
     assert_in_range(counts(&f).n_prefetched, 3, 2 + 8);
-    close_cache_fixture(&f);
+    noise_file_close(&f);
 }
 
-/* More is expected than there are places: each gets one when another is done with. */
+/* More is expected than there are slots: each gets one when another is done with. */
 static void test_more_than_there_is_room_for(void **state)
 {
-    cache_fixture f;
+    noise_file f;
     uint64_t before;
 
     (void)state;
     for (uint32_t n = 1; n < 6; n++) {
-        open_cache_fixture(&f, EBB_IO_PREAD, n);
+        open_cache_file(&f, EBB_IO_PREAD, n);
         for (uint32_t l = 0; l < N_LAYERS; l++)
             layer(&f, l, 0xff);
         before = counts(&f).read_bytes;
         assert_true(before > 0);
         layer(&f, 1, 0xff);
         assert_in_range(counts(&f).read_bytes - before, 1, 2 * N_EXPERT * N_MATS * 2 * SMALL);
-        close_cache_fixture(&f);
+        noise_file_close(&f);
     }
 }
 
@@ -195,39 +151,39 @@ static void test_more_than_there_is_room_for(void **state)
 static void test_a_warm_beginning(void **state)
 {
     float often[N_LAYERS * N_EXPERT];
-    cache_fixture f;
+    noise_file f;
 
     (void)state;
-    open_cache_fixture(&f, EBB_IO_PREAD, 6);
+    open_cache_file(&f, EBB_IO_PREAD, 6);
     assert_int_equal(ebb_res_n_experts(f.r), N_LAYERS * N_EXPERT);
     for (int i = 0; i < 9; i++)
         layer(&f, 2, 6);
     ebb_res_get_expert_uses(f.r, often);
-    close_cache_fixture(&f);
+    noise_file_close(&f);
     assert_true(often[2 * N_EXPERT + 1] > 5 && often[0] == 0);
-    open_cache_fixture(&f, EBB_IO_PREAD, 6);
+    open_cache_file(&f, EBB_IO_PREAD, 6);
     ebb_res_set_expert_uses(f.r, often);
     ebb_res_fill_expert_cache(f.r);
     assert_int_equal(use_expert(&f, 2, 1), EBB_OK);
     assert_int_equal(use_expert(&f, 2, 2), EBB_OK);
     layer(&f, 2, 6);
     assert_int_equal(counts(&f).n_hits, 2);
-    close_cache_fixture(&f);
+    noise_file_close(&f);
 }
 
 /* Whether the expert is among those that are read into free slots before anybody has selected one. */
 static bool is_filled_first(uint32_t l, uint32_t e, uint32_t n)
 {
     uint64_t before;
-    cache_fixture f;
+    noise_file f;
     bool is;
 
-    open_cache_fixture(&f, EBB_IO_PREAD, n);
+    open_cache_file(&f, EBB_IO_PREAD, n);
     ebb_res_fill_expert_cache(f.r);
     before = counts(&f).read_bytes;
     layer(&f, l, 1u << e);
     is = counts(&f).read_bytes == before;
-    close_cache_fixture(&f);
+    noise_file_close(&f);
     return is;
 }
 
@@ -257,23 +213,23 @@ static void test_at_random(void **state)
     (void)state;
     for (uint32_t k = 0; k < 9; k++) {
         uint32_t seed = k + 1;
-        cache_fixture f;
+        noise_file f;
 
-        open_cache_fixture(&f, ios[k % 3], 1 + 8 * (k / 3)); /* with 17, huge pages */
+        open_cache_file(&f, ios[k % 3], 1 + 8 * (k / 3)); /* with 17, huge pages */
         for (int i = 0; i < 400; i++) {
             uint32_t l = (uint32_t)i % N_LAYERS, mask = 0;
 
-            for (uint32_t j = cache_noise(&seed) % 4; j < 4; j++)
-                mask |= 1u << cache_noise(&seed) % N_EXPERT;
-            if (cache_noise(&seed) % 8 == 0)
-                ebb_res_resize_expert_cache(f.r, cache_noise(&seed) % 2 ? UINT64_MAX : cache_noise(&seed) % 400000);
-            if (cache_noise(&seed) % 16 == 0)
+            for (uint32_t j = noise(&seed) % 4; j < 4; j++)
+                mask |= 1u << noise(&seed) % N_EXPERT;
+            if (noise(&seed) % 8 == 0)
+                ebb_res_resize_expert_cache(f.r, noise(&seed) % 2 ? UINT64_MAX : noise(&seed) % 400000);
+            if (noise(&seed) % 16 == 0)
                 ebb_res_fill_expert_cache(f.r);
-            atomic_store(&f.cancel, cache_noise(&seed) % 16 == 0);
-            if (cache_noise(&seed) % 4 == 0)
-                ebb_os_fail_nth(1 + (int)(cache_noise(&seed) % 12));
-            choose_experts(&f, l, 1 + cache_noise(&seed) % 3, mask);
-            for (uint32_t e = cache_noise(&seed) % N_EXPERT; e < N_EXPERT && l + 1 < N_LAYERS; e++)
+            atomic_store(&f.cancel, noise(&seed) % 16 == 0);
+            if (noise(&seed) % 4 == 0)
+                ebb_os_fail_nth(1 + (int)(noise(&seed) % 12));
+            choose_experts(&f, l, 1 + noise(&seed) % 3, mask);
+            for (uint32_t e = noise(&seed) % N_EXPERT; e < N_EXPERT && l + 1 < N_LAYERS; e++)
                 ebb_res_prefetch_expert(f.r, first_extent(l + 1, e));
             for (uint32_t e = N_EXPERT; e-- > 0;)
                 n_failed += (mask >> e & 1) && use_expert(&f, l, e) != EBB_OK;
@@ -281,7 +237,7 @@ static void test_at_random(void **state)
             atomic_store(&f.cancel, false);
         }
         layer(&f, 1, 0xff);
-        close_cache_fixture(&f);
+        noise_file_close(&f);
     }
     assert_true(n_failed > 0);
 }
@@ -289,15 +245,15 @@ static void test_at_random(void **state)
 /* The figure of the reader alone reads what is not here, and leaves everything usable. */
 static void test_the_reader_alone(void **state)
 {
-    cache_fixture f;
+    noise_file f;
 
     (void)state;
-    open_cache_fixture(&f, EBB_IO_PREAD, 8);
+    open_cache_file(&f, EBB_IO_PREAD, 8);
     layer(&f, 0, 3);
     assert_true(ebb_res_read_speed(f.r, 1 << 20) > 0);
     for (uint32_t l = 0; l < N_LAYERS; l++)
         layer(&f, l, 0x55);
-    close_cache_fixture(&f);
+    noise_file_close(&f);
 }
 
 int main(void)

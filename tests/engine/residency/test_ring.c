@@ -1,15 +1,13 @@
 /* Residency on a file of noise: whatever the states, the reader and the room in the
  * ring, an acquire gives the file's own bytes, or an error after which the next one does. */
-#include "ebb_test.h"
+#include "noise_file.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 
 #include "os/fault.h"
 #include "os/file.h"
 #include "residency/pin.h"
 #include "residency/read_speed.h"
-#include "residency/residency.h"
 
 #define N_LAYERS   6u
 #define PER_LAYER  5u
@@ -19,66 +17,25 @@
 
 static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
 
-typedef struct ring_fixture {
-    char           path[64];
-    char          *bytes;
-    uint64_t       n_bytes;
-    ebb_res_extent x[N_EXTENTS];
-    int            fd;
-    ebb_res       *r;
-    atomic_bool    cancel;
-} ring_fixture;
-
-static uint32_t ring_noise(uint32_t *seed)
-{
-    *seed = *seed * 1664525u + 1013904223u;
-    return *seed >> 8;
-}
-
 /* The last extent ends with the file, at an odd byte. */
-static void make_ring_file(ring_fixture *f)
+static void open_ring_file(noise_file *f)
 {
     uint32_t seed = 7;
     uint64_t at = 1234;
 
+    memset(f, 0, sizeof *f);
     for (uint32_t i = 0; i < N_EXTENTS; i++) {
-        uint64_t n = MIN_BYTES + ring_noise(&seed) % (MAX_BYTES - MIN_BYTES);
+        uint64_t n = MIN_BYTES + noise(&seed) % (MAX_BYTES - MIN_BYTES);
 
         f->x[i] = (ebb_res_extent){ .name = "t", .offset = at, .n_bytes = n, .n_elems = n, .group = i / PER_LAYER,
                                     .is_certain = true };
-        at += n + (i % 3 ? 0 : ring_noise(&seed) % 9000);
+        at += n + (i % 3 ? 0 : noise(&seed) % 9000);
     }
     f->n_bytes = f->x[N_EXTENTS - 1].offset + f->x[N_EXTENTS - 1].n_bytes;
-    f->bytes = malloc(f->n_bytes);
-    for (uint64_t i = 0; i < f->n_bytes; i++)
-        f->bytes[i] = (char)ring_noise(&seed);
-    strcpy(f->path, "/var/tmp/ebb-residency-XXXXXX");
-    f->fd = mkstemp(f->path);
-    assert_true(f->fd >= 0);
-    assert_int_equal(write(f->fd, f->bytes, f->n_bytes), (ssize_t)f->n_bytes);
-    assert_int_equal(fsync(f->fd), 0);
+    noise_file_open(f, N_EXTENTS, N_LAYERS, &seed);
 }
 
-static void open_ring_fixture(ring_fixture *f)
-{
-    ebb_res_part part;
-
-    memset(f, 0, sizeof *f);
-    make_ring_file(f);
-    part = (ebb_res_part){ .path = f->path, .fd = f->fd, .n_bytes = f->n_bytes };
-    assert_int_equal(ebb_res_open(&part, 1, f->x, N_EXTENTS, N_LAYERS, &f->r, NULL), EBB_OK);
-    ebb_res_set_cancel(f->r, &f->cancel);
-}
-
-static void close_ring_fixture(ring_fixture *f)
-{
-    ebb_res_close(f->r);
-    close(f->fd);
-    unlink(f->path);
-    free(f->bytes);
-}
-
-static void stream_all(ring_fixture *f, ebb_io io, uint64_t ring)
+static void stream_all(noise_file *f, ebb_io io, uint64_t ring)
 {
     assert_int_equal(ebb_res_set_reader(f->r, io, NULL, ring, NULL), EBB_OK);
     for (uint32_t i = 0; i <= N_LAYERS; i++)
@@ -86,7 +43,7 @@ static void stream_all(ring_fixture *f, ebb_io io, uint64_t ring)
 }
 
 /* Use extent i..i + n at once, as an operation does; the first failure. */
-static ebb_status use_extent(ring_fixture *f, uint32_t i, uint32_t n, ebb_error *err)
+static ebb_status use_extent(noise_file *f, uint32_t i, uint32_t n, ebb_error *err)
 {
     ebb_status st = EBB_OK;
     uint32_t k = 0;
@@ -100,7 +57,7 @@ static ebb_status use_extent(ring_fixture *f, uint32_t i, uint32_t n, ebb_error 
     return st;
 }
 
-static ebb_status stream_pass(ring_fixture *f, uint32_t together, ebb_error *err)
+static ebb_status stream_pass(noise_file *f, uint32_t together, ebb_error *err)
 {
     ebb_status st = EBB_OK;
 
@@ -112,10 +69,10 @@ static ebb_status stream_pass(ring_fixture *f, uint32_t together, ebb_error *err
 static void test_every_reader_every_ring(void **state)
 {
     static const uint64_t rings[] = { 4096, 40000, 100000, 300000, 1 << 20, 8 << 20 };
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 3; io++) {
         for (size_t k = 0; k < sizeof rings / sizeof rings[0]; k++) {
             stream_all(&f, ios[io], rings[k]);
@@ -124,38 +81,38 @@ static void test_every_reader_every_ring(void **state)
                     assert_int_equal(stream_pass(&f, together, NULL), EBB_OK);
         }
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void test_out_of_order(void **state)
 {
-    ring_fixture f;
+    noise_file f;
     uint32_t seed = 3;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 3; io++) {
         stream_all(&f, ios[io], 250000);
         for (int i = 0; i < 300; i++) {
-            uint32_t id = ring_noise(&seed) % (N_EXTENTS - 3);
+            uint32_t id = noise(&seed) % (N_EXTENTS - 3);
 
-            assert_int_equal(use_extent(&f, id, 1 + ring_noise(&seed) % 3, NULL), EBB_OK);
+            assert_int_equal(use_extent(&f, id, 1 + noise(&seed) % 3, NULL), EBB_OK);
             if (i % 3 == 0)
                 assert_int_equal(use_extent(&f, id, 1, NULL), EBB_OK);
         }
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 /* A second acquire of what is held is free; the bytes stay. */
 static void test_held_twice(void **state)
 {
-    ring_fixture f;
+    noise_file f;
     const void *p, *q;
     ebb_res_stats before, after;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     stream_all(&f, EBB_IO_PREAD, 200000);
     assert_int_equal(ebb_res_acquire(f.r, 4, &p, NULL), EBB_OK);
     ebb_res_get_stats(f.r, &before);
@@ -168,18 +125,18 @@ static void test_held_twice(void **state)
     ebb_res_release(f.r, 4);
     ebb_res_get_stats(f.r, &after);
     assert_true(after.read_bytes - before.read_bytes <= 200000);     /* read ahead only */
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void test_states_change_between_passes(void **state)
 {
     static const ebb_layer_state states[] = { EBB_LAYER_DISK, EBB_LAYER_PINNED, EBB_LAYER_MAPPED };
     bool resident[N_EXTENTS];
-    ring_fixture f;
+    noise_file f;
     uint32_t seed = 11;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 3; io++) {
         ebb_res_stats s;
         uint64_t pinned = 0;
@@ -188,17 +145,17 @@ static void test_states_change_between_passes(void **state)
         for (int i = 0; i < 60; i++) {
             if (i % 10 == 9) {                   /* others stay from now on */
                 for (uint32_t k = 0; k < N_EXTENTS; k++)
-                    resident[k] = ring_noise(&seed) % 3 != 0;
+                    resident[k] = noise(&seed) % 3 != 0;
                 assert_int_equal(ebb_res_set_resident(f.r, resident, NULL), EBB_OK);
             }
             if (i % 4 == 3)
-                assert_int_equal(ebb_res_pin_async(f.r, ring_noise(&seed) % (N_LAYERS + 1), NULL), EBB_OK);
+                assert_int_equal(ebb_res_pin_async(f.r, noise(&seed) % (N_LAYERS + 1), NULL), EBB_OK);
             else
                 assert_int_equal(
-                    ebb_res_set_state(f.r, ring_noise(&seed) % (N_LAYERS + 1), states[ring_noise(&seed) % 3], NULL),
+                    ebb_res_set_state(f.r, noise(&seed) % (N_LAYERS + 1), states[noise(&seed) % 3], NULL),
                     EBB_OK);
             if (i % 2)
-                assert_int_equal(use_extent(&f, ring_noise(&seed) % N_EXTENTS, 1, NULL), EBB_OK);
+                assert_int_equal(use_extent(&f, noise(&seed) % N_EXTENTS, 1, NULL), EBB_OK);
             else
                 assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
         }
@@ -207,17 +164,17 @@ static void test_states_change_between_passes(void **state)
         ebb_res_get_stats(f.r, &s);
         assert_int_equal(s.pinned_bytes, pinned);
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 /* Passes run while everything is read into its place; whatever fails there, the next pass is right. */
 static void test_pinned_in_the_background(void **state)
 {
     uint8_t states[N_LAYERS + 1];
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (int n = 0; n < 90; n++) {
         ebb_error err = { 0 };
         ebb_status st = EBB_OK;
@@ -244,7 +201,7 @@ static void test_pinned_in_the_background(void **state)
         for (uint32_t i = n % 4 == 1; i <= N_LAYERS; i++)
             assert_int_equal(states[i], EBB_LAYER_PINNED);
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 /* Pieces of what stays for which there is memory; below 0: for all.  Several readers ask at once. */
@@ -258,12 +215,12 @@ static bool has_left(void *arg, uint64_t n_bytes)
     return n_bytes > 0 && n != 0;
 }
 
-static uint64_t pending_bytes(ring_fixture *f)
+static uint64_t pending_bytes(noise_file *f)
 {
     return ebb_res_pending_bytes(f->r);
 }
 
-static uint64_t pin_all_later(ring_fixture *f)
+static uint64_t pin_all_later(noise_file *f)
 {
     uint64_t sum = 0;
 
@@ -278,10 +235,10 @@ static uint64_t pin_all_later(ring_fixture *f)
 static void test_no_room_for_what_stays(void **state)
 {
     atomic_int left = 0;
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     ebb_res_set_headroom(f.r, (ebb_headroom){ has_left, &left });
     for (size_t io = 0; io < 3; io++) {
         uint32_t n_groups;
@@ -302,17 +259,17 @@ static void test_no_room_for_what_stays(void **state)
         assert_non_null(strstr(err.msg, "memory ran short"));
         assert_int_equal(ebb_res_state(f.r, 2), EBB_LAYER_DISK);
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 /* Memory ends after some pieces, and is there again; in between some groups are let go. */
 static void test_room_ends_and_comes_back(void **state)
 {
     atomic_int left;
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     ebb_res_set_headroom(f.r, (ebb_headroom){ has_left, &left });
     for (int n = 0; n < 60; n++) {
         uint32_t n_groups;
@@ -334,15 +291,15 @@ static void test_room_ends_and_comes_back(void **state)
         ebb_res_get_stats(f.r, &s);
         assert_int_equal(s.n_resident, N_LAYERS);
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void test_each_byte_is_read_once_per_pass(void **state)
 {
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 3; io++) {
         ebb_res_stats before, after;
         uint64_t sum = 0;
@@ -359,7 +316,7 @@ static void test_each_byte_is_read_once_per_pass(void **state)
                         10 * (sum + N_EXTENTS * 4096) + 400000);
         assert_true(before.stall_ns > 0);
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 /* -- What can go wrong ----------------------------------------------------------- */
@@ -367,10 +324,10 @@ static void test_each_byte_is_read_once_per_pass(void **state)
 /* Each guarded system call fails once, in turn: an error with words or another way, and the next pass is right. */
 static void test_every_fault(void **state)
 {
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 3; io++) {
         int n_failed = 0;
 
@@ -397,15 +354,15 @@ static void test_every_fault(void **state)
         }
         assert_true(n_failed > 1);
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void test_short_reads_go_on(void **state)
 {
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 2; io++) {
         for (int n = 1; n < 60; n++) {
             stream_all(&f, ios[io], 200000);
@@ -415,7 +372,7 @@ static void test_short_reads_go_on(void **state)
             ebb_os_short_nth(0);
         }
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void *let_reads_go(void *arg)
@@ -429,10 +386,10 @@ static void *let_reads_go(void *arg)
  * stood still for as long as the reads were held, another pass is tried. */
 static void test_late_reads_are_waited_for(void **state)
 {
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 2; io++) {
         ebb_res_stats s = { 0 };
 
@@ -448,15 +405,15 @@ static void test_late_reads_are_waited_for(void **state)
         }
         assert_true(s.stall_ns >= 5000000);
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void test_truncated_file_is_an_error(void **state)
 {
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 3; io++) {
         ebb_error err = { 0 };
         ebb_status st = EBB_OK;
@@ -477,24 +434,24 @@ static void test_truncated_file_is_an_error(void **state)
         assert_int_equal(stream_pass(&f, 1, NULL), EBB_OK);
         assert_int_equal(ebb_res_check(f.r, &err), EBB_FORMAT);      /* written to: another time */
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void *cancel_soon(void *arg)
 {
     usleep(30000);
-    atomic_store(&((ring_fixture *)arg)->cancel, true);
+    atomic_store(&((noise_file *)arg)->cancel, true);
     return NULL;
 }
 
 /* Not one read comes before it has returned. */
 static void test_cancel_wakes_a_waiting_acquire(void **state)
 {
-    ring_fixture f;
+    noise_file f;
     pthread_t thread;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     for (size_t io = 0; io < 2; io++) {
         atomic_store(&f.cancel, false);
         stream_all(&f, ios[io], 100000);
@@ -506,16 +463,16 @@ static void test_cancel_wakes_a_waiting_acquire(void **state)
         atomic_store(&f.cancel, false);
         assert_int_equal(stream_pass(&f, 1, NULL), EBB_OK);
     }
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void test_refused_readers_give_way(void **state)
 {
-    ring_fixture f;
+    noise_file f;
     ebb_read_speed speeds[EBB_IO_MMAP + 1];
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     ebb_os_fail_nth(2);                          /* 1 opens the file for direct reads */
     assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_URING, NULL, 100000, NULL), EBB_OK);
     assert_true(ebb_os_fail_off());
@@ -525,15 +482,15 @@ static void test_refused_readers_give_way(void **state)
     ebb_res_measure_readers(f.r, EBB_IO_AUTO, 0.05, speeds);
     assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_AUTO, speeds, 100000, NULL), EBB_OK);
     assert_non_null(strstr(ebb_res_io_reason(f.r), "by measurement"));
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 static void test_files_without_direct_reads(void **state)
 {
-    ring_fixture f;
+    noise_file f;
 
     (void)state;
-    open_ring_fixture(&f);
+    open_ring_file(&f);
     ebb_os_fail_nth(1);
     assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_PREAD, NULL, 200000, NULL), EBB_OK);
     /* /proc refused: the path is tried; that it names the same file is checked */
@@ -541,7 +498,7 @@ static void test_files_without_direct_reads(void **state)
     for (uint32_t i = 0; i <= N_LAYERS; i++)
         assert_int_equal(ebb_res_set_state(f.r, i, EBB_LAYER_DISK, NULL), EBB_OK);
     assert_int_equal(stream_pass(&f, 2, NULL), EBB_OK);
-    close_ring_fixture(&f);
+    noise_file_close(&f);
 }
 
 int main(void)
