@@ -131,7 +131,7 @@ static ebb_status alloc_slots(ebb_expert_cache *c, uint64_t n_bytes, ebb_error *
     c->waiting = calloc(c->n_experts, sizeof *c->waiting);
     if (!c->slots || !c->waiting || ebb_map_anon(total, true, &c->memory, NULL) != EBB_OK)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for %llu bytes of experts", (unsigned long long)total);
-    if (ebb_map_is_huge(&c->memory) && ebb_ring_set_places(c->ring, &c->memory, err) != EBB_OK)
+    if (ebb_map_is_huge(&c->memory) && ebb_ring_set_home_region(c->ring, &c->memory, err) != EBB_OK)
         return EBB_NOMEM;
     lay_out_slots(c, n_sizes, size, n_slots);
     c->n_open = c->n_slots;
@@ -170,7 +170,7 @@ void ebb_expert_cache_close(ebb_expert_cache *c)
     for (uint32_t i = 0; i < c->n_slots && c->slots; i++)
         empty_slot(c, &c->slots[i]);
     if (c->memory.data)
-        (void)!ebb_ring_set_places(c->ring, NULL, NULL);
+        (void)!ebb_ring_set_home_region(c->ring, NULL, NULL);
     ebb_map_fini(&c->memory);
     free(c->experts);
     free(c->slots);
@@ -234,7 +234,7 @@ void ebb_expert_cache_resize(ebb_expert_cache *c, uint64_t n_bytes)
     while (c->open_bytes > n_bytes && (p = find_victim(c, NONE)) != NULL) {
         empty_slot(c, p);
         p->is_closed = true;
-        ebb_ring_give_place_back(c->ring, p->at, p->n_bytes);
+        ebb_ring_give_home_back(c->ring, p->at, p->n_bytes);
         c->open_bytes -= p->n_bytes;
         c->n_open--;
     }

@@ -1,4 +1,4 @@
-/* What places that share huge pages will still take of memory (huge_pages.h). */
+/* What homes that share huge pages will still take of memory (huge_pages.h). */
 #include "residency/huge_pages.h"
 
 #include <assert.h>

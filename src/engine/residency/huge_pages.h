@@ -1,7 +1,7 @@
-/* residency/huge_pages.h - what places that share huge pages will still take of memory.
+/* residency/huge_pages.h - what homes that share huge pages will still take of memory.
  *
  * A huge page gets all of its memory when the first byte of it is written.  Experts stand side by
- * side in places of a few MiB and are read in any order: an expert brings memory of its neighbours
+ * side in slots of a few MiB and are read in any order: an expert brings memory of its neighbours
  * along, which must not be counted once more for these.  So what is still to be taken is counted in
  * pages instead of bytes of loads:
  *

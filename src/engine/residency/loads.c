@@ -182,17 +182,17 @@ static uint32_t first_prefetch(const ebb_loads *l)
 /* The next one of those that are asked for so: one that has begun, else a new one. */
 static bool peek_kind(const ebb_loads *l, ebb_load_state how, uint32_t pos, uint32_t *id)
 {
-    bool has_place = false;
+    bool has_free_entry = false;
 
     for (uint32_t i = 0; i < EBB_MAX_LOADS; i++) {
         const ebb_load *w = &l->in_flight[i];
 
-        has_place |= w->n_bytes == 0;
+        has_free_entry |= w->n_bytes == 0;
         *id = w->id;
         if (w->how == how && is_unfinished(w))
             return true;
     }
-    if (!has_place || l->n_in[how] == 0)
+    if (!has_free_entry || l->n_in[how] == 0)
         return false;
     *id = how == EBB_LOAD_PREFETCH ? first_prefetch(l) : find_in_state(l, how, how == EBB_LOAD_BACKGROUND ? pos : 0);
     return true;

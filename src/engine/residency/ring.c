@@ -322,18 +322,18 @@ void ebb_ring_unload(ebb_ring *g, uint32_t id)
     pthread_mutex_unlock(&g->lock);
 }
 
-ebb_status ebb_ring_set_places(ebb_ring *g, const ebb_map *places, ebb_error *err)
+ebb_status ebb_ring_set_home_region(ebb_ring *g, const ebb_map *region, ebb_error *err)
 {
     bool ok;
 
     pthread_mutex_lock(&g->lock);
     ebb_huge_pages_fini(&g->loads.pages);
-    ok = !places || ebb_huge_pages_init(&g->loads.pages, places->data, places->n_bytes);
+    ok = !region || ebb_huge_pages_init(&g->loads.pages, region->data, region->n_bytes);
     pthread_mutex_unlock(&g->lock);
     return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a list of huge pages");
 }
 
-void ebb_ring_give_place_back(ebb_ring *g, char *at, size_t n_bytes)
+void ebb_ring_give_home_back(ebb_ring *g, char *at, size_t n_bytes)
 {
     ebb_map_advise(at, n_bytes, EBB_ADVISE_DONTNEED);
     pthread_mutex_lock(&g->lock);

@@ -76,9 +76,9 @@ ebb_load_state ebb_ring_load(ebb_ring *g, uint32_t id, char *home, ebb_load_stat
 /* Homes from here on are in this region, of which nothing is written yet and whose huge pages come
  * whole (huge_pages.h); NULL: they are not.  No load to either region exists.  Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_ring_set_places(ebb_ring *g, const ebb_map *places, ebb_error *err);
-/* Gives the memory of part of it back, to which no load exists. */
-void ebb_ring_give_place_back(ebb_ring *g, char *at, size_t n_bytes);
+ebb_status ebb_ring_set_home_region(ebb_ring *g, const ebb_map *region, ebb_error *err);
+/* Gives the memory of a home that no load has back to the system. */
+void ebb_ring_give_home_back(ebb_ring *g, char *at, size_t n_bytes);
 /* Drops a load; waits for its reads in flight. */
 void ebb_ring_unload(ebb_ring *g, uint32_t id);
 /* Drops a load without waiting; while it is IN_FLIGHT its home must not be reused. */

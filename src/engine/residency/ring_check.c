@@ -64,7 +64,7 @@ const char *ebb_ring_check(ebb_ring *g)
 
 /* -- Loads ------------------------------------------------------------------------- */
 
-/* The places of those that are under way. */
+/* The entries of those that are under way. */
 static const char *check_in_flight(const ebb_loads *l, uint64_t *pending)
 {
     uint32_t n = 0;
@@ -76,15 +76,15 @@ static const char *check_in_flight(const ebb_loads *l, uint64_t *pending)
             continue;
         n++;
         if (l->state[w->id] != EBB_LOAD_IN_FLIGHT)
-            return "L2: a place is taken by an extent that is not in flight";
+            return "L2: an entry is taken by an extent that is not in flight";
         for (uint32_t k = 0; k < i; k++)
             if (l->in_flight[k].n_bytes > 0 && l->in_flight[k].id == w->id)
-                return "L2: an extent in flight has two places";
+                return "L2: an extent in flight has two entries";
         if (w->n_issued > w->n_bytes || l->takes_memory[w->id])
             return "L3: of an extent in flight more is asked for, or counted, than it has";
         *pending += w->takes_memory && !ebb_huge_pages_hold(&l->pages, l->home[w->id]) ? w->n_bytes - w->n_issued : 0;
     }
-    return n == l->n_in[EBB_LOAD_IN_FLIGHT] ? NULL : "L2: an extent in flight has no place";
+    return n == l->n_in[EBB_LOAD_IN_FLIGHT] ? NULL : "L2: an extent in flight has no entry";
 }
 
 static bool is_in_prefetch_order(const ebb_loads *l, uint32_t id)

@@ -1,19 +1,19 @@
 /* What is still to be taken of memory, counted in huge pages: what has memory and what is to come is at every moment as
- * much as it will be in the end, in whatever order places are written. */
+ * much as it will be in the end, in whatever order slots are written. */
 #include "ebb_test.h"
 
 #include "residency/huge_pages.h"
 
-#define N_PLACES    40u
-#define PLACE_BYTES ((uint64_t)3411968)          /* 833 pages of 4 KiB: nearly each huge page has two places */
+#define N_SLOTS     40u
+#define SLOT_BYTES  ((uint64_t)3411968)          /* 833 pages of 4 KiB: nearly each huge page has two slots */
 #define PIECE_BYTES ((uint64_t)1 << 20)
-#define ALL_BYTES   (N_PLACES * PLACE_BYTES)
+#define ALL_BYTES   (N_SLOTS * SLOT_BYTES)
 
 static char *const region = (char *)((uintptr_t)7 << 30);        /* nobody reads or writes there */
 
-static char *place_at(uint32_t i)
+static char *slot_at(uint32_t i)
 {
-    return region + i * PLACE_BYTES;
+    return region + i * SLOT_BYTES;
 }
 
 static uint64_t bytes_with_memory(const ebb_huge_pages *h)
@@ -43,13 +43,13 @@ static void shuffle(uint32_t *list, uint32_t n, uint32_t *seed)
     }
 }
 
-static void read_place(ebb_huge_pages *h, uint32_t i)
+static void read_slot(ebb_huge_pages *h, uint32_t i)
 {
-    for (uint64_t n = 0; n < PLACE_BYTES; n += PIECE_BYTES) {
-        ebb_huge_pages_write(h, place_at(i) + n, PLACE_BYTES - n < PIECE_BYTES ? PLACE_BYTES - n : PIECE_BYTES);
+    for (uint64_t n = 0; n < SLOT_BYTES; n += PIECE_BYTES) {
+        ebb_huge_pages_write(h, slot_at(i) + n, SLOT_BYTES - n < PIECE_BYTES ? SLOT_BYTES - n : PIECE_BYTES);
         assert_int_equal(bytes_with_memory(h) + h->pending_bytes, ALL_BYTES);
     }
-    ebb_huge_pages_expect_no_more(h, place_at(i), PLACE_BYTES);
+    ebb_huge_pages_expect_no_more(h, slot_at(i), SLOT_BYTES);
     assert_int_equal(bytes_with_memory(h) + h->pending_bytes, ALL_BYTES);
     assert_true(ebb_huge_pages_check(h));
 }
@@ -59,20 +59,20 @@ static void test_nothing_counts_twice(void **state)
 {
     (void)state;
     for (uint32_t seed = 1; seed < 20; seed++) {
-        uint32_t order[N_PLACES], noise = seed;
+        uint32_t order[N_SLOTS], noise = seed;
         int64_t most = 0;
         ebb_huge_pages h;
 
         assert_true(ebb_huge_pages_init(&h, region, ALL_BYTES));
-        shuffle(order, N_PLACES, &noise);
-        for (uint32_t i = 0; i < N_PLACES; i++)
-            ebb_huge_pages_expect(&h, place_at(i), PLACE_BYTES);
+        shuffle(order, N_SLOTS, &noise);
+        for (uint32_t i = 0; i < N_SLOTS; i++)
+            ebb_huge_pages_expect(&h, slot_at(i), SLOT_BYTES);
         assert_int_equal(h.pending_bytes, ALL_BYTES);
-        for (uint32_t i = 0; i < N_PLACES; i++) {
+        for (uint32_t i = 0; i < N_SLOTS; i++) {
             int64_t twice;
 
-            read_place(&h, order[i]);
-            twice = (int64_t)((N_PLACES - 1 - i) * PLACE_BYTES) - (int64_t)h.pending_bytes;
+            read_slot(&h, order[i]);
+            twice = (int64_t)((N_SLOTS - 1 - i) * SLOT_BYTES) - (int64_t)h.pending_bytes;
             most = twice > most ? twice : most;
         }
         assert_int_equal(h.pending_bytes, 0);
@@ -90,15 +90,15 @@ static void test_what_is_given_up(void **state)
     assert_true(ebb_huge_pages_init(&h, region, ALL_BYTES));
     assert_true(ebb_huge_pages_hold(&h, region) && ebb_huge_pages_hold(&h, region + ALL_BYTES - 1));
     assert_false(ebb_huge_pages_hold(&h, region - 1) || ebb_huge_pages_hold(&h, region + ALL_BYTES));
-    ebb_huge_pages_expect(&h, place_at(0), PLACE_BYTES);
+    ebb_huge_pages_expect(&h, slot_at(0), SLOT_BYTES);
     assert_int_equal(h.pending_bytes, 2 * EBB_HUGE_PAGE_BYTES);
-    ebb_huge_pages_expect(&h, place_at(1), PLACE_BYTES);         /* pages 1 to 3 */
+    ebb_huge_pages_expect(&h, slot_at(1), SLOT_BYTES);         /* pages 1 to 3 */
     assert_int_equal(h.pending_bytes, 4 * EBB_HUGE_PAGE_BYTES);
-    ebb_huge_pages_expect_no_more(&h, place_at(0), PLACE_BYTES);
+    ebb_huge_pages_expect_no_more(&h, slot_at(0), SLOT_BYTES);
     assert_int_equal(h.pending_bytes, 3 * EBB_HUGE_PAGE_BYTES);
-    ebb_huge_pages_write(&h, place_at(1), 4096);
+    ebb_huge_pages_write(&h, slot_at(1), 4096);
     assert_int_equal(h.pending_bytes, 2 * EBB_HUGE_PAGE_BYTES);
-    ebb_huge_pages_expect_no_more(&h, place_at(1), PLACE_BYTES);
+    ebb_huge_pages_expect_no_more(&h, slot_at(1), SLOT_BYTES);
     assert_int_equal(h.pending_bytes, 0);
     assert_true(ebb_huge_pages_check(&h));
     ebb_huge_pages_fini(&h);
@@ -112,13 +112,13 @@ static void test_what_is_given_back(void **state)
     (void)state;
     assert_true(ebb_huge_pages_init(&h, region, ALL_BYTES));
     ebb_huge_pages_write(&h, region, ALL_BYTES);
-    ebb_huge_pages_expect(&h, place_at(1), PLACE_BYTES);
+    ebb_huge_pages_expect(&h, slot_at(1), SLOT_BYTES);
     assert_int_equal(h.pending_bytes, 0);
-    ebb_huge_pages_expect_no_more(&h, place_at(1), PLACE_BYTES);
-    ebb_huge_pages_give_back(&h, place_at(1), PLACE_BYTES);      /* page 2 lies in it whole */
-    ebb_huge_pages_expect(&h, place_at(1), PLACE_BYTES);
+    ebb_huge_pages_expect_no_more(&h, slot_at(1), SLOT_BYTES);
+    ebb_huge_pages_give_back(&h, slot_at(1), SLOT_BYTES);      /* page 2 lies in it whole */
+    ebb_huge_pages_expect(&h, slot_at(1), SLOT_BYTES);
     assert_int_equal(h.pending_bytes, EBB_HUGE_PAGE_BYTES);
-    ebb_huge_pages_write(&h, place_at(1), PLACE_BYTES);
+    ebb_huge_pages_write(&h, slot_at(1), SLOT_BYTES);
     assert_int_equal(h.pending_bytes, 0);
     ebb_huge_pages_give_back(&h, region, ALL_BYTES);             /* it is still expected */
     assert_int_equal(h.pending_bytes, 3 * EBB_HUGE_PAGE_BYTES);
