@@ -1,30 +1,10 @@
 /* Which model is taken to guess, on a machine that is described, and which stays behind. */
-#include "ebb_test.h"
+#include "models_folder.h"
 
 #include <sys/stat.h>
 
 #include "models/models.h"
-#include "support/own_folder.h"
 #include "support/tiny_model.h"
-
-static char dir[64];
-
-static int setup(void **state)
-{
-    (void)state;
-    if (ebb_own_folder(dir, sizeof dir, "/var/tmp/ebb-draft-XXXXXX") != 0)
-        return -1;
-    setenv("EBB_MODELS", dir, 1);
-    setenv("XDG_DATA_HOME", "/nonexistent", 1);
-    setenv("XDG_STATE_HOME", dir, 1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
 
 static const char *file(const char *name)
 {
@@ -155,7 +135,7 @@ static void test_may_go(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, models_folder_setup, models_folder_teardown)
     const struct CMUnitTest tests[] = { T(test_auto), T(test_no_gain), T(test_strangers), T(test_may_go) };
 
     return cmocka_run_group_tests_name("models draft", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* Which file is the better one of a network, and a chat that goes there and back with the real engine: ids and K and V
  * of both are kept. */
-#include "ebb_test.h"
+#include "models_folder.h"
 
 #include <poll.h>
 #include <sys/stat.h>
@@ -8,28 +8,17 @@
 #include "base/clock.h"
 #include "conversation/chat.h"
 #include "models/models.h"
-#include "support/own_folder.h"
 #include "support/tiny_model.h"
 
-static char dir[64], kv[96];
+static char kv[96];
 
 static int setup(void **state)
 {
-    (void)state;
-    if (ebb_own_folder(dir, sizeof dir, "/var/tmp/ebb-quality-XXXXXX") != 0)
+    if (models_folder_setup(state) != 0)
         return -1;
-    setenv("EBB_MODELS", dir, 1);
-    setenv("XDG_DATA_HOME", "/nonexistent", 1);
-    setenv("XDG_STATE_HOME", dir, 1);
     setenv("XDG_CACHE_HOME", dir, 1);
     snprintf(kv, sizeof kv, "%s/kv", dir);
     return mkdir(kv, 0700);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
 }
 
 static const char *file(const char *name)
@@ -206,8 +195,8 @@ static void test_ids_and_kv(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_found, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ids_and_kv, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_found, setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_ids_and_kv, setup, models_folder_teardown),
     };
 
     return cmocka_run_group_tests_name("models_quality", tests, NULL, NULL);

@@ -1,33 +1,13 @@
 /* Which model is taken on a machine that is described: headers of real shapes without
  * weights, and small models that the test writes. */
-#include "ebb_test.h"
+#include "models_folder.h"
 
 #include <sys/stat.h>
 
 #include "models/models.h"
-#include "support/own_folder.h"
 #include "support/tiny_model.h"
 
 #define GB ((uint64_t)1 << 30)
-
-static char dir[64];
-
-static int setup(void **state)
-{
-    (void)state;
-    if (ebb_own_folder(dir, sizeof dir, "/var/tmp/ebb-rate-XXXXXX") != 0)
-        return -1;
-    setenv("EBB_MODELS", dir, 1);
-    setenv("XDG_DATA_HOME", "/nonexistent", 1);
-    setenv("XDG_STATE_HOME", dir, 1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
 
 static void hollow(const char *shape, const char *type)
 {
@@ -229,7 +209,7 @@ static void test_chosen(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, models_folder_setup, models_folder_teardown)
     const struct CMUnitTest tests[] = {
         T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_context_counts), T(test_streams_a_little),
         T(test_small_ones), T(test_chosen),

@@ -1,51 +1,9 @@
 /* Answers computed again: the same after whatever the user did and however the engine is opened, and a difference is
  * found. */
-#include "ebb_test.h"
+#include "chat/conversation/engine_fixture.h"
 
-#include <poll.h>
-
-#include "conversation/chat.h"
 #include "store/store.h"
-#include "support/own_folder.h"
-#include "support/tiny_model.h"
 #include "turn/replay.h"
-
-static char dir[64], model[96], db[96];
-
-static int setup(void **state)
-{
-    const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 2048, .n_layers = 3 };
-
-    (void)state;
-    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-replay-XXXXXX") != 0)
-        return -1;
-    snprintf(model, sizeof model, "%s/tiny.gguf", dir);
-    snprintf(db, sizeof db, "%s/sessions.db", dir);
-    return ebb_tiny_write(&tiny, model) ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
-
-static void wait_event(ebb_chat *c, ebb_chat_event_kind kind)
-{
-    struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
-    ebb_chat_event ev;
-
-    for (int i = 0; i < 600; i++) {
-        while (ebb_chat_event_next(c, &ev)) {
-            if (ev.kind == EBB_EVENT_ERROR)
-                fail_msg("%s", ev.text);
-            if (ev.kind == kind)
-                return;
-        }
-        poll(&p, 1, 100);
-    }
-    fail_msg("nothing came");
-}
 
 static ebb_chat *open_seeded_chat(uint32_t n_predict, uint64_t seed)
 {
@@ -58,7 +16,7 @@ static ebb_chat *open_seeded_chat(uint32_t n_predict, uint64_t seed)
     o.sampling.seed = seed;
     if (ebb_chat_open(&o, &c, &err) != EBB_OK)
         fail_msg("%s", err.msg);
-    wait_event(c, EBB_EVENT_READY);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
     return c;
 }
 
@@ -70,7 +28,7 @@ static ebb_chat *open_chat(uint32_t n_predict)
 static void done(ebb_chat *c, ebb_status st)
 {
     assert_int_equal(st, EBB_OK);
-    wait_event(c, EBB_EVENT_DONE);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
 }
 
 /* A conversation with another answer, a part that goes on, one that is cut, an edit, and a second program. */
