@@ -625,13 +625,7 @@ int main(void)
     const struct CMUnitTest tests[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv) },
                             sealed[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
                                          T(test_turning) };
-    ebb_seal *seal;
     int failed = cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
 
-    seal = own_key();
-    if (!seal)
-        return failed ? failed : 77;             /* libsodium is not installed */
-    failed += cmocka_run_group_tests_name("power_cut, encrypted", sealed, NULL, NULL);
-    own_key_end(seal);
-    return failed;
+    return failed + run_encrypted("power_cut, encrypted", sealed);
 }

