@@ -1,20 +1,20 @@
 """Embeddings that already know which words ask for what: a bag of words is made to say which fact a question wants.
 
 That costs a thousandth of what the network costs per question, so it sees many more of them.  The network begins as this
-bag: what is here is computed there by the first layer, to the last place (net.py, begin_with).
+bag: what is here is computed there by the first layer, to the last digit (net.py, begin_with).
 """
 import itertools
 
 import torch
 import torch.nn.functional as F
 
-LOUD = 2.0                  # of the places behind the words; they keep the norm from making all words equally loud
+LOUD = 2.0                  # of the dimensions behind the words; they keep the norm from making all words equally loud
 
 
 class Bag(torch.nn.Module):
     """The mean of the tokens' words, each divided by the length of its embedding, and a score for each fact.
 
-    rest: n_vocab, the sum of the squares of the places of an embedding that are not words."""
+    rest: n_vocab, the sum of the squares of the dimensions of an embedding that are not words."""
 
     def __init__(self, rest, n_embd, n_words, n_facts, eps):
         super().__init__()

@@ -8,7 +8,7 @@ from torch import nn
 from bag import LOUD
 
 SHAPE = dict(n_layer=4, n_embd=256, n_head=8, n_head_kv=4, n_ff=704, n_ctx=2048, rope_base=10000.0, eps=1e-5)
-N_WORD = 120                # places of an embedding that are bag.py's words
+N_WORD = 120                # dimensions of an embedding that are bag.py's words
 MIDDLE = 1                  # the layer behind which it should be clear what was asked
 
 
@@ -83,7 +83,7 @@ class Net(nn.Module):
     def begin_with(self, bag, head, last):
         """What a bag of words learned (bag.py): the first layer begins as that bag.  One head of each group looks at all
         tokens alike and puts the mean of their words behind the embedding's own half, where `head` reads it; nothing else
-        is added up to there.  last: the token that an answer is begun behind, whose own places are there as well.
+        is added up to there.  last: the token that an answer is begun behind, whose own dimensions are there as well.
         Returns (weights, mask) pairs of what is to stay as it is while the rest learns."""
         n, half = bag.words.weight.shape[1], self.shape["n_embd"] // 2
         first, d, group = self.blk[0], self.blk[0].d, self.blk[0].n_head // self.blk[0].n_kv
