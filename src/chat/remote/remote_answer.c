@@ -294,7 +294,7 @@ static ebb_status read_on(turn *t, ebb_status st, ebb_error *err)
     return st;
 }
 
-/* Delete a cancelled answer: for the server, the closed connection might be a lost one. */
+/* Delete a canceled answer: for the server, the closed connection might be a lost one. */
 static void forget_answer(ebb_remote *r, uint64_t number)
 {
     char path[64];

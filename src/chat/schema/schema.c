@@ -41,7 +41,7 @@ static void write_values(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
             continue;
         text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
         if (!text) {
-            ebb_schema_fail_memory(c);
+            ebb_schema_fail_no_memory(c);
             return;
         }
         ebb_write_way(b);
@@ -82,7 +82,7 @@ static bool add_rule(ebb_compiler *c, const json_t *schema)
         return ebb_schema_fail(c, EBB_LIMIT, "too large: more than %d parts, written out", MOST_RULES);
     p = ebb_grow(c->rules, c->n_rules, &c->cap_rules, sizeof *p);
     if (!p)
-        return ebb_schema_fail_memory(c);
+        return ebb_schema_fail_no_memory(c);
     c->rules = p;
     p[c->n_rules] = (ebb_schema_rule){ .schema = schema, .rule = (int)c->n_rules };
     c->n_rules++;
@@ -94,7 +94,7 @@ static bool add_rule(ebb_compiler *c, const json_t *schema)
 static int close_rule(ebb_compiler *c, int rule, const ebb_buf *body)
 {
     if (body->failed || c->path.failed)
-        ebb_schema_fail_memory(c);
+        ebb_schema_fail_no_memory(c);
     if (c->st != EBB_OK)
         return -1;
     if (body->len == 0)
@@ -145,11 +145,11 @@ ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err
     ebb_buf_adds(&c.path, "#");
     ebb_buf_adds(out, prelude);
     if (!c.made)
-        ebb_schema_fail_memory(&c);
+        ebb_schema_fail_no_memory(&c);
     if (ebb_schema_rule_of(&c, schema) < 0 && c.st == EBB_OK)
         ebb_schema_fail(&c, EBB_FORMAT, "nothing is valid under it");
     if (out->failed && c.st == EBB_OK)
-        ebb_schema_fail_memory(&c);
+        ebb_schema_fail_no_memory(&c);
     json_decref(c.made);
     free(c.rules);
     ebb_buf_fini(&c.path);

@@ -22,7 +22,7 @@ bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
     return false;
 }
 
-bool ebb_schema_fail_memory(ebb_compiler *c)
+bool ebb_schema_fail_no_memory(ebb_compiler *c)
 {
     if (c->st == EBB_OK)
         c->st = EBB_FAIL(c->err, EBB_NOMEM, "no memory for the schema");
@@ -111,7 +111,7 @@ const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref)
     }
     copy = part = strdup(text + 1);
     if (!copy)
-        return ebb_schema_fail_memory(c) ? at : NULL;
+        return ebb_schema_fail_no_memory(c) ? at : NULL;
     while (at && *part == '/') {
         char *begin = part + 1, end;
 

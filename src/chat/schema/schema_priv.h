@@ -66,7 +66,7 @@ typedef struct ebb_compiler {
 /* The first error counts; it names the place at hand.  Always false. */
 bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-bool ebb_schema_fail_memory(ebb_compiler *c);
+bool ebb_schema_fail_no_memory(ebb_compiler *c);
 /* So much work is done next, in comparisons of two values.  false: a schema of any use takes less
  * (references and allOf can double it at each step), and it has failed. */
 bool ebb_schema_spend(ebb_compiler *c, uint64_t n);

@@ -50,7 +50,7 @@ static bool add_shape(ebb_compiler *c, ebb_shapes *l, const ebb_shape *s)
 
     if (!p) {
         fini_shape((ebb_shape *)s);
-        return l->n < MOST_SHAPES ? ebb_schema_fail_memory(c)
+        return l->n < MOST_SHAPES ? ebb_schema_fail_no_memory(c)
                                   : ebb_schema_fail(c, EBB_LIMIT, "more than %d alternatives, written out",
                                                     MOST_SHAPES);
     }
@@ -190,7 +190,7 @@ static bool read_enum(ebb_compiler *c, json_t *v, ebb_shape *s)
     if (!json_is_array(v))
         return ebb_schema_fail(c, EBB_FORMAT, "enum must be a list of values");
     s->values = json_deep_copy(v);
-    return s->values || ebb_schema_fail_memory(c);
+    return s->values || ebb_schema_fail_no_memory(c);
 }
 
 /* Beside an enum, it leaves that one value or none. */
@@ -202,7 +202,7 @@ static bool read_const(ebb_compiler *c, json_t *v, ebb_shape *s)
         is_there = is_there || json_equal(json_array_get(s->values, i), v);
     json_decref(s->values);
     s->values = json_array();
-    return (s->values && (!is_there || json_array_append(s->values, v) == 0)) || ebb_schema_fail_memory(c);
+    return (s->values && (!is_there || json_array_append(s->values, v) == 0)) || ebb_schema_fail_no_memory(c);
 }
 
 static bool is_in(const char *key, const char *const *list, size_t n)
@@ -312,7 +312,7 @@ static bool read_branches(ebb_compiler *c, const char *key, const json_t *list, 
     ebb_shapes all = { 0 };
 
     if (!end)
-        return ebb_schema_fail_memory(c);
+        return ebb_schema_fail_no_memory(c);
     if (n == 0)
         ok = ebb_schema_fail(c, EBB_FORMAT, "%s must be a list of one schema or more", key);
     for (size_t i = 0; ok && i < n; i++) {

@@ -87,7 +87,7 @@ static json_t *both_schemas(ebb_compiler *c, json_t *a, json_t *b)
         return json_incref(a);
     both = json_pack("{s:[O, O]}", "allOf", a, b);
     if (!both) {
-        ebb_schema_fail_memory(c);
+        ebb_schema_fail_no_memory(c);
         return NULL;
     }
     ebb_schema_spend(c, json_array_size(c->made));

@@ -91,7 +91,7 @@ void ebb_write_array(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
     }
     l.rules = calloc(l.n + 1, sizeof *l.rules);
     if (!l.rules) {
-        ebb_schema_fail_memory(c);
+        ebb_schema_fail_no_memory(c);
         return;
     }
     l.behind = l.most > l.n ? rule_of_item(c, s->items, "items", 0) : NOTHING;

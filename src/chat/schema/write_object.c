@@ -38,7 +38,7 @@ static bool add_property(ebb_compiler *c, object *o, const char *name, const jso
     int rule = -1;
 
     if (!p)
-        return ebb_schema_fail_memory(c);
+        return ebb_schema_fail_no_memory(c);
     o->list = p;
     json_object_set_new(o->names, name, json_true());
     if (schema && !json_is_true(schema)) {
@@ -187,7 +187,7 @@ static bool write_other_names(ebb_compiler *c, const object *o)
     json_t *v;
 
     if (!names)
-        return ebb_schema_fail_memory(c);
+        return ebb_schema_fail_no_memory(c);
     json_object_foreach(o->names, name, v)
         if (is_plain_name(name)) {
             names[n++] = name;
@@ -216,7 +216,7 @@ static bool add_property_text(ebb_compiler *c, const property *p)
     ebb_schema_add_call(c->out, p->rule);
     free(text);
     json_decref(name);
-    return text || ebb_schema_fail_memory(c);
+    return text || ebb_schema_fail_no_memory(c);
 }
 
 /* The rules for properties from i on: one with a comma before the next property, one without. */
@@ -267,7 +267,7 @@ void ebb_write_object(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
 {
     object o = { .names = json_object(), .number = c->n_objects++ };
     bool ok = o.names ? gather_properties(c, s, &o) && read_others(c, s, &o) && read_numbers(c, s, &o)
-                      : ebb_schema_fail_memory(c);
+                      : ebb_schema_fail_no_memory(c);
 
     if (ok && !o.is_never) {
         for (size_t i = 0; ok && i < o.n; i++)

@@ -189,7 +189,7 @@ ebb_served *ebb_serve_find(ebb_serve *s, uint64_t number, ebb_served_reader *rea
 /* The pass under way, if it is this one's, ends within a layer. */
 static void cancel_locked(ebb_serve *s, ebb_served *a)
 {
-    a->is_cancelled = true;
+    a->is_canceled = true;
     if (s->running == a)
         ebb_engine_cancel(s->engine);
     pthread_cond_broadcast(&s->wake);
@@ -230,7 +230,7 @@ void ebb_serve_sweep(ebb_serve *s, double now_s)
     size_t n_ended = 0;
 
     for (ebb_served *a = s->answers; a; a = a->next) {
-        if (a->state != SERVED_ENDED && a->left_s > 0 && !a->is_cancelled && now_s - a->left_s > SERVE_KEPT_S)
+        if (a->state != SERVED_ENDED && a->left_s > 0 && !a->is_canceled && now_s - a->left_s > SERVE_KEPT_S)
             cancel_locked(s, a);
         n_ended += a->state == SERVED_ENDED && !a->readers && a->q.survives;
     }

@@ -18,7 +18,7 @@ static void add_requests(ebb_buf *out, ebb_serve *s)
     add_metric(out, "requests_refused_total", "counter", "Requests answered with an error.", (double)s->n_refused);
     add_metric(out, "answers_total", "counter", "Answers that were asked for.", (double)s->n_answers);
     add_metric(out, "answers_cancelled_total", "counter", "Answers whose client went or stopped them.",
-               (double)s->n_cancelled);
+               (double)s->n_canceled);
     add_metric(out, "answers_failed_total", "counter", "Answers that ended with an error.", (double)s->n_failed);
     add_metric(out, "answers_running", "gauge", "Answers that go by turns now.", (double)n_running);
     add_metric(out, "answers_waiting", "gauge", "Answers that wait for their first turn, or for room.",

@@ -68,7 +68,7 @@ typedef struct ebb_served {
     double   asked_s, decode_from_s;
     /* under the server's lock */
     ebb_served_state state;
-    bool     is_cancelled;
+    bool     is_canceled;
     bool     is_paused;          /* the others need the KV pool */
     ebb_served_reader *readers;
     double   left_s;             /* since when nobody reads, on ebb_clock_s; 0: somebody does */
@@ -98,7 +98,7 @@ struct ebb_serve {
     ebb_served      *answers;    /* by number */
     ebb_served      *running;    /* whose turn it is alone; NULL */
     uint64_t         last_number;
-    uint64_t         n_requests, n_refused, n_answers, n_cancelled, n_failed;
+    uint64_t         n_requests, n_refused, n_answers, n_canceled, n_failed;
     uint64_t         n_shared_passes;
     ebb_buf          figures;    /* the event with the engine's, for all streams that want it ... */
     double           figures_s;  /* ... and when they were taken, on ebb_clock_s; 0: not yet */

@@ -165,7 +165,7 @@ static ebb_served *choose_turn(ebb_serve *s)
 
         if (a->state == SERVED_ENDED)
             continue;
-        if (a->is_cancelled)
+        if (a->is_canceled)
             return a;
         is_full = is_full || n >= s->n_most || (n > 0 && want > room);
         a->is_paused = is_full;
@@ -203,7 +203,7 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
     s->n_generated_tokens += a->stats.n_generated;
     s->prefill_s += a->stats.prefill_s;
     s->decode_s += a->stats.decode_s;
-    s->n_cancelled += finish == EBB_FINISH_CANCELED;
+    s->n_canceled += finish == EBB_FINISH_CANCELED;
     s->n_failed += finish == EBB_FINISH_ERROR;
     ebb_served_notify(a);
     ebb_serve_sweep(s, now_s);
@@ -220,7 +220,7 @@ static size_t choose_batch_mates(ebb_serve *s, ebb_served *first, ebb_served *al
 
     all[n++] = first;
     for (ebb_served *a = s->answers; a; a = a->next) {
-        if (a == first || a->state == SERVED_ENDED || a->is_paused || a->is_cancelled)
+        if (a == first || a->state == SERVED_ENDED || a->is_paused || a->is_canceled)
             continue;
         if (a->state == SERVED_DECODE && n < SERVE_SESSIONS)
             all[n++] = a;
@@ -250,13 +250,13 @@ static size_t seat(ebb_serve *s, ebb_served *all[SERVE_SESSIONS], size_t n)
 /* Called with the lock held; releases it during the pass. */
 static void give_turn(ebb_serve *s, ebb_served *a)
 {
-    bool is_cancelled = a->is_cancelled;
+    bool is_canceled = a->is_canceled;
     ebb_served *all[SERVE_SESSIONS];
-    size_t n = is_cancelled ? 1 : choose_batch_mates(s, a, all);
+    size_t n = is_canceled ? 1 : choose_batch_mates(s, a, all);
 
     s->running = n == 1 ? a : NULL;              /* a pass of several ends for none of them */
     pthread_mutex_unlock(&s->lock);
-    if (is_cancelled) {
+    if (is_canceled) {
         ebb_serve_end(s, a, EBB_FINISH_CANCELED, NULL);
     } else {
         n = seat(s, all, n);

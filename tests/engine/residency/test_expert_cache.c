@@ -204,7 +204,7 @@ static void test_a_cold_beginning(void **state)
     assert_int_equal(n, 12);
 }
 
-/* Anything in any order, with failing reads, less memory and cancelled waits between. */
+/* Anything in any order, with failing reads, less memory and canceled waits between. */
 static void test_at_random(void **state)
 {
     static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
