@@ -1,10 +1,6 @@
 /* The process's terminal through ncurses (term.h).  ncurses keeps the screen and sends what
  * differs; keys are read and decoded by ourselves (tty.c, keys.c), by read batch, so
  * that a slow link does not turn sequences into text. */
-#include "term/term.h"
-
-#include <langinfo.h>
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +14,17 @@
 #include "term/caps.h"
 #include "term/overlay.h"
 #include "term/signals.h"
-#include "term/tty.h"
+#include "term/term_line.h"
 
 typedef struct term_curses {
-    ebb_term base;
-    ebb_tty  tty;
+    ebb_term_line line;
     SCREEN  *screen;
     bool     is_active;          /* curses has the terminal */
-    bool     has_paste;          /* bracketed paste was switched on */
     bool     has_keys_pushed;    /* the keyboard protocol is on, on curses' screen */
-    bool     no_color;
-    int      n_colors;
-    double   byte_s;             /* on a slow line, or to announce frames, cells are compared with the last frame's, */
-    uint32_t *cells;             /* by hash: this frame's, then the last one's */
+    /* On a slow line, or to announce frames, cells are compared with the last frame's, by hash: this frame's, then
+     * the last one's. */
+    uint32_t *cells;
     int      n_rows, n_cols;
-    ebb_links links;             /* as it was asked for */
     ebb_curses_links overlay;
     ebb_buf  sgr[EBB_FACE_COUNT];        /* for the overlay */
     attr_t   attr[EBB_FACE_COUNT];
@@ -41,16 +33,11 @@ typedef struct term_curses {
 
 /* -- Entering and leaving ------------------------------------------------------ */
 
-static void curses_prepare_restore(const term_curses *t)
+static void curses_prepare_restore(const ebb_term_line *l)
 {
     ebb_buf bytes = { 0 };
 
-    ebb_buf_adds(&bytes, t->base.answers.has_sync ? EBB_SYNC_END : "");
-    ebb_buf_adds(&bytes, t->base.answers.has_key_protocol ? EBB_KEY_PROTOCOL_OFF : "");
-    ebb_buf_adds(&bytes, t->tty.is_asked ? EBB_TITLE_RESTORE : "");
-    ebb_buf_adds(&bytes, t->has_paste ? EBB_PASTE_OFF : "");
-    ebb_cap_add(&bytes, "sgr0");
-    ebb_cap_add(&bytes, "cnorm");
+    ebb_term_line_add_restore(l, &bytes);
     ebb_cap_add(&bytes, "rmcup");
     ebb_buf_adds(&bytes, "\r\n");
     ebb_tty_guard_with(ebb_buf_text(&bytes), bytes.len);
@@ -59,9 +46,9 @@ static void curses_prepare_restore(const term_curses *t)
 
 static void enter_modes(term_curses *t)
 {
-    if (t->has_paste)
+    if (t->line.has_paste)
         ebb_tty_write(EBB_PASTE_ON, sizeof EBB_PASTE_ON - 1);
-    ebb_tty_enter_title(&t->tty);
+    ebb_tty_enter_title(&t->line.tty);
     ebb_tty_guard(true);
     t->is_active = true;
 }
@@ -71,12 +58,12 @@ static void leave_modes(term_curses *t)
     if (!t->is_active)
         return;
     t->is_active = false;
-    ebb_tty_await_last_answers(&t->tty);
+    ebb_tty_await_last_answers(&t->line.tty);
     if (t->has_keys_pushed)
         ebb_tty_write(EBB_KEY_PROTOCOL_OFF, sizeof EBB_KEY_PROTOCOL_OFF - 1);
     t->has_keys_pushed = false;
-    ebb_tty_leave_title(&t->tty);
-    if (t->has_paste)
+    ebb_tty_leave_title(&t->line.tty);
+    if (t->line.has_paste)
         ebb_tty_write(EBB_PASTE_OFF, sizeof EBB_PASTE_OFF - 1);
     if (!isendwin())                             /* twice, the cursor would go back to where it once was */
         endwin();
@@ -84,10 +71,11 @@ static void leave_modes(term_curses *t)
     ebb_tty_cooked();
 }
 
-static void curses_adopt_size(void)
+static void curses_adopt_size(ebb_term_line *l)
 {
     int rows, cols;
 
+    (void)l;
     if (ebb_tty_size(&rows, &cols))
         resizeterm(rows, cols);
 }
@@ -98,20 +86,20 @@ static void curses_close(ebb_term *base)
 
     leave_modes(t);
     delscreen(t->screen);
-    ebb_tty_close(&t->tty);
     free(t->cells);
     ebb_overlay_fini(&t->overlay);
-    ebb_hyperlinks_fini(&t->base.links);
     for (int f = 0; f < EBB_FACE_COUNT; f++)
         ebb_buf_fini(&t->sgr[f]);
-    free(t);
+    ebb_term_line_free(&t->line);
 }
 
 /* After a stop: the shell may have changed the modes and drawn over the screen. */
-static void curses_resume(term_curses *t)
+static void curses_resume(ebb_term_line *l)
 {
+    term_curses *t = (term_curses *)l;
+
     leave_modes(t);
-    curses_adopt_size();
+    curses_adopt_size(l);
     reset_prog_mode();
     raw();
     enter_modes(t);
@@ -126,7 +114,7 @@ static bool curses_suspend(ebb_term *base)
 
     leave_modes(t);
     was_stopped = ebb_signals_stop();
-    curses_resume(t);
+    curses_resume(&t->line);
     return was_stopped;
 }
 
@@ -135,15 +123,15 @@ static void curses_lend(ebb_term *base, bool keeps_keys)
     term_curses *t = (term_curses *)base;
 
     leave_modes(t);
-    ebb_tty_lend(&t->tty, keeps_keys);
+    ebb_tty_lend(&t->line.tty, keeps_keys);
 }
 
 static void curses_take_back(ebb_term *base)
 {
     term_curses *t = (term_curses *)base;
 
-    ebb_tty_take_back(&t->tty);
-    curses_resume(t);
+    ebb_tty_take_back(&t->line.tty);
+    curses_resume(&t->line);
 }
 
 /* -- What a frame costs ---------------------------------------------------------- */
@@ -155,7 +143,7 @@ static void fit_cells(term_curses *t)
     int rows, cols;
 
     getmaxyx(stdscr, rows, cols);
-    if ((t->byte_s <= 0 && !t->base.answers.has_sync) || (t->cells && rows == t->n_rows && cols == t->n_cols))
+    if ((t->line.byte_s <= 0 && !t->line.base.answers.has_sync) || (t->cells && rows == t->n_rows && cols == t->n_cols))
         return;
     free(t->cells);
     t->cells = calloc(2 * (size_t)rows * (size_t)cols, sizeof *t->cells);
@@ -190,7 +178,7 @@ static size_t record_frame(term_curses *t)
         n_bytes += is_same ? 0 : was_same ? 1 + MOVE_BYTES : 1;
         was_same = is_same;
     }
-    t->base.frame_s += (double)n_bytes * t->byte_s;
+    t->line.base.frame_s += (double)n_bytes * t->line.byte_s;
     memcpy(last, t->cells, n * sizeof *last);
     memset(t->cells, 0, n * sizeof *t->cells);
     return n_bytes;
@@ -254,7 +242,7 @@ static void curses_cell(ebb_term *base, int row, int col, const char *text, int 
 /* The protocol belongs to the screen that is shown: it is asked for when curses has changed to its own. */
 static void push_keys(term_curses *t)
 {
-    if (t->has_keys_pushed || !t->base.answers.has_key_protocol || !t->is_active)
+    if (t->has_keys_pushed || !t->line.base.answers.has_key_protocol || !t->is_active)
         return;
     ebb_tty_write(EBB_KEY_PROTOCOL_ON, sizeof EBB_KEY_PROTOCOL_ON - 1);
     t->has_keys_pushed = true;
@@ -266,7 +254,7 @@ static void send_links(term_curses *t)
 {
     ebb_buf out = { 0 };
 
-    ebb_overlay_draw(&t->overlay, &t->base.links, t->sgr, t->base.is_settling, &out);
+    ebb_overlay_draw(&t->overlay, &t->line.base.links, t->sgr, t->line.base.is_settling, &out);
     if (out.len > 0)
         ebb_tty_write(out.data, out.len);
     ebb_buf_fini(&out);
@@ -295,7 +283,7 @@ static void curses_repaint(ebb_term *base)
 {
     term_curses *t = (term_curses *)base;
 
-    if (t->has_paste)
+    if (t->line.has_paste)
         ebb_tty_write(EBB_PASTE_ON, sizeof EBB_PASTE_ON - 1);
     ebb_overlay_forget(&t->overlay);
     clearok(curscr, TRUE);
@@ -308,16 +296,16 @@ static void curses_theme(ebb_term *base, const ebb_theme *theme)
 
     for (int f = 0; f < EBB_FACE_COUNT; f++) {
         const ebb_style *s = &theme->style[f];
-        int fg = t->no_color ? -1 : ebb_color_fit(s->fg, t->n_colors);
-        int bg = t->no_color ? -1 : ebb_color_fit(s->bg, t->n_colors);
+        int fg = t->line.no_color ? -1 : ebb_color_fit(s->fg, t->line.n_colors);
+        int bg = t->line.no_color ? -1 : ebb_color_fit(s->bg, t->line.n_colors);
 
-        ebb_caps_face(s, t->no_color ? 0 : t->n_colors, &t->sgr[f]);
+        ebb_caps_face(s, t->line.no_color ? 0 : t->line.n_colors, &t->sgr[f]);
         t->attr[f] = A_NORMAL;
         for (size_t i = 0; i < sizeof attrs / sizeof *attrs; i++)
             if (s->attrs & 1u << i)
                 t->attr[f] |= attrs[i];
         /* Eight colours: bold replaces bright, dim replaces grey, which would be black. */
-        if (t->n_colors == 8 && s->fg >= 8 && s->fg < 16) {
+        if (t->line.n_colors == 8 && s->fg >= 8 && s->fg < 16) {
             t->attr[f] |= s->fg == 8 ? A_DIM : A_BOLD;
             fg = s->fg == 8 ? -1 : fg;
         }
@@ -329,75 +317,14 @@ static void curses_theme(ebb_term *base, const ebb_theme *theme)
     clearok(curscr, TRUE);
 }
 
-/* -- Input ---------------------------------------------------------------------- */
-
-static int curses_fds(ebb_term *base, struct pollfd *out, int cap)
-{
-    return ebb_tty_fds(&((term_curses *)base)->tty, out, cap);
-}
-
-static int curses_timeout(ebb_term *base)
-{
-    return ebb_tty_timeout_ms(&((term_curses *)base)->tty);
-}
-
-static void curses_adopt_answers(term_curses *t)
-{
-    t->base.answers = t->tty.answers;
-    t->base.has_links |= t->links == EBB_LINKS_AUTO && t->byte_s <= 0 && t->base.answers.has_links;
-    curses_prepare_restore(t);
-}
-
-static bool curses_input(ebb_term *base, ebb_input *out)
-{
-    term_curses *t = (term_curses *)base;
-
-    if (!ebb_tty_input(&t->tty, out))
-        return false;
-    if (out->kind == EBB_INPUT_REPLY)
-        curses_adopt_answers(t);
-    if (t->tty.is_lent)                          /* what has changed is seen when it comes back */
-        return true;
-    if (out->kind == EBB_INPUT_RESIZE)
-        curses_adopt_size();
-    else if (out->kind == EBB_INPUT_RESUME)
-        curses_resume(t);
-    return true;
-}
-
-static void curses_send(ebb_term *base, const char *bytes, size_t n)
-{
-    (void)base;
-    ebb_tty_write(bytes, n);
-}
-
-static void curses_title(ebb_term *base, const char *text, size_t n)
-{
-    ebb_tty_set_title(&((term_curses *)base)->tty, text, n, !base->utf8);
-}
-
-static void curses_await(ebb_term *base, double until_s)
-{
-    term_curses *t = (term_curses *)base;
-
-    ebb_tty_await_answers(&t->tty, until_s);
-    curses_adopt_answers(t);
-}
-
-static bool curses_is_behind(ebb_term *base)
-{
-    (void)base;
-    return ebb_tty_is_behind();
-}
-
 /* -- Opening ---------------------------------------------------------------------- */
 
 static const ebb_term_ops curses_ops = {
     .close = curses_close, .size = curses_size, .clear = curses_clear, .cell = curses_cell,
     .flush = curses_flush, .repaint = curses_repaint, .theme = curses_theme,
-    .suspend = curses_suspend, .lend = curses_lend, .take_back = curses_take_back, .fds = curses_fds,
-    .timeout_ms = curses_timeout, .input = curses_input, .send = curses_send, .title = curses_title,
-    .await_answers = curses_await, .is_behind = curses_is_behind,
+    .suspend = curses_suspend, .lend = curses_lend, .take_back = curses_take_back, .fds = ebb_term_line_fds,
+    .timeout_ms = ebb_term_line_timeout_ms, .input = ebb_term_line_input, .send = ebb_term_line_send,
+    .title = ebb_term_line_title, .await_answers = ebb_term_line_await_answers, .is_behind = ebb_term_line_is_behind,
 };
 
 static bool can_move_cursor(void)
@@ -409,13 +336,7 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
 {
     const char *kind = termname();
 
-    t->base.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    t->base.ascii = opts->ascii || !t->base.utf8 || ebb_tty_is_plain_kind(kind);
-    t->byte_s = ebb_tty_byte_s();
-    t->has_paste = ebb_tty_has_paste(kind);
-    t->no_color = opts->no_color;
-    t->links = opts->links;
-    t->base.has_links = ebb_tty_has_links(opts->links, t->byte_s, kind);
+    ebb_term_line_probe(&t->line, opts, kind);
     noecho();
     nonl();
     raw();                                       /* Ctrl-C, -Z, -S and -Q are keys here */
@@ -424,39 +345,35 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
     if (has_colors() && !opts->no_color) {
         start_color();
         use_default_colors();
-        t->n_colors = COLORS;
+        t->line.n_colors = COLORS;
     }
-    ebb_tty_ask(&t->tty, kind);
-    curses_prepare_restore(t);
+    ebb_tty_ask(&t->line.tty, kind);
+    curses_prepare_restore(&t->line);
     enter_modes(t);
 }
 
 ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error *err)
 {
-    term_curses *t = calloc(1, sizeof *t);
-    ebb_status st;
+    static const ebb_term_line_ops line_ops = {
+        .prepare_restore = curses_prepare_restore, .resized = curses_adopt_size, .resumed = curses_resume,
+    };
+    ebb_term_line *l;
+    term_curses *t;
+    ebb_status st = ebb_term_line_new(sizeof *t, &curses_ops, &line_ops, &l, err);
 
     *out = NULL;
-    if (!t)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for the screen");
-    t->base.ops = &curses_ops;
-    st = ebb_tty_open(&t->tty, err);
-    if (st != EBB_OK) {
-        free(t);
+    if (st != EBB_OK)
         return st;
-    }
-    setlocale(LC_CTYPE, "");
+    t = (term_curses *)l;
     t->screen = newterm(NULL, stdout, stdin);
-    if (!t->screen || !can_move_cursor()) {
-        if (t->screen) {
-            endwin();
-            delscreen(t->screen);
-        }
-        ebb_tty_close(&t->tty);
-        free(t);
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "this terminal cannot move its cursor; use --plain");
+    if (t->screen && !can_move_cursor()) {
+        endwin();
+        delscreen(t->screen);
+        t->screen = NULL;
     }
+    if (!t->screen)
+        return ebb_term_line_refuse(l, err);
     start_screen(t, opts);
-    *out = &t->base;
+    *out = &l->base;
     return EBB_OK;
 }

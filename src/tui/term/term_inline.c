@@ -1,31 +1,22 @@
 /* The process's terminal, inline (term.h): a region below what the terminal keeps itself (inline_region.h). */
-#include "term/term.h"
-
-#include <langinfo.h>
-#include <locale.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "term/announce.h"
 #include "term/caps.h"
 #include "term/inline_region.h"
 #include "term/signals.h"
-#include "term/tty.h"
+#include "term/term_line.h"
 
 typedef struct term_inline {
-    ebb_term base;
-    ebb_tty  tty;
+    ebb_term_line line;
     ebb_inline_region region;
     int      rows;               /* of the screen */
-    bool     has_paste, no_color, reflows, is_active;
+    bool     reflows, is_active;
     bool     fills_edge;         /* a character in the last column does not wrap at once */
     bool     has_alternate;      /* a second screen for fullscreen() */
     bool     has_keys_pushed;    /* the keyboard protocol is on, on the screen that is shown */
-    int      n_colors;
-    ebb_links links;             /* as it was asked for */
     bool     was_stopped;        /* by ourselves: the SIGCONT that follows is known */
     bool     is_fullscreen;
-    double   byte_s;             /* on a slow line */
 } term_inline;
 
 /* -- Bytes ------------------------------------------------------------------------ */
@@ -33,14 +24,14 @@ typedef struct term_inline {
 static void inline_send_out(term_inline *t)
 {
     ebb_tty_write(ebb_buf_text(&t->region.out), t->region.out.len);
-    t->base.frame_s += (double)t->region.out.len * t->byte_s;
+    t->line.base.frame_s += (double)t->region.out.len * t->line.byte_s;
     ebb_buf_clear(&t->region.out);
 }
 
 /* A few cells are shown at once anyway; a frame of more is announced, so that no half of it is. */
 static void announce_frame(term_inline *t)
 {
-    if (!t->base.answers.has_sync || t->region.out.len < EBB_SYNC_FROM_BYTES)
+    if (!t->line.base.answers.has_sync || t->region.out.len < EBB_SYNC_FROM_BYTES)
         return;
     ebb_buf_insert(&t->region.out, 0, EBB_SYNC_BEGIN, sizeof EBB_SYNC_BEGIN - 1);
     ebb_buf_adds(&t->region.out, EBB_SYNC_END);
@@ -49,9 +40,9 @@ static void announce_frame(term_inline *t)
 /* Each screen has its own flags of the keyboard protocol. */
 static void push_keys_inline(term_inline *t)
 {
-    if (!t->has_keys_pushed && t->is_active && t->base.answers.has_key_protocol)
+    if (!t->has_keys_pushed && t->is_active && t->line.base.answers.has_key_protocol)
         ebb_buf_adds(&t->region.out, EBB_KEY_PROTOCOL_ON);
-    t->has_keys_pushed |= t->is_active && t->base.answers.has_key_protocol;
+    t->has_keys_pushed |= t->is_active && t->line.base.answers.has_key_protocol;
 }
 
 static void pop_keys_inline(term_inline *t)
@@ -121,7 +112,7 @@ static void inline_repaint(ebb_term *base)
 {
     term_inline *t = (term_inline *)base;
 
-    if (t->has_paste)
+    if (t->line.has_paste)
         ebb_buf_adds(&t->region.out, EBB_PASTE_ON);
     t->region.is_stale = true;
 }
@@ -133,23 +124,19 @@ static void inline_theme(ebb_term *base, const ebb_theme *theme)
     term_inline *t = (term_inline *)base;
 
     for (int f = 0; f < EBB_FACE_COUNT; f++)
-        ebb_caps_face(&theme->style[f], t->no_color ? 0 : t->n_colors, &t->region.sgr[f]);
+        ebb_caps_face(&theme->style[f], t->line.no_color ? 0 : t->line.n_colors, &t->region.sgr[f]);
     t->region.face = -1;
     t->region.is_stale = true;
 }
 
 /* -- Entering and leaving ------------------------------------------------------------------- */
 
-static void inline_prepare_restore(const term_inline *t)
+static void inline_prepare_restore(const ebb_term_line *l)
 {
+    const term_inline *t = (const term_inline *)l;
     ebb_buf bytes = { 0 };
 
-    ebb_buf_adds(&bytes, t->base.answers.has_sync ? EBB_SYNC_END : "");
-    ebb_buf_adds(&bytes, t->base.answers.has_key_protocol ? EBB_KEY_PROTOCOL_OFF : "");
-    ebb_buf_adds(&bytes, t->tty.is_asked ? EBB_TITLE_RESTORE : "");
-    ebb_buf_adds(&bytes, t->has_paste ? EBB_PASTE_OFF : "");
-    ebb_cap_add(&bytes, "sgr0");
-    ebb_cap_add(&bytes, "cnorm");
+    ebb_term_line_add_restore(l, &bytes);
     if (t->is_fullscreen && t->has_alternate)
         ebb_cap_add(&bytes, "rmcup");
     ebb_buf_adds(&bytes, "\r\n");
@@ -174,8 +161,8 @@ static void inline_enter(term_inline *t)
     ebb_tty_guard(true);
     t->is_active = true;
     inline_adopt_size(t);
-    ebb_tty_enter_title(&t->tty);
-    if (t->has_paste)
+    ebb_tty_enter_title(&t->line.tty);
+    if (t->line.has_paste)
         ebb_buf_adds(&t->region.out, EBB_PASTE_ON);
     invalidate_region(t);
     ebb_inline_region_begin(&t->region, 0, 1);
@@ -186,16 +173,16 @@ static void inline_leave(term_inline *t)
 {
     if (!t->is_active)
         return;
-    ebb_tty_await_last_answers(&t->tty);
+    ebb_tty_await_last_answers(&t->line.tty);
     if (t->is_fullscreen)
-        t->base.ops->fullscreen(&t->base, false);
+        t->line.base.ops->fullscreen(&t->line.base, false);
     t->is_active = false;
     pop_keys_inline(t);
-    ebb_tty_leave_title(&t->tty);
+    ebb_tty_leave_title(&t->line.tty);
     ebb_inline_region_erase(&t->region);
     ebb_cap_add(&t->region.out, "sgr0");
     ebb_inline_region_show_cursor(&t->region, true);
-    if (t->has_paste)
+    if (t->line.has_paste)
         ebb_buf_adds(&t->region.out, EBB_PASTE_OFF);
     inline_send_out(t);
     ebb_tty_guard(false);
@@ -207,10 +194,8 @@ static void inline_close(ebb_term *base)
     term_inline *t = (term_inline *)base;
 
     inline_leave(t);
-    ebb_tty_close(&t->tty);
     ebb_inline_region_fini(&t->region);
-    ebb_hyperlinks_fini(&t->base.links);
-    free(t);
+    ebb_term_line_free(&t->line);
 }
 
 static bool inline_suspend(ebb_term *base)
@@ -228,14 +213,14 @@ static void inline_lend(ebb_term *base, bool keeps_keys)
     term_inline *t = (term_inline *)base;
 
     inline_leave(t);
-    ebb_tty_lend(&t->tty, keeps_keys);
+    ebb_tty_lend(&t->line.tty, keeps_keys);
 }
 
 static void inline_take_back(ebb_term *base)
 {
     term_inline *t = (term_inline *)base;
 
-    ebb_tty_take_back(&t->tty);
+    ebb_tty_take_back(&t->line.tty);
     inline_enter(t);
 }
 
@@ -270,23 +255,15 @@ static void inline_fullscreen(ebb_term *base, bool is_fullscreen)
         t->region.is_stale = true;
         ebb_inline_region_begin(&t->region, 0, t->rows);
     }
-    inline_prepare_restore(t);
+    inline_prepare_restore(&t->line);
 }
 
-/* -- Input ---------------------------------------------------------------------------------------- */
+/* -- A new size, and after a stop ------------------------------------------------------------------- */
 
-static int inline_fds(ebb_term *base, struct pollfd *out, int cap)
+static void inline_resized(ebb_term_line *l)
 {
-    return ebb_tty_fds(&((term_inline *)base)->tty, out, cap);
-}
+    term_inline *t = (term_inline *)l;
 
-static int inline_timeout(ebb_term *base)
-{
-    return ebb_tty_timeout_ms(&((term_inline *)base)->tty);
-}
-
-static void inline_resized(term_inline *t)
-{
     inline_adopt_size(t);
     if (!t->is_fullscreen || !t->has_alternate)
         ebb_inline_region_follow_width(&t->region, t->reflows, t->rows);
@@ -295,8 +272,10 @@ static void inline_resized(term_inline *t)
 }
 
 /* After SIGCONT: another program had the terminal, so the cursor's place is unknown. */
-static void inline_resumed(term_inline *t)
+static void inline_resumed(ebb_term_line *l)
 {
+    term_inline *t = (term_inline *)l;
+
     if (t->was_stopped) {
         ebb_tty_raw();
         t->region.is_stale = true;
@@ -307,64 +286,15 @@ static void inline_resumed(term_inline *t)
     t->was_stopped = false;
 }
 
-static void inline_adopt_answers(term_inline *t)
-{
-    t->base.answers = t->tty.answers;
-    t->base.has_links |= t->links == EBB_LINKS_AUTO && t->byte_s <= 0 && t->base.answers.has_links;
-    inline_prepare_restore(t);
-}
-
-static bool inline_input(ebb_term *base, ebb_input *out)
-{
-    term_inline *t = (term_inline *)base;
-
-    if (!ebb_tty_input(&t->tty, out))
-        return false;
-    if (out->kind == EBB_INPUT_REPLY)
-        inline_adopt_answers(t);
-    if (t->tty.is_lent)                          /* what has changed is seen when it comes back */
-        return true;
-    if (out->kind == EBB_INPUT_RESIZE)
-        inline_resized(t);
-    else if (out->kind == EBB_INPUT_RESUME)
-        inline_resumed(t);
-    return true;
-}
-
-static void inline_send(ebb_term *base, const char *bytes, size_t n)
-{
-    (void)base;
-    ebb_tty_write(bytes, n);
-}
-
-static void inline_title(ebb_term *base, const char *text, size_t n)
-{
-    ebb_tty_set_title(&((term_inline *)base)->tty, text, n, !base->utf8);
-}
-
-static void inline_await(ebb_term *base, double until_s)
-{
-    term_inline *t = (term_inline *)base;
-
-    ebb_tty_await_answers(&t->tty, until_s);
-    inline_adopt_answers(t);
-}
-
-static bool inline_is_behind(ebb_term *base)
-{
-    (void)base;
-    return ebb_tty_is_behind();
-}
-
 /* -- Opening ------------------------------------------------------------------------------------------ */
 
 static const ebb_term_ops inline_ops = {
     .close = inline_close, .size = inline_size, .clear = inline_clear, .begin = inline_begin,
     .fullscreen = inline_fullscreen,
     .cell = inline_cell, .flush = inline_flush, .repaint = inline_repaint, .theme = inline_theme,
-    .suspend = inline_suspend, .lend = inline_lend, .take_back = inline_take_back, .fds = inline_fds,
-    .timeout_ms = inline_timeout, .input = inline_input, .send = inline_send, .title = inline_title,
-    .await_answers = inline_await, .is_behind = inline_is_behind,
+    .suspend = inline_suspend, .lend = inline_lend, .take_back = inline_take_back, .fds = ebb_term_line_fds,
+    .timeout_ms = ebb_term_line_timeout_ms, .input = ebb_term_line_input, .send = ebb_term_line_send,
+    .title = ebb_term_line_title, .await_answers = ebb_term_line_await_answers, .is_behind = ebb_term_line_is_behind,
 };
 
 static bool can_draw(void)
@@ -382,45 +312,34 @@ static void probe_terminal(term_inline *t, const ebb_term_opts *opts)
 {
     const char *kind = ebb_caps_name();
 
-    t->base.utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-    t->base.ascii = opts->ascii || !t->base.utf8 || ebb_tty_is_plain_kind(kind);
-    t->byte_s = ebb_tty_byte_s();
-    t->has_paste = ebb_tty_has_paste(kind);
-    t->no_color = opts->no_color;
+    ebb_term_line_probe(&t->line, opts, kind);
     t->reflows = opts->reflows || strncmp(kind, "tmux", 4) == 0;
     t->fills_edge = !ebb_cap_flag("am") || ebb_cap_flag("xenl");
     t->has_alternate = has_alternate(kind);
-    t->n_colors = ebb_cap_number("colors");
-    t->links = opts->links;
-    t->base.has_links = ebb_tty_has_links(opts->links, t->byte_s, kind);
+    t->line.n_colors = ebb_cap_number("colors");
 }
 
 ebb_status ebb_term_inline(const ebb_term_opts *opts, ebb_term **out, ebb_error *err)
 {
-    term_inline *t = calloc(1, sizeof *t);
-    ebb_status st;
+    static const ebb_term_line_ops line_ops = {
+        .prepare_restore = inline_prepare_restore, .resized = inline_resized, .resumed = inline_resumed,
+    };
+    ebb_term_line *l;
+    term_inline *t;
+    ebb_status st = ebb_term_line_new(sizeof *t, &inline_ops, &line_ops, &l, err);
 
     *out = NULL;
-    if (!t)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for the screen");
-    t->base.ops = &inline_ops;
-    t->region.links = &t->base.links;
-    st = ebb_tty_open(&t->tty, err);
-    if (st != EBB_OK) {
-        free(t);
+    if (st != EBB_OK)
         return st;
-    }
-    setlocale(LC_CTYPE, "");
-    if (!can_draw()) {
-        ebb_tty_close(&t->tty);
-        free(t);
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "this terminal cannot move its cursor; use --plain");
-    }
+    if (!can_draw())
+        return ebb_term_line_refuse(l, err);
+    t = (term_inline *)l;
+    t->region.links = &l->base.links;
     probe_terminal(t, opts);
     ebb_tty_raw();
-    ebb_tty_ask(&t->tty, ebb_caps_name());
-    inline_prepare_restore(t);
+    ebb_tty_ask(&l->tty, ebb_caps_name());
+    inline_prepare_restore(l);
     inline_enter(t);
-    *out = &t->base;
+    *out = &l->base;
     return EBB_OK;
 }
