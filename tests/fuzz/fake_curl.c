@@ -37,7 +37,7 @@ static void (*watch_request)(const char *url, const struct curl_slist *headers);
 static const ebb_curl *real;
 static ebb_curl fake;
 static transfer *added;                          /* to the one multi handle there is */
-static bool is_told;
+static bool has_ended;                           /* before its body */
 
 void fake_curl_begin(const char *text, size_t n, void (*watch)(const char *url, const struct curl_slist *headers))
 {
@@ -280,7 +280,7 @@ static CURLMcode fake_add(CURLM *multi, CURL *easy)
 {
     (void)multi;
     added = easy;
-    is_told = !begin(added);
+    has_ended = !begin(added);
     return CURLM_OK;
 }
 
@@ -295,7 +295,7 @@ static CURLMcode fake_remove(CURLM *multi, CURL *easy)
 static CURLMcode fake_multi_perform(CURLM *multi, int *n_running)
 {
     (void)multi;
-    *n_running = !is_told && step(added);
+    *n_running = !has_ended && step(added);
     return CURLM_OK;
 }
 

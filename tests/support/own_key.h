@@ -5,8 +5,8 @@
 
 #include "seal/seal.h"
 
-/* Let this process encrypt from here on; NULL: libsodium is not installed, which is counted as a test that was
- * skipped. */
+/* Let this process encrypt from here on; NULL: libsodium is not installed, which is counted as a
+ * test that was skipped. */
 ebb_seal *own_key(void);
 void own_key_end(ebb_seal *s);           /* NULL is fine */
 

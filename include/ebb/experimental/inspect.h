@@ -40,6 +40,7 @@ size_t ebb_model_path_file(const char *path);
 EBB_MUST_CHECK
 ebb_status ebb_model_read_kind(const char *path, ebb_model_kind *out, ebb_error *err);
 
+/* How many keys the header of the model's (first) file has. */
 size_t ebb_model_n_meta(const ebb_model *m);
 /* Key i and its value as text ("[151936 strings]" for long arrays), written
  * to buf with a final NUL, cut to fit; cap 0: no value.  Returns the key. */

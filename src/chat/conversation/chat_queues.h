@@ -33,6 +33,8 @@ typedef struct ebb_chat_queues {
     bool              has_lost_event;    /* no memory for an event */
 } ebb_chat_queues;
 
+/* Opens what a front end polls: wakes of the backend, a timer.  To be followed by
+ * ebb_chat_events_fini, also after a failure.  Errors: IO (no descriptors). */
 EBB_MUST_CHECK
 ebb_status ebb_chat_events_init(ebb_chat *c, ebb_error *err);
 void ebb_chat_events_fini(ebb_chat *c);

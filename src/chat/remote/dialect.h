@@ -28,6 +28,7 @@ typedef struct ebb_dialect {
     const char *context_hint;    /* and its context */
 } ebb_dialect;
 
+/* What a server of this kind is asked for, and how; static. */
 const ebb_dialect *ebb_dialect_of(ebb_server_kind kind);
 /* COUNT: no kind has this name. */
 ebb_server_kind ebb_server_kind_parse(const char *name);

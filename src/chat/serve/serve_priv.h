@@ -153,6 +153,7 @@ size_t ebb_served_n_waiting(const ebb_serve *s, size_t *n_running);       /* und
 
 /* -- The worker (serve_worker.c, serve_turn.c, serve_shared.c) --------------------------------- */
 
+/* The body of the worker's thread, for the ebb_serve `arg`: until it is told to stop. */
 void *ebb_serve_worker(void *arg);
 /* One turn: a batch of the prompt, or a token. */
 void ebb_serve_turn(ebb_serve *s, ebb_served *a);
@@ -183,6 +184,7 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
 
 /* -- Requests (serve_routes.c and what it calls) ----------------------------------------------- */
 
+/* may_ask and on_request of http_server.h, for the ebb_serve `arg`. */
 bool ebb_serve_may_ask(void *arg, ebb_http_exchange *x);
 void ebb_serve_on_request(void *arg, ebb_http_exchange *x);
 

@@ -23,6 +23,7 @@ typedef struct ebb_event_stream {
 /* Called with an event of n bytes, followed by a 0; any other status than OK ends the call. */
 typedef ebb_status ebb_event_fn(void *arg, const char *data, size_t n, ebb_error *err);
 
+/* An empty stream; `max`: bytes of one event. */
 void ebb_event_stream_init(ebb_event_stream *s, bool is_lines, size_t max);
 void ebb_event_stream_fini(ebb_event_stream *s);
 /* More bytes.  Errors: LIMIT (an event is larger than max), NOMEM, and those of fn. */

@@ -44,6 +44,8 @@ typedef struct ebb_confinement {
     ebb_connect connect;
 } ebb_confinement;
 
+/* Nothing may be reached yet but connections as `connect` says; nothing is given up before
+ * ebb_confine_enter. */
 void ebb_confine_begin(ebb_confinement *c, ebb_connect connect);
 /* What is not there is passed over. */
 void ebb_confine_allow(ebb_confinement *c, const char *path, ebb_reach reach);

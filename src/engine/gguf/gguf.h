@@ -89,6 +89,7 @@ ebb_status ebb_gguf_open_partial(const ebb_partial_file *files, size_t n, size_t
                                  ebb_gguf **out, ebb_error *err);
 void ebb_gguf_close(ebb_gguf *g);                /* NULL is fine */
 
+/* The files of a model, in their order; they live as long as the handle. */
 uint32_t ebb_gguf_n_parts(const ebb_gguf *g);
 const ebb_gguf_part *ebb_gguf_get_part(const ebb_gguf *g, uint32_t i);
 size_t ebb_gguf_header_bytes(const ebb_gguf *g); /* memory the handle holds */

@@ -24,6 +24,7 @@ ebb_status ebb_constraint_new(const ebb_grammar *g, const ebb_token_trie *trie,
 ebb_constraint *ebb_constraint_share(ebb_constraint *c); /* another owner; NULL is fine */
 void ebb_constraint_free(ebb_constraint *c);     /* NULL is fine */
 
+/* Where every text begins. */
 ebb_constraint_state ebb_constraint_begin(const ebb_constraint *c);
 /* Bit id % 64 of word id / 64 is set if token id may come next; *n_tokens of bits.  Valid until the
  * next call.  NULL: none may, or it failed. */

@@ -23,8 +23,10 @@ typedef struct ebb_recurrence {
     size_t  state_at, log_at;    /* of the layer in a state and in an entry of the log, bytes */
 } ebb_recurrence;
 
+/* Where a layer's part of states and of the state log is. */
 ebb_recurrence ebb_recurrence_of(const ebb_forward *r, const ebb_recurrent *l);
-/* The same of a column; NULL: the state follows its token, and nothing is logged. */
+/* The layer's part of the log's entry for a column of the pass; NULL: the state follows its token,
+ * and nothing is logged. */
 float *ebb_recurrence_column_log(const ebb_recurrence *x, uint32_t c);
 
 /* How a part of a state (a head's, some channels' of a convolution) goes one token further. */

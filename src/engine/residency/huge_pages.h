@@ -30,6 +30,7 @@ EBB_MUST_CHECK
 bool ebb_huge_pages_init(ebb_huge_pages *h, const char *from, uint64_t n_bytes);
 void ebb_huge_pages_fini(ebb_huge_pages *h);     /* a zeroed one is fine */
 
+/* Whether an address is in the region. */
 bool ebb_huge_pages_hold(const ebb_huge_pages *h, const char *at);
 /* A load to [at, at + n) is expected, or not any more. */
 void ebb_huge_pages_expect(ebb_huge_pages *h, const char *at, uint64_t n);

@@ -20,6 +20,7 @@ typedef struct ebb_hyperlinks {
     ebb_buf  text;
 } ebb_hyperlinks;
 
+/* Whether a terminal may be told this address, as above. */
 bool ebb_hyperlink_is_safe(const char *address, size_t n);
 /* Its number, from now on found in *l; 0: it is not told to a terminal. */
 uint32_t ebb_hyperlink_add(ebb_hyperlinks *l, const char *address, size_t n);

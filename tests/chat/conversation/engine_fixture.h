@@ -1,4 +1,5 @@
-/* A chat on the real engine: a small model and a store in a folder of the test's own, and how its events are awaited. */
+/* A chat on the real engine: a small model and a store in a folder of the test's own, and how its
+ * events are awaited. */
 #ifndef EBB_TESTS_ENGINE_FIXTURE_H
 #define EBB_TESTS_ENGINE_FIXTURE_H
 #include "ebb_test.h"
@@ -30,12 +31,13 @@ static int teardown(void **state)
     return ebb_own_folder_end(dir);
 }
 
-/* Takes events until one is of this kind; an error fails the test.  notice[cap]: the last notice before it; may be
- * NULL. */
+/* Takes events until one is of this kind; an error fails the test.  notice[cap]: the last notice
+ * before it; may be NULL. */
 static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *notice, size_t cap)
 {
     struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
-    double until = ebb_clock_s() + EBB_TEST_WAIT_S;      /* not a number of looks: some wakes bring no event */
+    /* Not a number of looks: some wakes bring no event. */
+    double until = ebb_clock_s() + EBB_TEST_WAIT_S;
     ebb_chat_event ev;
 
     while (ebb_clock_s() < until) {

@@ -1,4 +1,5 @@
-/* Residency over a file of noise: the extents that a test lays out, and the bytes that they must give. */
+/* Residency over a file of noise: the extents that a test lays out, and the bytes that they must
+ * give. */
 #ifndef EBB_TESTS_NOISE_FILE_H
 #define EBB_TESTS_NOISE_FILE_H
 #include "ebb_test.h"
@@ -25,7 +26,7 @@ static inline uint32_t noise(uint32_t *seed)
     return *seed >> 8;
 }
 
-/* Writes n_bytes of noise and opens residency over the n extents of n_layers layers that f->x says. */
+/* Writes n_bytes of noise and opens residency over the n extents of n_layers layers in f->x. */
 static inline void noise_file_open(noise_file *f, uint32_t n, uint32_t n_layers, uint32_t *seed)
 {
     ebb_res_part part;
