@@ -1,5 +1,4 @@
 /* BPE of characters (bpe.h): nothing cuts the text but the edges of runs of newlines. */
-#include "base/utf8.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/spm.h"
 
@@ -32,17 +31,8 @@ static bool encode_run(const ebb_bpe *b, ebb_tok_work *w)
         ebb_tok_emit(w, whole);
         return true;
     }
-    if (!ebb_tok_work_begin(w, n))
+    if (!ebb_tok_work_begin_chars(w, b->table))
         return false;
-    for (size_t i = 0; i < n;) {
-        uint32_t cp;
-        size_t used = ebb_utf8_decode(text + i, n - i, &cp);
-
-        if (used == 0)
-            used = n - i;
-        ebb_tok_symbol_add(w, i, used, ebb_tok_table_find(b->table, text + i, used));
-        i += used;
-    }
     ebb_bpe_join_all(b, w);
     for (int32_t i = 0; i >= 0; i = w->symbols[i].next)
         if (w->symbols[i].id >= 0)

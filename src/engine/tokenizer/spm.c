@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
-
 #define SPACE     "\xE2\x96\x81"           /* U+2581 */
 #define SPACE_LEN 3
 
@@ -134,20 +132,11 @@ static void emit_bytes(const ebb_spm *s, ebb_tok_work *w, const char *p, size_t 
 static bool encode_segment(const ebb_spm *s, ebb_tok_work *w)
 {
     const char *text = w->text.data;
-    size_t n = w->text.len;
 
-    if (!ebb_tok_work_begin(w, n))
+    if (!ebb_tok_work_begin_chars(w, NULL))
         return false;
-    for (size_t i = 0; i < n;) {
-        uint32_t cp;
-        size_t used = ebb_utf8_decode(text + i, n - i, &cp);
-        if (used == 0)
-            used = n - i;
-        ebb_tok_symbol_add(w, i, used, -1);
-        i += used;
-    }
     merge_pairs(s, w);
-    for (int32_t i = n > 0 ? 0 : -1; i >= 0; i = w->symbols[i].next) {
+    for (int32_t i = w->text.len > 0 ? 0 : -1; i >= 0; i = w->symbols[i].next) {
         const ebb_tok_symbol *sym = &w->symbols[i];
         ebb_token id = sym->id >= 0 ? sym->id : ebb_tok_table_find(s->table, text + sym->at, sym->len);
         if (id >= 0)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void ebb_tok_work_fini(ebb_tok_work *w)
 {
     free(w->symbols);
@@ -50,6 +52,25 @@ void ebb_tok_symbol_add(ebb_tok_work *w, size_t at, size_t len, ebb_token id)
     w->symbols[i] = (ebb_tok_symbol){ (uint32_t)at, (uint32_t)len, i - 1, -1, id };
     if (i > 0)
         w->symbols[i - 1].next = i;
+}
+
+bool ebb_tok_work_begin_chars(ebb_tok_work *w, const ebb_tok_table *table)
+{
+    const char *text = w->text.data;
+    size_t n = w->text.len;
+
+    if (!ebb_tok_work_begin(w, n))
+        return false;
+    for (size_t i = 0; i < n;) {
+        uint32_t cp;
+        size_t used = ebb_utf8_decode(text + i, n - i, &cp);
+
+        if (used == 0)
+            used = n - i;
+        ebb_tok_symbol_add(w, i, used, table ? ebb_tok_table_find(table, text + i, used) : -1);
+        i += used;
+    }
+    return true;
 }
 
 void ebb_tok_symbol_join(ebb_tok_work *w, int32_t left, ebb_token id)

@@ -3,6 +3,7 @@
 #ifndef EBB_TOKENIZER_WORK_H
 #define EBB_TOKENIZER_WORK_H
 #include "base/buf.h"
+#include "tokenizer/table.h"
 #include "tokenizer/tokenizer.h"
 
 /* A run of text between its neighbours; joined ones have len 0. */
@@ -33,6 +34,10 @@ typedef struct ebb_tok_work {
 void ebb_tok_work_fini(ebb_tok_work *w);         /* a zeroed one is ready; `out` is the caller's */
 /* Make room for n symbols and forget the old ones.  false: no memory. */
 bool ebb_tok_work_begin(ebb_tok_work *w, size_t n);
+
+/* Begin with a symbol for each character of w->text; from bytes that are none on, the rest is one.
+ * With `table` each has the id of its token, or -1; NULL: all have -1.  false: no memory. */
+bool ebb_tok_work_begin_chars(ebb_tok_work *w, const ebb_tok_table *table);
 
 static inline void ebb_tok_emit(ebb_tok_work *w, ebb_token id)
 {
