@@ -41,6 +41,8 @@ typedef struct ebb_binder {
     ebb_error      *err;
 } ebb_binder;
 
+/* -- The metadata (bind_metadata.c) ------------------------------------------- */
+
 /* Numbers of the architecture's metadata: key ".block_count".  The first form
  * fails if the key is absent, or beyond [min, max]. */
 uint32_t ebb_bind_u32(ebb_binder *b, const char *key, uint32_t min, uint32_t max);
@@ -66,6 +68,8 @@ void     ebb_bind_either(ebb_binder *b, const char *key, double value, double or
 const ebb_gguf_kv *ebb_bind_key(ebb_binder *b, const char *key);
 void ebb_bind_fail(ebb_binder *b, ebb_status st, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* -- Tensors (bind.c) ---------------------------------------------------------- */
 
 /* W [n_rows, n_k] of the current layer, in the order of use.  A bias becomes part of it, and a
  * scale ("attn_q.scale") of all of its products. */
@@ -125,10 +129,12 @@ void ebb_bind_check_unused(ebb_binder *b);
 /* ebb_grow (base/grow.h); NULL, with b->st: no memory. */
 void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size_t item_bytes);
 
-/* -- What architectures share (bind_parts.c) ---------------------------------- */
+/* -- What architectures share (bind_parts.c, bind_rope.c, bind_streams.c) ---------- */
 
 /* Sizes, heads, epsilon, experts, one rope with its scaling; allocates the layers. */
 void ebb_bind_shape(ebb_binder *b, bool rope_is_halves);
+/* net->ropes[0], as the metadata and rope_freqs or rope_factors_* say (bind_rope.c). */
+void ebb_bind_rope(ebb_binder *b, bool is_halves);
 /* The rope of `metadata` again as net->ropes[1], unscaled and with another base: for local
  * layers. */
 void ebb_bind_local_rope(ebb_binder *b, double freq_base);

@@ -1,100 +1,12 @@
 /* The parts of a network that architectures share (bind.h). */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "model/arch.h"
 
 #define MAX_LAYERS  4096u
 #define MAX_EXPERTS 4096u        /* of a layer ... */
 #define MAX_ALL     (1u << 17)   /* ... and of all; the largest known have 30,000 */
-
-/* -- Rope ---------------------------------------------------------------------- */
-
-/* YaRN (Peng et al. 2023): the logits' temperature 0.1 ln(factor) + 1 goes to the magnitude.
- *
- * What files say beside the factor is believed where readers of such files believe it, and refused where it would
- * change what they compute: betas count in few architectures (has_yarn_betas), the others have 32 and 1 whatever the
- * file says; yarn_attn_factor is the magnitude again (OLMo 3 has it), and no second one. */
-static void bind_yarn(ebb_binder *b, ebb_rope *rope)
-{
-    double magnitude = 1.0 + 0.1 * log(1.0 / rope->freq_scale);
-
-    rope->is_yarn = true;
-    rope->beta_fast = 32.0;
-    rope->beta_slow = 1.0;
-    if (b->has_yarn_betas) {
-        rope->beta_fast = ebb_bind_f64_or(b, ".rope.scaling.yarn_beta_fast", rope->beta_fast);
-        rope->beta_slow = ebb_bind_f64_or(b, ".rope.scaling.yarn_beta_slow", rope->beta_slow);
-    }
-    ebb_bind_either(b, ".rope.scaling.yarn_attn_factor", 1, magnitude);
-    rope->magnitude *= magnitude;
-    if (rope->n_ctx_orig == 0)
-        rope->n_ctx_orig = b->net->n_ctx_train;
-    if (!(rope->beta_fast > 0 && rope->beta_slow > 0))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.rope.scaling.yarn_beta: not above 0", b->net->arch->name);
-}
-
-static void bind_scaling(ebb_binder *b, ebb_rope *rope)
-{
-    const char *type = ebb_bind_string(b, ".rope.scaling.type");
-    double linear = ebb_bind_f64_or(b, ".rope.scale_linear", 1.0),
-           factor = ebb_bind_f64_or(b, ".rope.scaling.factor", linear);
-
-    rope->magnitude = ebb_bind_f64_or(b, ".rope.scaling.attn_factor", 1.0);
-    rope->n_ctx_orig = ebb_bind_u32_or(b, ".rope.scaling.original_context_length", 0, 0, 1u << 30);
-    if (factor == 0)
-        factor = 1.0;
-    if (!(factor > 0) || !(rope->freq_base > 0))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.rope: a base or factor that is not above 0", b->net->arch->name);
-    if (!type || strcmp(type, "linear") == 0 || strcmp(type, "yarn") == 0)
-        rope->freq_scale = 1.0 / factor;
-    else if (strcmp(type, "none") != 0 && strcmp(type, "longrope") != 0 && strcmp(type, "llama3") != 0)
-        ebb_bind_fail(b, EBB_UNSUPPORTED,
-                      "metadata %s.rope.scaling.type: \"%.40s\" is not supported; none, linear, llama3, "
-                      "yarn and longrope are",
-                      b->net->arch->name, type);
-    if (type && strcmp(type, "yarn") == 0 && b->st == EBB_OK)
-        bind_yarn(b, rope);
-    ebb_bind_either(b, ".rope.scaling.yarn_ext_factor", 1, -1);
-    if (!rope->is_yarn)
-        ebb_bind_only(b, ".rope.scaling.yarn_attn_factor", 1);
-    if (!b->has_yarn_betas) {
-        ebb_bind_only(b, ".rope.scaling.yarn_beta_fast", 32);
-        ebb_bind_only(b, ".rope.scaling.yarn_beta_slow", 1);
-    }
-}
-
-static void bind_rope(ebb_binder *b, bool is_halves)
-{
-    ebb_net *net = b->net;
-    ebb_rope *rope = &net->ropes[0];
-
-    net->n_ropes = 1;
-    rope->n_rot = ebb_bind_u32_or(b, ".rope.dimension_count", net->dim_k, 2, net->dim_k) & ~1u;
-    rope->is_halves = is_halves;
-    rope->freq_base = ebb_bind_f64_or(b, ".rope.freq_base", 10000.0);
-    rope->freq_scale = 1.0;
-    bind_scaling(b, rope);
-    ebb_bind_vector(b, &rope->freq_factors, "rope_freqs", rope->n_rot / 2, false);
-    if (!ebb_bind_has(b, "rope_factors_long"))
-        return;
-    ebb_bind_vector(b, &rope->long_factors, "rope_factors_long", rope->n_rot / 2, true);
-    ebb_bind_vector(b, &rope->freq_factors, "rope_factors_short", rope->n_rot / 2, true);
-}
-
-void ebb_bind_local_rope(ebb_binder *b, double freq_base)
-{
-    ebb_net *net = b->net;
-
-    net->ropes[1] = (ebb_rope){
-        .n_rot = net->ropes[0].n_rot, .is_halves = net->ropes[0].is_halves, .freq_base = freq_base,
-        .freq_scale = 1.0, .magnitude = 1.0,
-    };
-    net->n_ropes = 2;
-    if (!(freq_base > 0))
-        ebb_bind_fail(b, EBB_FORMAT, "metadata %s.rope: a base that is not above 0", net->arch->name);
-}
 
 /* -- Sizes --------------------------------------------------------------------- */
 
@@ -257,7 +169,7 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
     } else {
         bind_heads(b);
         bind_expert_shape(b);
-        bind_rope(b, rope_is_halves);
+        ebb_bind_rope(b, rope_is_halves);
         if (b->st == EBB_OK && net->n_ff == 0 && net->n_expert == 0)
             ebb_bind_fail(b, EBB_FORMAT, "metadata %s.feed_forward_length is missing", net->arch->name);
     }
@@ -317,49 +229,6 @@ void ebb_bind_layer_embeddings(ebb_binder *b)
     net->layer_embd = ebb_bind_rows(b, "per_layer_token_embd", (uint32_t)ebb_bind_row_count(b, "token_embd"), n);
     ebb_bind_matrix(b, &net->layer_proj, "per_layer_model_proj", n, net->n_embd);
     ebb_bind_norm(b, &net->layer_proj_norm, "per_layer_proj_norm", net->n_embd_layer);
-}
-
-/* -- Streams -------------------------------------------------------------------- */
-
-void ebb_bind_spread(ebb_binder *b)
-{
-    ebb_net *net = b->net;
-
-    ebb_bind_stack(b, &net->streams.spread, "altup_proj", net->streams.n - 1, net->n_embd, net->n_embd);
-}
-
-void ebb_bind_altup(ebb_binder *b, ebb_layer *l)
-{
-    const ebb_net *net = b->net;
-    ebb_altup *a = &l->altup;
-    uint32_t n = net->streams.n, rank = (uint32_t)ebb_bind_row_count(b, "laurel_l");
-
-    ebb_bind_norm(b, &a->router_norm, "altup_router_norm", net->n_embd);
-    ebb_bind_table(b, &a->router, "altup_router", n, net->n_embd);
-    ebb_bind_table(b, &a->predict, "altup_predict_coef", n * n, n);
-    ebb_bind_table(b, &a->correct, "altup_correct_coef", n, n);
-    ebb_bind_vector(b, &a->scale, "altup_correct_scale", net->n_embd, true);
-    ebb_bind_matrix(b, &a->down, "laurel_l", rank, net->n_embd);
-    if (b->st == EBB_OK && rank > net->n_ff)     /* the feed-forward's place is its */
-        ebb_bind_fail(b, EBB_FORMAT, "tensor blk.%u.laurel_l.weight: %u rows, more than the feed-forward has",
-                      b->layer, rank);
-    ebb_bind_matrix(b, &a->up, "laurel_r", net->n_embd, rank);
-    ebb_bind_norm(b, &a->norm, "laurel_post_norm", net->n_embd);
-}
-
-void ebb_bind_gather(ebb_binder *b)
-{
-    static const char what[] = "altup_unembd_proj";
-    ebb_net *net = b->net;
-    ebb_weight *g = net->streams.gather;
-
-    ebb_bind_stack(b, &g[0], what, net->streams.n - 1, net->n_embd, net->n_embd);
-    g[0].n_rows = net->n_embd;
-    for (uint32_t i = 1; b->st == EBB_OK && i + 1 < net->streams.n; i++) {
-        g[i] = g[0];
-        g[i].first = i * net->n_embd;
-        ebb_bind_scale(b, &g[i], what);
-    }
 }
 
 /* -- A layer's parts ------------------------------------------------------------ */
