@@ -1,11 +1,13 @@
-/* tui/edit/editor_impl.h - what the files of the editor share: editor.c, editor_view.c, and vi's
- * keys. */
+/* tui/edit/editor_impl.h - what the files of the editor share: editor.c, editor_text.c,
+ * editor_view.c, and vi's keys. */
 #ifndef EBB_TUI_EDITOR_IMPL_H
 #define EBB_TUI_EDITOR_IMPL_H
 #include "edit/editor.h"
 
 /* The paste that the character at s[0..n) stands for; SIZE_MAX: none. */
 size_t ebb_editor_paste_at(const ebb_editor *e, const char *s, size_t n);
+/* Append s[0..n) of the text with its pastes as what they stand for.  false: no memory. */
+bool ebb_editor_add_unfolded(const ebb_editor *e, const char *s, size_t n, ebb_buf *out);
 /* Caret one row up (-1) or down (1); false at the edge. */
 bool ebb_editor_vertical(ebb_editor *e, int direction);
 /* The same as a key of its own: the column aimed at is kept from one to the next. */
