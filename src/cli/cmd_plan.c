@@ -39,8 +39,9 @@ static json_t *plan_json(const ebb_plan *p)
         json_object_set_new(root, "left_out", ebb_json_text_or_null(p->left_out));
     if (p->draft_head[0])
         json_object_set_new(root, "draft_head",
-                            json_pack("{s:I, s:b, s:s}", "bytes", (json_int_t)p->draft_head_bytes, "used",
-                            p->draft_head_bytes > 0, "why", p->draft_head));
+                            json_pack("{s:I, s:b, s:f, s:f, s:f, s:s}", "bytes", (json_int_t)p->draft_head_bytes,
+                            "used", p->draft_head_bytes > 0, "assumed_right", p->draft_accept_rate, "predicted_tok_s",
+                            p->draft_tok_s, "without_tok_s", p->no_draft_tok_s, "why", p->draft_head));
     if (p->draft_why[0])
         json_object_set_new(root, "draft",
                             json_pack("{s:I, s:f, s:i, s:f, s:f, s:s}", "bytes", (json_int_t)p->draft_bytes,

@@ -146,7 +146,7 @@ typedef struct ebb_plan {
     uint64_t    draft_head_bytes; /* of the weights: those that only the file's draft head has; 0:
                                    * no draft head, or not used */
     bool        streams_draft_head; /* a draft token of it would read from disk */
-    char        draft_head[100]; /* how it is used, one line; "" if the file has none */
+    char        draft_head[120]; /* how it is used, one line; "" if the file has none */
 
     uint64_t    kv_spill_bytes;  /* K and V that are spilled; not in kv_bytes */
 
@@ -176,11 +176,11 @@ typedef struct ebb_plan {
     uint32_t    n_draft_max;     /* most draft tokens of a pass */
     uint32_t    n_sequences;     /* that share a pass, as was asked: there is room for their windows
                                   * and states */
-    double      draft_accept_rate; /* acceptance rate assumed; 0: no draft model was given */
+    double      draft_accept_rate; /* acceptance rate assumed; 0: no draft model, no head */
     uint32_t    draft_length;    /* the fastest number of draft tokens of a pass at that rate; 0:
                                   * drafting is not faster ... */
     double      draft_tok_s;     /* ... and decode with it */
-    double      no_draft_tok_s;  /* decode without the draft model, its memory used for layers */
+    double      no_draft_tok_s;  /* decode without the drafter, its memory used for layers */
     char        draft_why[160];  /* what the draft model gains, or why it is left out, one line; ""
                                   * if none was given */
 } ebb_plan;

@@ -332,16 +332,6 @@ uint64_t ebb_net_pass_bytes(const ebb_net *net)
     return net->n_expert ? certain + experts / net->n_expert * net->n_expert_used : certain;
 }
 
-uint64_t ebb_net_draft_bytes(const ebb_net *net)
-{
-    uint64_t certain = 0, experts = 0;
-
-    for (uint32_t i = 0; i < net->n_extents; i++)
-        if (ebb_net_is_for_drafts(net, i))
-            *(net->extents[i].is_certain ? &certain : &experts) += net->extents[i].n_bytes;
-    return net->n_expert ? certain + experts / net->n_expert * net->n_expert_used : certain;
-}
-
 uint64_t ebb_net_weight_bytes(const ebb_net *net)
 {
     uint64_t sum = 0;

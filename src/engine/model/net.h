@@ -408,8 +408,6 @@ void ebb_net_kv_layers(const ebb_net *net, uint32_t unit, ebb_kv_layer *out);
 bool ebb_net_is_of_pass(const ebb_net *net, uint32_t i);
 /* Bytes of weights that a pass of one column touches: of experts, as many as are chosen. */
 uint64_t ebb_net_pass_bytes(const ebb_net *net);
-/* Bytes of weights that a step of the draft head touches, likewise. */
-uint64_t ebb_net_draft_bytes(const ebb_net *net);
 /* Bytes of all matrices. */
 uint64_t ebb_net_weight_bytes(const ebb_net *net);
 

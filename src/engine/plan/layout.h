@@ -119,6 +119,8 @@ void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *
  * was. */
 double ebb_plan_prompt_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p,
                          uint32_t n_past, uint32_t n_tokens, bool is_first);
+/* Seconds of a draft token of the net's draft head, whose experts are in memory. */
+double ebb_plan_head_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p);
 /* Seconds of a pass of n_tokens columns at depth 0, logits of all of them wanted. */
 double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *machine, const ebb_plan *p,
                        uint32_t n_tokens);

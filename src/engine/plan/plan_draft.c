@@ -1,7 +1,8 @@
-/* A plan with a draft model: counted before the layers are chosen, and judged (plan/layout.h).
+/* A plan with a draft model or a draft head: counted before the layers are chosen, and judged (plan/layout.h).
  *
- * First the plan without it: that decides context and KV, so that a draft model changes no answer. What it takes then
- * is known, and layers are chosen in what is left.  Both plans are predicted; the speed with draft tokens is
+ * First the plan without a draft model: that decides context and KV, so that it changes no answer. What it takes then
+ * is known, and layers are chosen in what is left.  A draft head takes little, so the plan with it comes first, and
+ * the other one only where a part of the model has no place.  Both plans are predicted; the speed with draft tokens is
  *
  *     E(k) / (t(1 + k) + k d),  E(k) = 1 + a + ... + a^k
  *
@@ -40,16 +41,17 @@ ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_p
 /* -- Judging --------------------------------------------------------------------- */
 
 typedef struct judging {
-    ebb_net           *net;
-    const ebb_model   *m, *draft;
+    const ebb_net     *net;
     const ebb_machine *machine;
-    double             draft_s;  /* of a draft token */
+    double             accept_rate;      /* assumed */
+    double             draft_s;          /* of a draft token */
+    uint32_t           n_most;           /* draft tokens of a pass */
 } judging;
 
 /* The same network in other types agrees more often than a smaller one of the family. */
-static double assumed_accept_rate(const judging *j)
+static double assumed_accept_rate(const ebb_model *m, const ebb_model *draft)
 {
-    const ebb_model_info *a = ebb_model_get_info(j->m), *b = ebb_model_get_info(j->draft);
+    const ebb_model_info *a = ebb_model_get_info(m), *b = ebb_model_get_info(draft);
     bool is_same = strcmp(a->arch, b->arch) == 0 && a->n_layers == b->n_layers && a->n_embd == b->n_embd &&
                    a->n_ff == b->n_ff;
 
@@ -60,10 +62,10 @@ static void find_best_length(const judging *j, ebb_plan *p)
 {
     double chance = 1, tokens = 1;
 
-    p->draft_accept_rate = assumed_accept_rate(j);
+    p->draft_accept_rate = j->accept_rate;
     p->draft_length = 0;
     p->draft_tok_s = 1 / ebb_plan_pass_s(j->net, j->machine, p, 1);
-    for (uint32_t k = 1; k <= p->n_draft_max; k++) {
+    for (uint32_t k = 1; k <= j->n_most; k++) {
         double rate;
 
         chance *= p->draft_accept_rate;
@@ -111,9 +113,13 @@ static void judge_draft(const judging *j, const ebb_plan *alone, ebb_plan *p)
     }
 }
 
-static void begin_judging(judging *j, const ebb_net *draft_net, const ebb_plan *draft)
+static judging judging_of(const ebb_net *net, const ebb_machine *machine, const ebb_model *m,
+                          const ebb_engine_opts *opts, const ebb_net *draft_net, const ebb_plan *draft)
 {
-    j->draft_s = ebb_plan_pass_s(draft_net, j->machine, draft, 1);
+    return (judging){
+        .net = net, .machine = machine, .accept_rate = assumed_accept_rate(m, opts->draft),
+        .draft_s = ebb_plan_pass_s(draft_net, machine, draft, 1), .n_most = EBB_DRAFT_MAX_MODEL,
+    };
 }
 
 /* -- Plans ------------------------------------------------------------------------- */
@@ -122,14 +128,14 @@ static void begin_judging(judging *j, const ebb_net *draft_net, const ebb_plan *
 static ebb_status add_draft_model(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                                   const ebb_machine *machine, ebb_net *draft_net, ebb_plan *p, ebb_error *err)
 {
-    judging j = { .net = net, .m = m, .draft = opts->draft, .machine = machine };
     ebb_engine_opts o = *opts;
     ebb_plan alone = *p, draft;
     ebb_status st = ebb_plan_draft(draft_net, opts, p, &draft, err);
+    judging j;
 
     if (st != EBB_OK)
         return st;
-    begin_judging(&j, draft_net, &draft);
+    j = judging_of(net, machine, m, opts, draft_net, &draft);
     o.n_ctx = p->n_ctx;
     o.has_kv = true;
     o.kv_k = p->kv_k;
@@ -159,6 +165,45 @@ static void name_left_out(const ebb_net *net, ebb_plan *p)
                  net->left_out, net->n_left_out - 1);
 }
 
+/* Where layers are streamed, a head that is not worth their memory leaves it to them: *p is the plan without it then.
+ * One that is told how many tokens to draft stays. */
+static ebb_status judge_head(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine,
+                             ebb_plan *p, ebb_error *err)
+{
+    judging j = { .net = net, .machine = machine, .accept_rate = EBB_ACCEPT_RATE_HEAD,
+                  .draft_s = ebb_plan_head_s(net, machine, p), .n_most = EBB_DRAFT_HEAD_MOST };
+    ebb_net alone_net = *net;
+    ebb_plan alone = *p;
+    ebb_status st = EBB_OK;
+
+    ebb_net_drop_draft_head(&alone_net);
+    if (p->stream_bytes > 0)
+        st = ebb_plan_beside_draft(&alone_net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, &alone, err);
+    if (st != EBB_OK)
+        return st;
+    p->no_draft_tok_s = alone.predicted_decode_tok_s;
+    find_best_length(&j, p);
+    if (opts && opts->n_draft > 0) {
+        snprintf(p->draft_head, sizeof p->draft_head, "drafts %u tokens in each pass, as was asked", opts->n_draft);
+    } else if (p->draft_tok_s > p->no_draft_tok_s) {
+        snprintf(p->draft_head, sizeof p->draft_head,
+                 "%.2f tok/s are expected if %.0f %% of its draft tokens are accepted, %.2f without it",
+                 p->draft_tok_s, 100 * p->draft_accept_rate, p->no_draft_tok_s);
+    } else if (p->stream_bytes > alone.stream_bytes) {
+        snprintf(alone.draft_head, sizeof alone.draft_head,
+                 "not used: its memory is worth more to layers; %.2f tok/s are expected with it and %.2f without",
+                 p->draft_tok_s, p->no_draft_tok_s);
+        alone.draft_accept_rate = p->draft_accept_rate;
+        alone.draft_tok_s = p->draft_tok_s;
+        alone.no_draft_tok_s = p->no_draft_tok_s;
+        *p = alone;
+        *net = alone_net;
+    } else {
+        snprintf(p->draft_head, sizeof p->draft_head, "no gain is expected: a draft token costs more than it saves");
+    }
+    return EBB_OK;
+}
+
 /* The plan with the file's draft head, where it is of use; else without. */
 static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                                  const ebb_machine *machine, ebb_plan *p, ebb_error *err)
@@ -171,10 +216,10 @@ static ebb_status plan_with_head(ebb_net *net, const ebb_model *m, const ebb_eng
 
     if (has_head && !why) {
         st = ebb_plan_beside_draft(net, m, opts, machine, 0, EBB_DRAFT_MAX_LOOKUP, p, err);
-        if (st != EBB_OK || (p->fits && !p->streams_draft_head)) {
-            snprintf(p->draft_head, sizeof p->draft_head, "drafts up to %u tokens a pass", EBB_DRAFT_HEAD_MOST);
+        if (st != EBB_OK)
             return st;
-        }
+        if (p->fits && !p->streams_draft_head)
+            return judge_head(net, m, opts, machine, p, err);
         why = "what it reads for each draft token does not fit in memory";
     }
     ebb_net_drop_draft_head(net);
@@ -210,7 +255,6 @@ ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engi
                                 const ebb_machine *machine, uint64_t budget_bytes, uint64_t draft_bytes, ebb_plan *p,
                                 ebb_error *err)
 {
-    judging j = { .net = net, .m = m, .draft = opts->draft, .machine = machine };
     ebb_plan alone = *p, draft;
     ebb_net draft_net;
     ebb_status st;
@@ -230,7 +274,8 @@ ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engi
     if (st == EBB_OK)
         st = ebb_plan_draft(&draft_net, opts, p, &draft, err);
     if (st == EBB_OK) {
-        begin_judging(&j, &draft_net, &draft);
+        judging j = judging_of(net, machine, m, opts, &draft_net, &draft);
+
         judge_draft(&j, &alone, p);
     }
     ebb_net_fini(&draft_net);

@@ -19,6 +19,7 @@
 #include <math.h>
 
 #include "plan/layout.h"
+#include "speculate/draft_rows.h"
 
 #define MEMORY_BYTES_S  10e9                     /* per core, where it was not measured */
 #define DISK_BYTES_S    1e9
@@ -212,6 +213,23 @@ double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan 
     double further_s = n_tokens > 1 ? (n_tokens - 1) * product_s(net, m, p, FEW) : 0;
 
     return with_reads(m, compute_s(net, m, p) + further_s, read_bytes(net, p, n_tokens, false));
+}
+
+double ebb_plan_head_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p)
+{
+    double memory = or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads);
+    double rows = (double)ebb_draft_rows_at_first(net->n_vocab) / net->n_vocab;
+    double s = or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S;
+    uint32_t output = ebb_net_draft_output(net)->matrix;
+
+    for (uint32_t i = 0; i < net->n_matrices; i++) {
+        const ebb_matrix *w = &net->matrices[i];
+
+        if (i == output || i >= net->draft_head.first_matrix)
+            s += share_used(net, w) * (i == output ? rows : 1) * (double)w->whole.n_bytes /
+                 or_usual(m->types[w->type].bytes_s, memory);
+    }
+    return s;
 }
 
 double ebb_plan_disk_factor(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, double pass_s)

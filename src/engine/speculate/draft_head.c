@@ -16,9 +16,9 @@ static void init_length(ebb_engine *e)
     double alone_s = ebb_plan_pass_s(&e->net, &e->machine, &e->plan, 1);
     double further_s = (ebb_plan_pass_s(&e->net, &e->machine, &e->plan, EBB_DRAFT_HEAD_MOST + 1) - alone_s) /
                        EBB_DRAFT_HEAD_MOST;
-    double share = (double)ebb_net_draft_bytes(&e->net) / (double)ebb_net_pass_bytes(&e->net);
 
-    ebb_draft_length_init(&e->head_drafter.draft_length, EBB_ACCEPT_RATE_HEAD, further_s / alone_s, share);
+    ebb_draft_length_init(&e->head_drafter.draft_length, EBB_ACCEPT_RATE_HEAD, further_s / alone_s,
+                          ebb_plan_head_s(&e->net, &e->machine, &e->plan) / alone_s);
     e->head_drafter.draft_length.n_fixed = e->opts.n_draft;
 }
 

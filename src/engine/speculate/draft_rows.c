@@ -9,11 +9,16 @@
 #define REFRESH     256u         /* tokens until it is worth choosing anew */
 #define LEVELS      256u         /* of use; all above the last are as good */
 
-static uint32_t n_wanted(const ebb_draft_rows *d)
+static uint32_t n_wanted(uint32_t n_rows, uint64_t n_seen)
 {
-    if (d->n_rows <= EBB_DRAFT_ROWS_ALL)
-        return d->n_rows;
-    return d->n_rows / (d->n_seen < EBB_DRAFT_ROWS_SEEN ? SHARE_FIRST : SHARE);
+    if (n_rows <= EBB_DRAFT_ROWS_ALL)
+        return n_rows;
+    return n_rows / (n_seen < EBB_DRAFT_ROWS_SEEN ? SHARE_FIRST : SHARE);
+}
+
+uint32_t ebb_draft_rows_at_first(uint32_t n_vocab)
+{
+    return n_wanted(n_vocab, 0);
 }
 
 static uint32_t level_of(const ebb_draft_rows *d, uint32_t row)
@@ -57,7 +62,7 @@ bool ebb_draft_rows_init(ebb_draft_rows *d, uint32_t n_vocab)
     };
     if (!d->chosen || !d->uses)
         return false;
-    choose_rows(d, n_wanted(d));
+    choose_rows(d, n_wanted(d->n_rows, d->n_seen));
     return true;
 }
 
@@ -89,5 +94,5 @@ void ebb_draft_rows_forget(ebb_draft_rows *d)
 void ebb_draft_rows_update(ebb_draft_rows *d)
 {
     if (d->n_new >= REFRESH && d->n_rows > EBB_DRAFT_ROWS_ALL)
-        choose_rows(d, n_wanted(d));
+        choose_rows(d, n_wanted(d->n_rows, d->n_seen));
 }

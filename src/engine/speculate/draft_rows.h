@@ -28,6 +28,8 @@ typedef struct ebb_draft_rows {
     uint32_t  n_new;             /* of these, since the rows were chosen */
 } ebb_draft_rows;
 
+/* How many rows are chosen of a vocabulary of which nothing has been seen. */
+uint32_t ebb_draft_rows_at_first(uint32_t n_vocab);
 /* false: no memory. */
 bool ebb_draft_rows_init(ebb_draft_rows *d, uint32_t n_vocab);
 void ebb_draft_rows_fini(ebb_draft_rows *d);     /* a zeroed one is fine */

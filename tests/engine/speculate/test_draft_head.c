@@ -282,7 +282,8 @@ static void the_plan_counts_it(void **state)
     plan_of(m, &with, &a);
     plan_of(m, &without, &b);
     assert_true(a.draft_head_bytes > 0);
-    assert_true(strncmp(a.draft_head, "drafts", 6) == 0);
+    assert_non_null(strstr(a.draft_head, "if 75 % of its draft tokens are accepted"));
+    assert_true(a.draft_tok_s > a.no_draft_tok_s && a.draft_length > 0);
     assert_int_equal(a.weights_resident_bytes - b.weights_resident_bytes, a.draft_head_bytes);
     assert_int_equal(a.kv_bytes, 2 * b.kv_bytes);        /* of four layers one attends; the head is another */
     assert_int_equal(b.draft_head_bytes, 0);
@@ -295,6 +296,54 @@ static void the_plan_counts_it(void **state)
     free(headless_bytes);
 }
 
+static ebb_model *open_file(const ebb_tiny_opts *tiny)
+{
+    char path[96];
+    ebb_error err = { 0 };
+    ebb_model *m;
+
+    snprintf(path, sizeof path, "%s/head.gguf", dir);
+    assert_true(ebb_tiny_write(tiny, path));
+    if (ebb_model_open(path, &m, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    return m;
+}
+
+/* Half of the model has space; a further column costs what its multiply-adds do. */
+static void plan_streamed(const ebb_model *m, uint32_t n_draft, double mac_s, ebb_plan *p)
+{
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_draft = n_draft, .has_resident = true, .resident_is_percent = true,
+                          .resident = 50 };
+    ebb_machine machine = { .available_bytes = (uint64_t)8 << 30, .n_cpus = 2, .memory_bytes_s = 20e9,
+                            .int8_mac_s = mac_s, .disk_bytes_s = 1e9 };
+    ebb_error err = { 0 };
+
+    if (ebb_plan_make(m, &o, &machine, p, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_true(p->stream_bytes > 0);
+}
+
+/* Its memory is that of a layer: worth it where a pass waits for the disk, not where each column takes as long. */
+static void the_plan_judges_it(void **state)
+{
+    ebb_tiny_opts tiny = { .arch = "qwen35", .type = EBB_TYPE_F16, .n_layers = 8, .n_embd = 256, .n_ff = 2048,
+                           .has_draft_head = true };
+    ebb_model *m = open_file(&tiny);
+    ebb_plan p;
+
+    (void)state;
+    plan_streamed(m, 0, 1e12, &p);
+    assert_true(p.draft_head_bytes > 0);
+    assert_true(p.draft_tok_s > 2 * p.no_draft_tok_s);
+    plan_streamed(m, 0, 1e8, &p);
+    assert_int_equal(p.draft_head_bytes, 0);
+    assert_non_null(strstr(p.draft_head, "not used: its memory is worth more to layers"));
+    plan_streamed(m, 3, 1e8, &p);
+    assert_true(p.draft_head_bytes > 0);
+    assert_non_null(strstr(p.draft_head, "drafts 3 tokens in each pass"));
+    ebb_model_close(m);
+}
+
 /* -- Streamed ---------------------------------------------------------------------- */
 
 /* Layers are read from disk; the head stays, or is done without where it has no room. */
@@ -302,16 +351,11 @@ static void the_same_text_streamed(void **state)
 {
     ebb_tiny_opts tiny = { .arch = "qwen35", .type = EBB_TYPE_F16, .n_layers = 8, .n_embd = 256, .n_ff = 2048,
                            .has_draft_head = true };
+    ebb_model *m = open_file(&tiny);
     bool was_on = false, was_off = false;
-    ebb_error err = { 0 };
-    ebb_model *m;
-    char path[96];
     writer plain;
 
     (void)state;
-    snprintf(path, sizeof path, "%s/head.gguf", dir);
-    assert_true(ebb_tiny_write(&tiny, path));
-    assert_int_equal(ebb_model_open(path, &m, &err), EBB_OK);
     open_writer(m, (ebb_engine_opts){ .no_speculation = true }, &plain);
     for (uint32_t percent = 0; percent <= 80; percent += 40) {
         ebb_engine_opts o = { .n_draft = 4, .has_resident = true, .resident_is_percent = true, .resident = percent };
@@ -403,6 +447,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_text_for_every_seed), cmocka_unit_test(the_plan_counts_it),
+        cmocka_unit_test(the_plan_judges_it),
         cmocka_unit_test(the_same_text_streamed),       cmocka_unit_test(some_rows_have_the_same_logits),
         cmocka_unit_test(fewer_rows_where_much_was_seen), cmocka_unit_test(rows_follow_the_reference_text),
         cmocka_unit_test(rows_follow_the_text),         cmocka_unit_test(the_same_text_with_some_rows),
