@@ -18,7 +18,8 @@ VARIANT := $(if $(COVERAGE),coverage,$(if $(SAN),$(subst $(comma),-,$(SAN)),$(if
 B       := build/$(VARIANT)
 
 WARN   := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion \
-          -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wvla -Wundef -Wformat=2
+          -Wstrict-prototypes -Wmissing-prototypes -Wwrite-strings -Wvla -Wundef -Wformat=2 \
+          -Werror=implicit-function-declaration -Werror=incompatible-pointer-types -Werror=int-conversion
 OPT    := $(if $(COVERAGE),-O0 -g,$(if $(SAN),-O1 -g,$(if $(DEBUG),-Og -g3,-O2 -g -DNDEBUG)))
 SANF   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
           $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow)
