@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "ebb/engine.h"
+#include "memory/evict_step.h"
 #include "memory/pressure_monitor.h"
 #include "os/limits.h"
 
@@ -16,14 +17,22 @@
 /* What is known of memory when decisions are made. */
 typedef struct ebb_memory_snapshot {
     int64_t  available_bytes;    /* what could still be taken without anybody's loss */
+    uint64_t left_bytes;         /* the same as the machine and the cgroup see it, who count the
+                                    file's pages that hold our weights as free */
     double   pressure_avg10;     /* ebb_limits */
     uint64_t swap_bytes;         /* of us */
 } ebb_memory_snapshot;
 
 typedef struct ebb_budget {
     uint64_t     checked_ns;     /* when memory was checked last */
+    const char  *root;           /* prefix of /proc and /sys for full checks (a test's fake tree);
+                                    NULL: none */
     uint64_t     evicted_ns;     /* when layers were evicted last; 0: never */
+    ebb_evict_step step;         /* the last one of passes ... */
+    bool         was_quarter;    /* ... was a quarter of what was resident, or would have been more */
     uint64_t     reload_tried_ns;        /* when the last was tried to be reloaded */
+    uint64_t     reloaded_ns;    /* when something was, since the last eviction; 0: nothing */
+    uint64_t     calm_ns;        /* so long after an eviction nothing is reloaded */
     uint32_t     n_passes_unchecked;     /* passes since the last check */
     atomic_uint  n_evicted;      /* layers evicted that the plan has as resident */
     atomic_bool  is_ring_minimal;        /* the ring has one slot, experts the least memory */

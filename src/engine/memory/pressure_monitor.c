@@ -20,6 +20,7 @@
 #define LOOK_MAX_MS  250
 #define IDLE_MS      1000
 #define REST_NS      1000000000u                 /* behind the last pass */
+#define AHEAD_MS     100                         /* of what a neighbour takes: until it is seen to take more */
 
 struct ebb_pressure_monitor {
     ebb_engine     *engine;
@@ -30,6 +31,9 @@ struct ebb_pressure_monitor {
     atomic_llong    floor;
     atomic_ullong   headroom_until_ns;           /* until then there is room, whoever takes memory */
     atomic_ullong   pass_ns;                     /* when a pass began or went on last */
+    uint64_t        looked_ns;                   /* the last check of its thread, 0: none; ... */
+    int64_t         seen;                        /* ... what was available beside what was to be read, then */
+    ebb_evict_step  step;                        /* the last one of its thread */
     atomic_uint     n_evicted;
     atomic_bool     is_alerted;                  /* it was, at a check since the passes' thread asked */
 };
@@ -72,12 +76,37 @@ static void call_on_evict(ebb_engine *e)
         fn(arg);
 }
 
-/* What is missing; a quarter of what there is at least if it is missing now: whoever takes that fast will take more
- * before the next check.  What was still to be read is given first, and costs nobody anything. */
+/* A pass that waits for a layer to be read may be long between two. */
+static bool is_pass_running(ebb_pressure_monitor *s)
+{
+    ebb_phase phase;
+
+    pthread_mutex_lock(&s->engine->lock);
+    phase = s->engine->stats.phase;
+    pthread_mutex_unlock(&s->engine->lock);
+    return phase == EBB_PHASE_PREFILL || phase == EBB_PHASE_DECODE ||
+           ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
+}
+
+/* What a neighbour will take until the next checks, by what vanished since the last one.  While nothing is computed
+ * there are none, and at the bottom it may want more than it got: then it is as fast as can be. */
+static uint64_t bytes_to_vanish(ebb_pressure_monitor *s, int64_t free_bytes, int64_t floor, uint64_t now)
+{
+    uint64_t ms = (now - s->looked_ns) / 1000000;
+    int64_t gone = s->seen > free_bytes ? s->seen - free_bytes : 0;
+
+    if (s->looked_ns == 0 || ms > 2 * LOOK_MAX_MS || free_bytes < floor / 4 || !is_pass_running(s))
+        return (uint64_t)(TAKE_BYTES_S * AHEAD_MS / 1000);
+    return (uint64_t)(gone * AHEAD_MS) / (ms > LOOK_MIN_MS ? ms : LOOK_MIN_MS);
+}
+
+/* What is missing, all of it: the kernel kills at the limit.  If it is missing now, what will vanish until the next
+ * checks is evicted with it, a quarter of what there is at most.  What was still to be read is given first, and costs
+ * nobody anything. */
 static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahead, int64_t floor)
 {
     ebb_engine *e = s->engine;
-    uint64_t want = (uint64_t)(2 * floor - available + ahead), least, freed;
+    uint64_t now = ebb_clock_ns(), want = (uint64_t)(ebb_evict_target(floor) - available + ahead), more, freed;
     ebb_memory_event event = { .is_by_monitor = true, .available_bytes = available };
     ebb_res_stats res;
     uint32_t n;
@@ -95,8 +124,12 @@ static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahea
         return;
     want -= freed;
     ebb_res_get_stats(e->res, &res);
-    least = available < floor ? res.pinned_bytes / 4 : 0;
-    freed = ebb_res_evict(e->res, want > least ? want : least, &n);
+    if (available < floor) {
+        more = bytes_to_vanish(s, available - ahead, floor, now);
+        want += more < res.pinned_bytes / 4 ? more : res.pinned_bytes / 4;
+        want = ebb_evict_step_next(&s->step, now, want, res.pinned_bytes);
+    }
+    freed = ebb_res_evict(e->res, want, &n);
     if (n == 0)
         return;
     atomic_fetch_add(&e->budget.n_evicted, n);
@@ -106,18 +139,6 @@ static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahea
     event.bytes = freed;
     ebb_stats_memory_event(e, &event);
     call_on_evict(e);
-}
-
-/* A pass that waits for a layer to be read may be long between two. */
-static bool is_pass_running(ebb_pressure_monitor *s)
-{
-    ebb_phase phase;
-
-    pthread_mutex_lock(&s->engine->lock);
-    phase = s->engine->stats.phase;
-    pthread_mutex_unlock(&s->engine->lock);
-    return phase == EBB_PHASE_PREFILL || phase == EBB_PHASE_DECODE ||
-           ebb_clock_ns() - atomic_load(&s->pass_ns) < REST_NS;
 }
 
 /* Check, act; how long until the next check. */
@@ -134,9 +155,17 @@ static int monitor_step(ebb_pressure_monitor *s)
     if (available - to_come < floor) {
         evict_until(s, available, to_come, floor);
         atomic_store(&s->is_alerted, true);
+        if (!read_available(s->engine, &available))
+            return LOOK_MIN_MS;
+        to_come = bytes_still_to_read(s->engine);
     }
-    if (to_come == 0 && !is_pass_running(s))   /* a machine without a cgroup and without PSI events: no checks */
-        return ebb_alarm_has_events(s->alarm) || s->engine->budget.gauge.fd < 0 ? -1 : IDLE_MS;
+    s->looked_ns = ebb_clock_ns();
+    s->seen = available - to_come;
+    if (to_come == 0 && !is_pass_running(s) && available >= ebb_evict_target(floor))
+        return ebb_alarm_has_events(s->alarm) || s->engine->budget.gauge.fd < 0 /* a machine without PSI: no checks */
+             ? -1 : IDLE_MS;
+    if (to_come == 0 && !is_pass_running(s))
+        return IDLE_MS;                          /* the kernel's mark may be behind us */
     ms = (available - floor) * 1000 / TAKE_BYTES_S;
     return (int)(ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms);
 }

@@ -1,9 +1,12 @@
 /* Memory while a model answers: given back when it gets short, taken again when it has been there for a
  * while, between turns and between the passes of an answer (budget.h, ebb/engine.h).
  *
- * Within a pass memory is only given back: a quarter of what is resident, the groups with
- * the highest index first, or in an emergency all; then memory of experts, then all of the ring but a slot,
- * then K and V to a file (kv.h).  Results never depend on it.
+ * Within a pass memory is only given back: as many groups as what is missing takes (evict_step.h), those with the
+ * highest index first; a quarter of what is resident at most, or in an emergency all; then memory of experts, a quarter
+ * at most, then all of the ring but a slot, then K and V to a file (kv.h).  Results never depend on it.
+ *
+ * What comes back leaves the target of such a step, and waits longer if what came back before it had to go again at
+ * once: neither a steady neighbour nor one that comes and goes makes a sawtooth of it.
  *
  * Checks are of two kinds.  The full check reads some thirty files, four times a second, at once
  * when the kernel tells of pressure.  Between them the use of the cgroup that limits us is
@@ -24,12 +27,14 @@
 #define CHECK_PASSES 64u                         /* memory is checked after so many passes ... */
 #define CHECK_NS     250000000u                  /* ... or so long, whichever comes first */
 #define SOON_NS      5000000u                    /* a full check comes no sooner after the last */
-#define FLOOR_BYTES  (300 * MIB)                 /* less than that available is short, a quarter of it an emergency */
+#define FLOOR_BYTES  (300 * MIB)                 /* less than that available is short; of a quarter of it, below */
 #define SWAP_BYTES   (64 * MIB)                  /* so much of us in swap is short too */
 #define FAULTS       64u                         /* so many of our page faults waited for the disk ... */
 #define REFAULTS     2048u                       /* ... and so many pages came back that had been dropped: thrashing */
 #define CALM_NS      10000000000u                /* after giving back, before the first layer is taken again ... */
+#define CALM_MAX_NS  (8 * CALM_NS)               /* ... if what came back had to go again and again ... */
 #define STEP_NS      2000000000u                 /* ... and between one and the next */
+#define EXPERT_SHARE 16u                         /* of the memory for experts: a smaller step is not worth a line */
 #define KV_STEP      (32 * MIB)                  /* of K and V that come back in a step */
 #define SHOWN_NS     1000000000u                 /* a snapshot that is shown is no older than that */
 #define CALM_AVG10   1.0                         /* percent of the last 10 s that somebody waited for memory */
@@ -39,6 +44,7 @@ void ebb_reclaim_open(ebb_engine *e)
     pthread_mutex_init(&e->budget.snapshot_lock, NULL);
     e->budget.psi_fd = ebb_psi_open();
     ebb_limits_gauge_open(NULL, &e->budget.gauge);
+    e->budget.calm_ns = CALM_NS;
     e->budget.is_open = true;
     ebb_pressure_monitor_open(e);
 }
@@ -115,9 +121,9 @@ static bool read_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memory_
     ebb_res_stats res;
     uint64_t available;
 
-    if (ebb_limits_read(NULL, l, NULL) != EBB_OK)
+    if (ebb_limits_read(e->budget.root, l, NULL) != EBB_OK)
         return false;
-    if (ebb_proc_read(NULL, own, NULL) != EBB_OK)
+    if (ebb_proc_read(e->budget.root, own, NULL) != EBB_OK)
         *own = (ebb_proc){ 0 };
     available = l->available_bytes;
     if (l->cgroup_limit_bytes != EBB_LIMIT_NONE) {
@@ -127,6 +133,7 @@ static bool read_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memory_
         available = left < available ? left : available;
     }
     ebb_res_get_stats(e->res, &res);
+    out->left_bytes = available;
     out->available_bytes = (int64_t)(available - ebb_res_pending_bytes(e->res)) - (is_whole_file_in_memory(e)
                                                                                    ? 0 : (int64_t)res.mapped_bytes);
     out->pressure_avg10 = l->pressure_some_avg10;
@@ -160,8 +167,15 @@ ebb_memory_snapshot ebb_reclaim_last_snapshot(ebb_engine *e)
     return snapshot;
 }
 
+typedef struct headroom {
+    int64_t  bytes;
+    bool     is_a_sign;          /* nothing, and not by measurement */
+    uint64_t left_bytes;         /* ebb_memory_snapshot */
+    double   pressure;           /* ebb_limits.pressure_some_avg10 */
+} headroom;
+
 /* For a decision: of us in swap, or read again and again, nothing is to be had. */
-static bool read_headroom(ebb_engine *e, int64_t *bytes, double *pressure)
+static bool read_headroom(ebb_engine *e, headroom *out)
 {
     ebb_memory_snapshot snapshot;
     ebb_res_stats res;
@@ -172,13 +186,48 @@ static bool read_headroom(ebb_engine *e, int64_t *bytes, double *pressure)
         return false;
     atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
     ebb_res_get_stats(e->res, &res);
-    if ((snapshot.swap_bytes > SWAP_BYTES || (is_thrashing(e, &l, &own) && res.mapped_bytes > 0)) &&
-        snapshot.available_bytes > 0)
+    *out = (headroom){ .is_a_sign = (snapshot.swap_bytes > SWAP_BYTES ||
+                                     (is_thrashing(e, &l, &own) && res.mapped_bytes > 0)) &&
+                                    snapshot.available_bytes > 0 };
+    if (out->is_a_sign)
         snapshot.available_bytes = 0;
     store_snapshot(e, &snapshot);
-    *bytes = snapshot.available_bytes;
-    *pressure = snapshot.pressure_avg10;
+    out->bytes = snapshot.available_bytes;
+    out->left_bytes = snapshot.left_bytes;
+    out->pressure = snapshot.pressure_avg10;
     return true;
+}
+
+/* -- Giving back --------------------------------------------------------------------- */
+
+/* What came back and has to go again before it was of use waits twice as long the next time. */
+static void note_eviction(ebb_engine *e)
+{
+    ebb_budget *b = &e->budget;
+    uint64_t now = ebb_clock_ns();
+
+    if (b->reloaded_ns > 0)
+        b->calm_ns = now - b->reloaded_ns >= b->calm_ns ? CALM_NS
+                   : b->calm_ns < CALM_MAX_NS           ? 2 * b->calm_ns : CALM_MAX_NS;
+    b->reloaded_ns = 0;
+    b->evicted_ns = now;
+}
+
+typedef struct shortage {
+    int64_t  available;
+    uint64_t missing;            /* to what an eviction aims at */
+    bool     is_bottom;          /* less than a quarter of the floor is available */
+    bool     is_open_ended;      /* others have nothing left either: nobody can tell how much more they want */
+} shortage;
+
+/* Of `whole` for it: a quarter at most, and at once if much more may be missing. */
+static uint64_t next_step(ebb_engine *e, const shortage *s, uint64_t whole)
+{
+    uint64_t least = s->is_open_ended && s->missing < whole / 4 ? whole / 4 : s->missing,
+             n = ebb_evict_step_next(&e->budget.step, ebb_clock_ns(), least, whole);
+
+    e->budget.was_quarter = n >= whole / 4;
+    return n < whole / 4 ? n : whole / 4;
 }
 
 /* Opens a ring that evicted layers can pass through. */
@@ -193,54 +242,68 @@ static ebb_status ensure_ring(ebb_engine *e, ebb_error *err)
                               ebb_plan_ring_bytes(&e->net), err);
 }
 
-/* Take what is lent from `n` groups, from the last one on; returns how many had something. */
-static uint32_t evict_lent(ebb_engine *e, uint32_t n)
+/* What is lent goes first, then groups are left to the ring, from the last one on, until n_bytes are free.  Returns how
+ * many had something. */
+static uint32_t evict_groups(ebb_engine *e, uint64_t n_bytes, ebb_error *err)
 {
-    uint32_t shed = 0;
+    uint32_t n = e->net.n_layers + 1, n_shed = 0;
+    uint64_t freed = 0;
+    ebb_status st = EBB_OK;
 
-    for (uint32_t i = e->net.n_layers + 1; i-- > 0 && shed < n;)
-        shed += ebb_res_take_back(e->res, i) > 0;
-    return shed;
+    for (uint32_t i = n; i-- > 0 && freed < n_bytes;) {
+        uint64_t lent = ebb_res_take_back(e->res, i);
+
+        freed += lent;
+        n_shed += lent > 0;
+    }
+    if (freed < n_bytes)
+        st = ensure_ring(e, err);
+    for (uint32_t i = n; i-- > 0 && freed < n_bytes && st == EBB_OK;)
+        if (ebb_reclaim_group_is_resident(e, i)) {
+            st = ebb_res_set_state(e->res, i, EBB_LAYER_DISK, err);
+            freed += st == EBB_OK ? ebb_res_group_bytes(e->res, i) : 0;
+            n_shed += st == EBB_OK;
+        }
+    if (st != EBB_OK)
+        ebb_log("budget", "%s", err->msg);
+    return n_shed;
 }
 
-/* Leave `n` resident groups to the ring, from the last one on; what is lent goes first. */
-static void evict_layers(ebb_engine *e, uint32_t n, bool is_emergency, int64_t available)
+/* All layers if a quarter was not enough a moment ago. */
+static void evict_layers(ebb_engine *e, const shortage *s)
 {
-    uint32_t shed = 0;
+    bool is_emergency = s->is_bottom && e->budget.was_quarter && ebb_clock_ns() - e->budget.evicted_ns < CALM_NS;
+    ebb_res_stats res;
     ebb_error err = { 0 };
-    ebb_status st;
+    uint64_t n_bytes;
+    uint32_t n_shed;
 
+    ebb_res_get_stats(e->res, &res);
+    n_bytes = next_step(e, s, res.pinned_bytes + res.mapped_bytes);
     ebb_pool_drain(e->pool);                     /* a late thread may still read them */
-    st = ensure_ring(e, &err);
-    shed = evict_lent(e, n);
-    for (uint32_t i = e->net.n_layers + 1; i-- > 0 && shed < n && st == EBB_OK;)
-        if (ebb_reclaim_group_is_resident(e, i)) {
-            st = ebb_res_set_state(e->res, i, EBB_LAYER_DISK, &err);
-            shed += st == EBB_OK;
-        }
-    e->budget.n_evicted += shed;
-    e->budget.evicted_ns = ebb_clock_ns();
-    if (st != EBB_OK)
-        ebb_log("budget", "%s", err.msg);
+    n_shed = evict_groups(e, is_emergency ? UINT64_MAX : n_bytes > 0 ? n_bytes : 1, &err);
+    e->budget.n_evicted += n_shed;
+    note_eviction(e);
     ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYERS_EVICTED, .is_emergency = is_emergency,
-                                                   .available_bytes = available, .n_layers = shed,
+                                                   .available_bytes = s->available, .n_layers = n_shed,
                                                    .n_layers_left = count_resident_groups(e) });
 }
 
-/* A quarter of the memory for experts, as long as there is more than the least. */
-static bool evict_experts(ebb_engine *e, int64_t available)
+/* A step of the memory for experts, as long as there is more than the least. */
+static bool evict_experts(ebb_engine *e, const shortage *s)
 {
-    uint64_t had = e->budget.expert_bytes, least = ebb_plan_experts_min_bytes(&e->net);
+    uint64_t had = e->budget.expert_bytes, least = ebb_plan_experts_min_bytes(&e->net), n_bytes;
 
     if (had <= least)
         return false;
-    e->budget.expert_bytes = had / 4 * 3 > least ? had / 4 * 3 : least;
-    e->budget.evicted_ns = ebb_clock_ns();
+    n_bytes = next_step(e, s, had);
+    n_bytes = n_bytes < had - least ? n_bytes : had - least;
+    e->budget.expert_bytes = had - n_bytes;
+    note_eviction(e);
     ebb_pool_drain(e->pool);
     ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
-    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_EVICTED, .available_bytes = available,
-                                                   .bytes = had - e->budget.expert_bytes,
-                                                   .bytes_left = e->budget.expert_bytes });
+    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_EVICTED, .available_bytes = s->available,
+                                                   .bytes = n_bytes, .bytes_left = e->budget.expert_bytes });
     return true;
 }
 
@@ -263,7 +326,7 @@ static void shrink_ring_to_one_slot(ebb_engine *e, int64_t available)
 
     ebb_pool_drain(e->pool);
     e->budget.is_ring_minimal = true;
-    e->budget.evicted_ns = ebb_clock_ns();
+    note_eviction(e);
     if (set_ring(e, ebb_plan_ring_min_bytes(&e->net), &err) != EBB_OK)
         ebb_log("budget", "%s", err.msg);
     else
@@ -272,16 +335,16 @@ static void shrink_ring_to_one_slot(ebb_engine *e, int64_t available)
 }
 
 /* The last thing to give: K and V that a file can hold as well. */
-static void spill_kv(ebb_engine *e, int64_t available, int64_t floor)
+static void spill_kv(ebb_engine *e, uint64_t missing, int64_t available)
 {
     uint64_t block = ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL);
-    uint32_t want = block ? (uint32_t)((uint64_t)(2 * floor - available) / block) + 1 : 0, n;
+    uint32_t want = block ? (uint32_t)(missing / block) + 1 : 0, n;
     ebb_error err = { 0 };
     ebb_status st = want ? ebb_kv_spill(e->kv, want, &n, &err) : EBB_OK;
 
     ebb_stats_kv(e);
     if (want && st == EBB_OK && n > 0) {
-        e->budget.evicted_ns = ebb_clock_ns();
+        note_eviction(e);
         ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_KV_SPILLED, .is_emergency = true,
                                                        .available_bytes = available,
                                                        .bytes = n * block, .bytes_left =
@@ -294,26 +357,24 @@ static void spill_kv(ebb_engine *e, int64_t available, int64_t floor)
 
 static void check_memory(ebb_engine *e)
 {
-    int64_t available, floor = floor_bytes(e);
-    uint32_t n_here;
-    double pressure;
+    int64_t floor = floor_bytes(e);
+    headroom h;
+    shortage s;
 
     e->budget.checked_ns = ebb_clock_ns();
     e->budget.n_passes_unchecked = 0;
-    if (!read_headroom(e, &available, &pressure) || available >= floor || ebb_draft_model_release(e, available) ||
-        is_whole_file_in_memory(e))
+    if (!read_headroom(e, &h) || h.bytes >= floor || ebb_draft_model_release(e, h.bytes) || is_whole_file_in_memory(e))
         return;
-    n_here = count_resident_groups(e);
-    if (n_here > 0 && available < floor / 4 && e->budget.evicted_ns && ebb_clock_ns() - e->budget.evicted_ns < CALM_NS)
-        evict_layers(e, n_here, true, available); /* a quarter was not enough a moment ago */
-    else if (n_here > 0)
-        evict_layers(e, (n_here + 3) / 4, false, available);
-    else if (evict_experts(e, available))
+    s = (shortage){ .available = h.bytes, .missing = (uint64_t)(ebb_evict_target(floor) - h.bytes),
+                    .is_bottom = h.bytes < floor / 4, .is_open_ended = h.left_bytes < (uint64_t)floor / 4 };
+    if (count_resident_groups(e) > 0)
+        evict_layers(e, &s);
+    else if (evict_experts(e, &s))
         return;
     else if (!e->budget.is_ring_minimal)
-        shrink_ring_to_one_slot(e, available);
+        shrink_ring_to_one_slot(e, h.bytes);
     else
-        spill_kv(e, available, floor);
+        spill_kv(e, s.missing, h.bytes);
 }
 
 /* By the gauge: nearly all of the cgroup is used, if its page cache is as it was at the last snapshot. */
@@ -336,7 +397,7 @@ static void follow_monitor(ebb_engine *e)
     ebb_draft_model_follow_monitor(e);
     if (ebb_pressure_monitor_take_n_evicted(e) == 0)
         return;
-    e->budget.evicted_ns = ebb_clock_ns();
+    note_eviction(e);
     ebb_pool_drain(e->pool);
     if (ensure_ring(e, &err) != EBB_OK)
         ebb_log("budget", "%s", err.msg);
@@ -355,23 +416,39 @@ void ebb_reclaim_between_layers(ebb_engine *e)
 
 /* -- Taking back ------------------------------------------------------------------- */
 
-/* Nothing was given back for a while, nobody waits for memory, and so much of it is available. */
-static bool is_calm_with(ebb_engine *e, int64_t least_bytes)
+/* Nothing was given back for a while. */
+static bool is_time_to_reload(const ebb_budget *b)
 {
     uint64_t now = ebb_clock_ns();
-    int64_t available;
-    double pressure;
 
-    if (now - e->budget.evicted_ns < CALM_NS || now - e->budget.reload_tried_ns < STEP_NS)
-        return false;
-    e->budget.reload_tried_ns = e->budget.checked_ns = now;
-    return read_headroom(e, &available, &pressure) && pressure < CALM_AVG10 && available >= least_bytes;
+    return now - b->evicted_ns >= b->calm_ns && now - b->reload_tried_ns >= STEP_NS;
 }
 
-/* n_bytes more can be taken. */
-static bool is_calm(ebb_engine *e, uint64_t n_bytes)
+/* And nobody waits for memory, and there is as much as an eviction aims at: what can be taken beyond that. */
+static bool find_room(ebb_engine *e, uint64_t *n_bytes)
 {
-    return is_calm_with(e, 2 * floor_bytes(e) + 2 * (int64_t)n_bytes);
+    int64_t target = ebb_evict_target(floor_bytes(e));
+    headroom h;
+
+    if (!is_time_to_reload(&e->budget))
+        return false;
+    e->budget.reload_tried_ns = e->budget.checked_ns = ebb_clock_ns();
+    if (!read_headroom(e, &h) || h.pressure >= CALM_AVG10 || h.bytes < target)
+        return false;
+    *n_bytes = (uint64_t)(h.bytes - target);
+    return true;
+}
+
+static bool has_room(ebb_engine *e, uint64_t n_bytes)
+{
+    uint64_t room;
+
+    return find_room(e, &room) && room >= n_bytes;
+}
+
+static void note_reload(ebb_engine *e)
+{
+    e->budget.reloaded_ns = ebb_clock_ns();
 }
 
 /* The first group that the plan has in memory and that is not. */
@@ -404,9 +481,10 @@ static void reload_kv(ebb_engine *e)
     uint64_t block = ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL);
     uint32_t n = (uint32_t)(KV_STEP / block) + 1;
 
-    if (!is_calm(e, n * block))
+    if (!has_room(e, n * block))
         return;
     n = ebb_kv_unspill(e->kv, n);
+    note_reload(e);
     e->budget.is_spill_refused = false;
     ebb_stats_kv(e);
     ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_KV_RELOADED, .bytes = n * block,
@@ -417,7 +495,7 @@ static void restore_ring(ebb_engine *e)
 {
     ebb_error err = { 0 };
 
-    if (!is_calm(e, ebb_plan_ring_bytes(&e->net)))
+    if (!has_room(e, ebb_plan_ring_bytes(&e->net)))
         return;
     if (set_ring(e, ebb_plan_ring_bytes(&e->net), &err) != EBB_OK) {
         ebb_log("budget", "%s", err.msg);
@@ -425,17 +503,21 @@ static void restore_ring(ebb_engine *e)
         return;
     }
     e->budget.is_ring_minimal = false;
+    note_reload(e);
     ebb_stats_memory_notice(e, EBB_MEMORY_RING_RESTORED, NULL);
 }
 
 static void restore_expert_cache(ebb_engine *e)
 {
-    uint64_t more = e->plan.expert_bytes / 4, missing = e->plan.expert_bytes - e->budget.expert_bytes;
+    uint64_t missing = e->plan.expert_bytes - e->budget.expert_bytes, most = e->plan.expert_bytes / 4,
+             least = e->plan.expert_bytes / EXPERT_SHARE, more;
 
-    more = more < missing ? more : missing;
-    if (!is_calm(e, more))
+    most = most < missing ? most : missing;
+    if (!find_room(e, &more) || more < (least < most ? least : most))
         return;
+    more = more < most ? more : most;
     e->budget.expert_bytes += more;
+    note_reload(e);
     ebb_res_resize_expert_cache(e->res, e->budget.expert_bytes);
     ebb_res_fill_expert_cache(e->res);
     ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_EXPERTS_RELOADED,
@@ -452,7 +534,7 @@ static void reload_layer(ebb_engine *e, bool in_answer)
         atomic_store(&e->budget.n_evicted, 0);
         return;
     }
-    if (!is_calm(e, ebb_res_group_bytes(e->res, i)))
+    if (!has_room(e, ebb_res_group_bytes(e->res, i)))
         return;
     st = e->plan.is_mapped ? ebb_res_set_state(e->res, i, EBB_LAYER_MAPPED, &err)
        : in_answer         ? ebb_res_pin_async(e->res, i, &err) /* the next pass waits for what it needs, no longer */
@@ -462,6 +544,7 @@ static void reload_layer(ebb_engine *e, bool in_answer)
         e->budget.evicted_ns = ebb_clock_ns();   /* not before another while */
         return;
     }
+    note_reload(e);
     if (e->budget.n_evicted > 0)
         e->budget.n_evicted--;
     ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYER_RELOADED, .layer = i,
@@ -473,8 +556,10 @@ static void lend_layer(ebb_engine *e, uint64_t n_bytes)
 {
     uint64_t given = e->cache.disk ? ebb_kv_unheld_bytes(e->kv) : 0;
 
-    if (is_calm_with(e, floor_bytes(e) + (int64_t)(n_bytes > given ? n_bytes - given : 0)))
-        ebb_lend_step(e);
+    if (!has_room(e, n_bytes > given ? n_bytes - given : 0))
+        return;
+    note_reload(e);
+    ebb_lend_step(e);
 }
 
 /* In the order opposite to that in which it was given, a step at a time. */
@@ -492,7 +577,7 @@ static bool reload_one_step(ebb_engine *e, bool in_answer)
         reload_layer(e, in_answer);
     else if (ebb_lend_is_due(e, &n_bytes))
         lend_layer(e, n_bytes);
-    else if (!in_answer && is_calm(e, e->draft_model.bytes / 2)) /* all else is back */
+    else if (!in_answer && has_room(e, e->draft_model.bytes)) /* all else is back */
         ebb_draft_model_reload(e);
     return e->draft_model.is_released || may_take_anything(e);
 }
@@ -501,13 +586,10 @@ static bool reload_one_step(ebb_engine *e, bool in_answer)
  * two passes, but a late thread of the pool may still read what it computes in vain. */
 static void reload_in_answer(ebb_engine *e)
 {
-    uint64_t now;
-
     if (e->host)
         return;
     follow_monitor(e);                           /* what it has just evicted is not calm */
-    now = ebb_clock_ns();
-    if (now - e->budget.evicted_ns < CALM_NS || now - e->budget.reload_tried_ns < STEP_NS || !may_take_anything(e))
+    if (!is_time_to_reload(&e->budget) || !may_take_anything(e))
         return;
     ebb_pool_drain(e->pool);
     (void)reload_one_step(e, true);

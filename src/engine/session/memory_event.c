@@ -22,12 +22,15 @@ static int write_pressure(const ebb_memory_event *e, char *buf, size_t cap)
 
 static void write_eviction(const ebb_memory_event *e, char *buf, size_t cap)
 {
+    const char *plural = e->n_layers == 1 ? "" : "s";
+
     switch ((int)e->code) {
     case EBB_MEMORY_LAYERS_EVICTED:
         if (e->is_by_monitor)
-            snprintf(buf, cap, "%" PRIu32 " layers (%" PRIu64 " MiB) evicted at once", e->n_layers, MIB(e->bytes));
+            snprintf(buf, cap, "%" PRIu32 " layer%s (%" PRIu64 " MiB) evicted at once", e->n_layers, plural,
+                     MIB(e->bytes));
         else
-            snprintf(buf, cap, "%" PRIu32 " layers evicted, %" PRIu32 " stay", e->n_layers, e->n_layers_left);
+            snprintf(buf, cap, "%" PRIu32 " layer%s evicted, %" PRIu32 " stay", e->n_layers, plural, e->n_layers_left);
         break;
     case EBB_MEMORY_EXPERTS_EVICTED:
         snprintf(buf, cap, "%" PRIu64 " MiB of experts evicted, %" PRIu64 " stay", MIB(e->bytes), MIB(e->bytes_left));

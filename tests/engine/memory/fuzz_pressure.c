@@ -47,27 +47,34 @@ static void sleep_ms(unsigned ms)
 
 /* -- The neighbour ------------------------------------------------------------------ */
 
-static int neighbour(unsigned mib, unsigned ms)
+/* mib_s: of memory that it takes in a second; 0: as fast as it can. */
+static int neighbour(unsigned mib, unsigned ms, unsigned mib_s)
 {
     size_t n = (size_t)mib << 20;
     char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    double begin = ebb_clock_s();
 
     if (p == MAP_FAILED)
         return 1;
-    for (size_t i = 0; i < n; i += 4096)
+    for (size_t i = 0; i < n; i += 4096) {
         p[i] = 1;
+        while (mib_s > 0 && i % ((size_t)1 << 20) == 0 &&
+               (double)(i >> 20) > (ebb_clock_s() - begin) * mib_s)
+            sleep_ms(1);
+    }
     sleep_ms(ms);
     return 0;
 }
 
-static pid_t start_neighbour(unsigned mib, unsigned ms)
+static pid_t start_neighbour(unsigned mib, unsigned ms, unsigned mib_s)
 {
-    char a[16], b[16], self[] = "/proc/self/exe", take[] = "--take";
-    char *argv[] = { self, take, a, b, NULL };
+    char a[16], b[16], c[16], self[] = "/proc/self/exe", take[] = "--take";
+    char *argv[] = { self, take, a, b, c, NULL };
     pid_t pid;
 
     snprintf(a, sizeof a, "%u", mib);
     snprintf(b, sizeof b, "%u", ms);
+    snprintf(c, sizeof c, "%u", mib_s);
     return posix_spawn(&pid, self, NULL, NULL, argv, environ) == 0 ? pid : -1;
 }
 
@@ -86,6 +93,8 @@ typedef struct run {
     answer       want[N_PROMPTS];
     unsigned     n_wrong, n_killed, n_failed;
     uint32_t     least;          /* resident layers, the fewest there were */
+    double       answer_s;       /* spent on the answers of the rounds */
+    uint64_t     n_layers;       /* that were resident behind each, in sum */
 } run;
 
 static ebb_token largest(const float *x, uint32_t n)
@@ -106,7 +115,8 @@ static uint32_t resident(run *r)
 }
 
 /* Answer prompt k anew; at token `at` a neighbour comes. */
-static bool answer_once(run *r, int k, ebb_token *out, uint32_t at, unsigned mib, unsigned ms, pid_t *child)
+static bool answer_once(run *r, int k, ebb_token *out, uint32_t at, unsigned mib, unsigned ms, unsigned mib_s,
+                        pid_t *child)
 {
     ebb_error err = { 0 };
     bool ok = ebb_session_sync(r->s, NULL, 0, NULL, &err) == EBB_OK &&
@@ -114,7 +124,7 @@ static bool answer_once(run *r, int k, ebb_token *out, uint32_t at, unsigned mib
 
     for (uint32_t i = 0; ok && i < N_ANSWER; i++) {
         if (child && i == at)
-            *child = start_neighbour(mib, ms);
+            *child = start_neighbour(mib, ms, mib_s);
         out[i] = largest(ebb_session_logits(r->s), r->n_vocab);
         ok = ebb_session_append(r->s, out[i], &err) == EBB_OK;
     }
@@ -129,7 +139,7 @@ static bool make_want(run *r)
         for (int i = 0; i < N_PROMPT; i++)
             r->prompts[k][i] = (ebb_token)below(r->n_vocab);
         r->want[k].logits = malloc(r->n_vocab * sizeof(float));
-        if (!r->want[k].logits || !answer_once(r, k, r->want[k].ids, 0, 0, 0, NULL))
+        if (!r->want[k].logits || !answer_once(r, k, r->want[k].ids, 0, 0, 0, 0, NULL))
             return false;
         memcpy(r->want[k].logits, ebb_session_logits(r->s), r->n_vocab * sizeof(float));
     }
@@ -139,12 +149,16 @@ static bool make_want(run *r)
 static void round_of(run *r, unsigned take_mib)
 {
     int k = (int)below(N_PROMPTS), status = 0;
-    unsigned mib = 1 + below(take_mib), ms = below(3000);
+    static const unsigned rates[] = { 0, 1024, 256, 64 };
+    unsigned mib = 1 + below(take_mib), ms = below(3000), mib_s = rates[below(4)];
     ebb_token got[N_ANSWER];
     pid_t child = -1;
     uint32_t left;
+    double begin = ebb_clock_s();
+    bool ok = answer_once(r, k, got, below(N_ANSWER), mib, ms, mib_s, &child);
 
-    if (!answer_once(r, k, got, below(N_ANSWER), mib, ms, &child))
+    r->answer_s += ebb_clock_s() - begin;
+    if (!ok)
         r->n_failed++;
     else if (memcmp(got, r->want[k].ids, sizeof got) != 0 ||
              memcmp(ebb_session_logits(r->s), r->want[k].logits, r->n_vocab * sizeof(float)) != 0)
@@ -153,6 +167,7 @@ static void round_of(run *r, unsigned take_mib)
         waitpid(child, &status, 0);
     left = resident(r);
     r->least = left < r->least ? left : r->least;
+    r->n_layers += left;
     for (uint32_t i = below(5) ? below(4) : 80; i > 0; i--) {
         ebb_engine_idle(r->e);
         sleep_ms(200);
@@ -204,6 +219,8 @@ static int rounds(run *r, unsigned n, unsigned take_mib)
     printf("%u rounds in %.0f s: %u wrong, %u failed, %u neighbours killed, at least %u of %u layers resident, %s\n", n,
            ebb_clock_s() - begin, r->n_wrong, r->n_failed, r->n_killed, r->least, all,
            back ? "all came back" : "NOT ALL CAME BACK");
+    printf("%.1f tokens/s, %.1f layers resident on average, %u events\n",
+           r->answer_s > 0 ? n * (N_PROMPT + N_ANSWER) / r->answer_s : 0, n > 0 ? (double)r->n_layers / n : 0, n_said);
     return r->n_wrong || r->n_failed || r->n_killed || !back;
 }
 
@@ -223,8 +240,8 @@ int main(int argc, char **argv)
     run r = { 0 };
     int status = 1;
 
-    if (argc == 4 && strcmp(argv[1], "--take") == 0)
-        return neighbour((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]));
+    if (argc == 5 && strcmp(argv[1], "--take") == 0)
+        return neighbour((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3]), (unsigned)atoi(argv[4]));
     if (argc == 3 && strcmp(argv[1], "--write") == 0)
         return write_model(argv[2]);
     if (argc < 4) {
