@@ -177,10 +177,11 @@ static void round_of(run *r, unsigned take_mib)
     r->n_killed += WIFSIGNALED(status);
 }
 
-/* Everybody has left: all layers come back. */
+/* Everybody has left: all layers come back; of mapped ones a pass has to fetch the pages. */
 static bool comes_back(run *r, uint32_t all)
 {
-    double until = ebb_clock_s() + 180;
+    double until = ebb_clock_s() + 180, answered = ebb_clock_s();
+    ebb_token got[N_ANSWER];
     int status;
 
     while (waitpid(-1, &status, 0) > 0)
@@ -188,6 +189,10 @@ static bool comes_back(run *r, uint32_t all)
     while (resident(r) < all && ebb_clock_s() < until) {
         ebb_engine_idle(r->e);
         sleep_ms(200);
+        if (ebb_clock_s() - answered > 5) {
+            r->n_failed += !answer_once(r, 0, got, 0, 0, 0, 0, NULL);
+            answered = ebb_clock_s();
+        }
     }
     return resident(r) == all;
 }
@@ -219,6 +224,10 @@ static int rounds(run *r, unsigned n, unsigned take_mib)
     printf("%u rounds in %.0f s: %u wrong, %u failed, %u neighbours killed, at least %u of %u layers resident, %s\n", n,
            ebb_clock_s() - begin, r->n_wrong, r->n_failed, r->n_killed, r->least, all,
            back ? "all came back" : "NOT ALL CAME BACK");
+    ebb_engine_stats(r->e, &s);
+    if (!back)
+        printf("%lld MiB available, %u of %u layers; %s\n", (long long)(s.available_bytes / (1 << 20)), resident(r), all,
+               ebb_memory_event_text(&s.memory_event, line, sizeof line));
     printf("%.1f tokens/s, %.1f layers resident on average, %u events\n",
            r->answer_s > 0 ? n * (N_PROMPT + N_ANSWER) / r->answer_s : 0, n > 0 ? (double)r->n_layers / n : 0, n_said);
     return r->n_wrong || r->n_failed || r->n_killed || !back;
