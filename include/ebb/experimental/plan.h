@@ -25,6 +25,8 @@ typedef struct ebb_overheads {
     double attend_dim_s;         /* ... and for each element of its rows of K and V there */
     double element_s;            /* for each activation that is an input of a product: norm,
                                   * quantization, activation function */
+    double state_s;              /* for each element of a recurrent state that stays in the cache
+                                  * and each multiply-add of a token with it */
 } ebb_overheads;
 
 /* What EBB_ISA_AUTO is on this machine: "avx512". */

@@ -279,7 +279,14 @@ double ebb_meter_sync(ebb_meter *m)
 
 /* -- Beside large products ----------------------------------------------------------- */
 
-enum { ATTEND_COLS = 8, ATTEND_GROUP = 4, ATTEND_POS = (int)(EBB_KV_BLOCK * EBB_KV_SEGMENT), ELEMENT_COLS = 32 };
+enum {
+    ATTEND_COLS = 8,
+    ATTEND_GROUP = 4,
+    ATTEND_POS = (int)(EBB_KV_BLOCK * EBB_KV_SEGMENT),
+    ELEMENT_COLS = 32,
+    STATE_DIM = 128,             /* of a head's state, a square of it */
+    STATE_OPS = 3
+};
 
 /* The median of some times, all threads doing fn for each of n slices, or a product of one column if there is no fn.
  * These are microseconds: neighbours seldom hit half of them. */
@@ -345,6 +352,23 @@ static void element_slice(void *arg, uint32_t i, uint32_t thread)
                                      m->y + (size_t)thread * COLS * ROWS_MANY);
 }
 
+/* A head's state fades, is added to and is read: rows of zeroes, a part of the weights for each thread. */
+static void state_slice(void *arg, uint32_t i, uint32_t thread)
+{
+    ebb_meter *m = arg;
+    size_t n_places = WEIGHT_BYTES / sizeof(float) / (STATE_DIM * STATE_DIM) - 1;
+    float *x = (float *)(void *)m->weights, *a = x + (1 + thread % n_places) * STATE_DIM * STATE_DIM,
+          *y = m->y + (size_t)thread * COLS * ROWS_MANY;
+
+    (void)i;
+    for (size_t r = 0; r < STATE_DIM; r++) {
+        m->kern->scale(a + r * STATE_DIM, 0.5f, STATE_DIM);
+        m->kern->axpy(a + r * STATE_DIM, 0.5f, x, STATE_DIM);
+    }
+    for (size_t r = 0; r < STATE_DIM; r++)
+        y[r] = m->kern->dot(a + r * STATE_DIM, x, STATE_DIM);
+}
+
 void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *large, ebb_overheads *out)
 {
     slice_job one = one_token_job(m, type, m->weights), many = one;
@@ -367,6 +391,8 @@ void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *larg
     out->attend_dim_s = fmax(far_s - near_s, 0) / (2 * (128 - 32));
     out->attend_s = fmax(near_s - 2 * 32 * out->attend_dim_s, 0);
     out->element_s = usual_run(m, element_slice, m, ELEMENT_COLS) / ((double)ELEMENT_COLS * K_MAX);
+    out->state_s = usual_run(m, state_slice, m, ELEMENT_COLS) /
+                   ((double)ELEMENT_COLS * STATE_OPS * STATE_DIM * STATE_DIM);
 }
 
 double ebb_meter_contention(const ebb_meter *m)

@@ -104,7 +104,7 @@ static bool recall_overheads(ebb_overheads *overheads, const ebb_speeds *known)
         !ebb_speeds_get(known, "attend", KERNEL_AGE_S, attend) ||
         !ebb_speeds_get(known, "element", KERNEL_AGE_S, element))
         return false;
-    *overheads = (ebb_overheads){ product[0], product[1], attend[0], attend[1], element[0] };
+    *overheads = (ebb_overheads){ product[0], product[1], attend[0], attend[1], element[0], element[1] };
     return true;
 }
 
@@ -155,7 +155,7 @@ static void measure_overheads(ebb_machine *m, ebb_meter *meter, ebb_speeds *know
         return;
     learn_time(known, "product", o->product_s, o->output_s, contention);
     learn_time(known, "attend", o->attend_s, o->attend_dim_s, contention);
-    learn_time(known, "element", o->element_s, 0, contention);
+    learn_time(known, "element", o->element_s, o->state_s, contention);
 }
 
 void ebb_machine_measure_types(ebb_machine *m, ebb_meter *meter, uint64_t types, ebb_speeds *known)

@@ -33,7 +33,7 @@ static ebb_overheads usual_overheads(double mac_s)
     const double unit = 200e9 / mac_s;           /* two cores of a server, on which the figures were taken */
 
     return (ebb_overheads){ .product_s = 2e-6, .output_s = 2e-10 * unit, .attend_s = 1e-9 * unit,
-                            .attend_dim_s = 2e-11 * unit, .element_s = 4e-10 * unit };
+                            .attend_dim_s = 2e-11 * unit, .element_s = 4e-10 * unit, .state_s = 3e-11 * unit };
 }
 
 static void set_speeds(ebb_machine *m, double memory_bytes_s, double mac_s, double disk_bytes_s)

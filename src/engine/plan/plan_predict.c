@@ -12,12 +12,14 @@
  * column takes.  Each column also has its norms and roundings, what is done with each number that comes of a product,
  * and attention to what stands before it: of a large model a tenth of its time, of a small one most of it.  The first
  * one also waits for what shall be resident and is not in memory yet.  Attention reads K and V of all positions: at Bm
- * where they are in memory, at Bd' where they are in a file.  Of experts, S counts those that are chosen and not in
- * memory: as many as in earlier runs, and passes take so much longer than this says as they did then, because what is
- * read is known late.
+ * where they are in memory, at Bd' where they are in a file.  Recurrent states are read and written once in a pass, at
+ * Bm, or for as long as a column's multiply-adds with them take if that is longer; each further column takes these
+ * alone: a head's state stays in the cache.  Of experts, S counts those that are chosen and not in memory: as many as in
+ * earlier runs, and passes take so much longer than this says as they did then, because what is read is known late.
  */
 #include <math.h>
 
+#include "model/recurrent.h"
 #include "plan/layout.h"
 #include "speculate/draft_rows.h"
 
@@ -31,7 +33,11 @@
 #define ELEMENT_OPS     3       /* of an element that goes into a product, beside its rounding: norm, activation, sum */
 #define PREFILL_DEPTH 512u
 #define PROMPT_TOKENS   64
-#define WAITS           1.3                     /* a pass that takes so many times its computation waits for the disk */
+/* Multiply-adds of a token with each element of a state; an exponential takes as long as so many. */
+static const double state_ops[] = {
+    [EBB_RECURRENT_DELTA_NET] = 4, [EBB_RECURRENT_CONV] = 2, [EBB_RECURRENT_MAMBA2] = 3, [EBB_RECURRENT_MAMBA] = 2 + 50,
+};
+#define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
 
 static double or_usual(double measured, double usual)
 {
@@ -111,6 +117,20 @@ static double attention_s(const ebb_net *net, const ebb_machine *m, uint32_t n)
     return s;
 }
 
+/* Seconds that a column takes to bring the states of all layers a token further, while they are in the cache. */
+static double states_s(const ebb_net *net, const ebb_machine *m)
+{
+    double s = 0;
+
+    for (uint32_t i = 0; i < net->n_layers; i++) {
+        ebb_recurrent_kind kind = net->layers[i].recurrent.kind;
+
+        if (kind)
+            s += (double)ebb_recurrent_state_bytes(net, kind) / sizeof(float) * state_ops[kind] * m->overheads.state_s;
+    }
+    return s;
+}
+
 /* What a column of a prompt of n takes beside multiply-adds: of every product what it gives, what goes into them, and
  * attention to the half of the prompt that stands before it on average. */
 static double column_side_s(const ebb_net *net, const ebb_machine *m, uint32_t n)
@@ -119,7 +139,8 @@ static double column_side_s(const ebb_net *net, const ebb_machine *m, uint32_t n
         elements = (2.0 * net->n_embd + (double)net->n_head * net->dim_v + net->n_ff) * (net->last_mixing_layer + 1);
 
     count_products(net, &n_products, &outputs);
-    return outputs * m->overheads.output_s + elements * ELEMENT_OPS * m->overheads.element_s + attention_s(net, m, n);
+    return outputs * m->overheads.output_s + elements * ELEMENT_OPS * m->overheads.element_s + attention_s(net, m, n) +
+           states_s(net, m);
 }
 
 /* Of products that take so long alone, while so much is read. */
@@ -133,13 +154,14 @@ static double with_reads(const ebb_machine *m, double alone_s, double read_bytes
     return both_s + (read_bytes - busy * both_s) / idle;
 }
 
-/* What a pass of one column computes. */
+/* What a pass of one column computes.  All states are read and written once. */
 static double compute_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p)
 {
-    double n_products, outputs;
+    double n_products, outputs,
+        states_moved_s = 2.0 * (double)net->state_bytes / or_usual(m->memory_bytes_s, MEMORY_BYTES_S * p->n_threads);
 
     count_products(net, &n_products, &outputs);
-    return product_s(net, m, p, ONE) + n_products * m->overheads.product_s +
+    return product_s(net, m, p, ONE) + n_products * m->overheads.product_s + fmax(states_moved_s, states_s(net, m)) +
            (or_usual(m->sync_s, SYNC_S) * OPS_PER_LAYER + LAYER_S) * p->n_layers;
 }
 
@@ -210,7 +232,7 @@ void ebb_plan_predict(const ebb_net *net, const ebb_machine *m, ebb_plan *p)
 
 double ebb_plan_pass_s(const ebb_net *net, const ebb_machine *m, const ebb_plan *p, uint32_t n_tokens)
 {
-    double further_s = n_tokens > 1 ? (n_tokens - 1) * product_s(net, m, p, FEW) : 0;
+    double further_s = n_tokens > 1 ? (n_tokens - 1) * (product_s(net, m, p, FEW) + states_s(net, m)) : 0;
 
     return with_reads(m, compute_s(net, m, p) + further_s, read_bytes(net, p, n_tokens, false));
 }

@@ -231,8 +231,8 @@ static void test_prediction_of_what_is_no_product(void **state)
     ebb_model_close(model);
 }
 
-/* Seconds of attention for a column of a prompt of n tokens, where a head takes one for each position that it sees. */
-static double predicted_attention_s(const char *arch, uint32_t n, ebb_net *net)
+/* What more a column of a prompt of n tokens takes with these overheads. */
+static double predicted_side_s(const char *arch, uint32_t n, ebb_overheads overheads, ebb_net *net)
 {
     ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F32, .n_layers = 6, .n_embd = 64, .n_ff = 96, .head_dim = 32,
                            .n_ctx = 512 };
@@ -246,7 +246,7 @@ static double predicted_attention_s(const char *arch, uint32_t n, ebb_net *net)
     assert_int_equal(ebb_plan_make(model, &o, &m, &p, NULL), EBB_OK);
     assert_int_equal(ebb_net_bind(net, ebb_model_gguf(model), false, NULL), EBB_OK);
     without_s = ebb_plan_prompt_s(net, &m, &p, 0, n, false);
-    m.overheads.attend_s = 1;
+    m.overheads = overheads;
     s = (ebb_plan_prompt_s(net, &m, &p, 0, n, false) - without_s) / n;
     ebb_model_close(model);
     free(bytes);
@@ -257,20 +257,68 @@ static double predicted_attention_s(const char *arch, uint32_t n, ebb_net *net)
 static void test_prediction_of_layers_that_differ(void **state)
 {
     uint32_t n_attend = 0;
+    const ebb_overheads one = { .attend_s = 1 };         /* for each head and position that it sees */
     double s, expected;
     ebb_net net;
 
     (void)state;
-    s = predicted_attention_s("gemma3", 256, &net);      /* five layers with a window, one without */
+    s = predicted_side_s("gemma3", 256, one, &net);     /* five layers with a window, one without */
     expected = net.n_head * (5.0 * EBB_TINY_WINDOW + 128);
     assert_true(fabs(s / expected - 1) < 0.01);
     ebb_net_fini(&net);
-    s = predicted_attention_s("lfm2", 256, &net);
+    s = predicted_side_s("lfm2", 256, one, &net);
     for (uint32_t i = 0; i < net.n_layers; i++)
         n_attend += net.layers[i].recurrent.kind == EBB_RECURRENT_NONE;
     assert_true(n_attend > 0 && n_attend < net.n_layers);
     assert_true(fabs(s / (n_attend * net.n_head * 128.0) - 1) < 0.01);
     ebb_net_fini(&net);
+}
+
+/* A column goes through all elements of all states, as often as their kind wants it; those of attention have none. */
+static void test_prediction_counts_what_is_done_with_states(void **state)
+{
+    static const struct {
+        const char *arch;
+        double ops;
+    } kinds[] = { { "mamba2", 3 }, { "qwen35", 4 }, { "lfm2", 2 }, { "mamba", 52 }, { "llama", 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const ebb_overheads one = { .state_s = 1 };
+        ebb_net net;
+        double s = predicted_side_s(kinds[i].arch, 256, one, &net), n = (double)net.state_bytes / sizeof(float);
+
+        assert_int_equal(net.state_bytes > 0, kinds[i].ops > 0);
+        s *= 256.0 / 257;                        /* the pass has its own, as one of a token has */
+        assert_true(fabs(s - n * kinds[i].ops) <= 0.01 * n * kinds[i].ops);
+        ebb_net_fini(&net);
+    }
+}
+
+/* A pass of one token reads and writes all states, however fast its products are. */
+static void test_prediction_counts_states_read_and_written(void **state)
+{
+    ebb_tiny_opts tiny = { .arch = "mamba2", .type = EBB_TYPE_F32, .n_layers = 6, .n_embd = 64 };
+    ebb_machine m = machine_with((uint64_t)1 << 40);
+    double s[2];
+    char *bytes;
+    ebb_model *model = ebb_tiny_open(&tiny, &bytes);
+    ebb_net net;
+    ebb_plan p;
+
+    (void)state;
+    assert_int_equal(ebb_net_bind(&net, ebb_model_gguf(model), false, NULL), EBB_OK);
+    m.types[EBB_TYPE_F32] = (ebb_type_speed){ 20e9, 100e9 };
+    for (int i = 0; i < 2; i++) {
+        m.memory_bytes_s = i == 0 ? 1e6 : 1e5;
+        assert_int_equal(ebb_plan_make(model, NULL, &m, &p, NULL), EBB_OK);
+        s[i] = 1 / p.predicted_decode_tok_s;
+    }
+    assert_true(net.state_bytes > 0);
+    assert_true(fabs((s[1] - s[0]) / (2.0 * (double)net.state_bytes * (1e-5 - 1e-6)) - 1) < 0.01);
+    ebb_net_fini(&net);
+    ebb_model_close(model);
+    free(bytes);
 }
 
 /* The first prompt finds an empty expert cache: however short it is, each expert that any of its tokens selects is
@@ -398,6 +446,8 @@ int main(void)
         cmocka_unit_test(test_kv_in_a_file_costs),
         cmocka_unit_test(test_prediction_of_what_is_no_product),
         cmocka_unit_test(test_prediction_of_layers_that_differ),
+        cmocka_unit_test(test_prediction_counts_what_is_done_with_states),
+        cmocka_unit_test(test_prediction_counts_states_read_and_written),
         cmocka_unit_test(test_prompts_of_a_streamed_mixture),
         cmocka_unit_test(test_prediction_by_type_and_under_reads),
     };

@@ -163,9 +163,9 @@ static void test_machine(void **state)
     assert_false(ebb_machine_recall_types(&m, &s, types));
     learn(&s, "product", 2e-6, 1e-9);
     learn(&s, "attend", 3e-9, 1e-11);
-    learn(&s, "element", 4e-10, 0);
+    learn(&s, "element", 4e-10, 3e-11);
     assert_true(ebb_machine_recall_types(&m, &s, types) && m.overheads.output_s == 1e-9 &&
-                m.overheads.attend_dim_s == 1e-11);
+                m.overheads.attend_dim_s == 1e-11 && m.overheads.state_s == 3e-11);
     assert_true(ebb_machine_recall_types(&m, &s, types));
     assert_true(m.memory_bytes_s == 20e9 && m.int8_mac_s == 200e9 && m.types[EBB_TYPE_Q6_K].bytes_s == 10e9);
 
