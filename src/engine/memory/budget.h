@@ -29,7 +29,7 @@ typedef struct ebb_budget {
                                     NULL: none */
     uint64_t     evicted_ns;     /* when layers were evicted last; 0: never */
     ebb_evict_step step;         /* the last one of passes ... */
-    bool         was_quarter;    /* ... was a quarter of what was resident, or would have been more */
+    bool         was_quarter;    /* ... took a quarter of what was resident */
     uint64_t     reload_tried_ns;        /* when the last was tried to be reloaded */
     uint64_t     reloaded_ns;    /* when something was, since the last eviction; 0: nothing */
     uint64_t     calm_ns;        /* so long after an eviction nothing is reloaded */

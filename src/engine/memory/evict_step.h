@@ -23,6 +23,7 @@ typedef struct ebb_evict_step {
 /* What shall be available after a step. */
 int64_t ebb_evict_target(int64_t floor_bytes);
 /* The bytes of the next step, `missing_bytes` at least.  It is noted as taken at now_ns. */
-uint64_t ebb_evict_step_next(ebb_evict_step *s, uint64_t now_ns, uint64_t missing_bytes, uint64_t resident_bytes);
+uint64_t ebb_evict_step_next(ebb_evict_step *s, uint64_t now_ns, uint64_t missing_bytes,
+                             uint64_t resident_bytes);
 
 #endif

@@ -29,7 +29,8 @@ double ebb_meter_sync(ebb_meter *m);                     /* seconds that it take
                                                             and back */
 /* What the speeds above do not say (ebb/experimental/plan.h): of a small product what is more than
  * its bytes and multiply-adds take, at speeds that a large one of this type has; of attention rows
- * of 32 and of 128 elements, at 512 positions; of a recurrent state 128 x 128.  Three milliseconds. */
+ * of 32 and of 128 elements, at 512 positions; of a recurrent state one of 128 x 128.  Three
+ * milliseconds. */
 void ebb_meter_overheads(ebb_meter *m, ebb_type type, const ebb_type_speed *large,
                          ebb_overheads *out);
 /* What share of the machine's processor time others had since the meter was opened; 0 where that is

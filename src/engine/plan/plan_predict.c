@@ -14,8 +14,8 @@
  * one also waits for what shall be resident and is not in memory yet.  Attention reads K and V of all positions: at Bm
  * where they are in memory, at Bd' where they are in a file.  Recurrent states are read and written once in a pass, at
  * Bm, or for as long as a column's multiply-adds with them take if that is longer; each further column takes these
- * alone: a head's state stays in the cache.  Of experts, S counts those that are chosen and not in memory: as many as in
- * earlier runs, and passes take so much longer than this says as they did then, because what is read is known late.
+ * alone: a head's state stays in the cache.  Of experts, S counts those that are chosen and not in memory: as many as
+ * in earlier runs, and passes take so much longer than this says as they did then, because what is read is known late.
  */
 #include <math.h>
 
@@ -37,7 +37,7 @@
 static const double state_ops[] = {
     [EBB_RECURRENT_DELTA_NET] = 4, [EBB_RECURRENT_CONV] = 2, [EBB_RECURRENT_MAMBA2] = 3, [EBB_RECURRENT_MAMBA] = 2 + 50,
 };
-#define WAITS           1.3                      /* a pass that takes so many times its computation waits for the disk */
+#define WAITS           1.3                      /* a pass that takes so many times its computation waits for reads */
 
 static double or_usual(double measured, double usual)
 {

@@ -226,8 +226,8 @@ static int rounds(run *r, unsigned n, unsigned take_mib)
            back ? "all came back" : "NOT ALL CAME BACK");
     ebb_engine_stats(r->e, &s);
     if (!back)
-        printf("%lld MiB available, %u of %u layers; %s\n", (long long)(s.available_bytes / (1 << 20)), resident(r), all,
-               ebb_memory_event_text(&s.memory_event, line, sizeof line));
+        printf("%lld MiB available, %u of %u layers; %s\n", (long long)(s.available_bytes / (1 << 20)), resident(r),
+               all, ebb_memory_event_text(&s.memory_event, line, sizeof line));
     printf("%.1f tokens/s, %.1f layers resident on average, %u events\n",
            r->answer_s > 0 ? n * (N_PROMPT + N_ANSWER) / r->answer_s : 0, n > 0 ? (double)r->n_layers / n : 0, n_said);
     return r->n_wrong || r->n_failed || r->n_killed || !back;

@@ -150,8 +150,8 @@ static void test_a_small_shortage_takes_one_layer(void **state)
     close_fixture(&f);
 }
 
-/* However much a neighbour takes: what goes is enough, and neither more goes nor anything comes back while it stays. When
- * it leaves all come back, although the plan leaves little more than the floor. */
+/* However much a neighbour takes: what goes is enough, and neither more goes nor anything comes back while it stays.
+ * When it leaves all come back, although the plan leaves little more than the floor. */
 static void test_a_steady_neighbour(void **state)
 {
     fixture f;
@@ -239,7 +239,7 @@ static void test_swap(void **state)
     fake_root_put("/proc/self/stat", "1 (ebb) S 1 1 1 0 -1 4194560 100 0 7 0 0 0\n");
     check(&f);
     assert_int_equal(last_event(&f).code, EBB_MEMORY_LAYERS_EVICTED);
-    assert_int_equal(last_event(&f).n_layers, 2);        /* the floor and a quarter of it: nobody knows how much it takes */
+    assert_int_equal(last_event(&f).n_layers, 2);        /* the floor and a quarter of it */
     for (int i = 0; i < 4; i++) {
         f.engine->budget.step.at_ns = ebb_clock_ns();
         check(&f);
@@ -289,7 +289,8 @@ static void test_experts(void **state)
     fixture f;
 
     (void)state;
-    open_fixture(&f, "qwen3moe", (ebb_engine_opts){ .has_resident = true, .resident = 70, .resident_is_percent = true });
+    open_fixture(&f, "qwen3moe",
+                 (ebb_engine_opts){ .has_resident = true, .resident = 70, .resident_is_percent = true });
     b = &f.engine->budget;
     had = b->expert_bytes;
     missing = had / 100;
