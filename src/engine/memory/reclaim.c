@@ -2,7 +2,7 @@
  * while, between turns and between the passes of an answer (budget.h, ebb/engine.h).
  *
  * Within a pass memory is only given back: as many groups as what is missing takes (evict_step.h), those with the
- * highest index first; a quarter of what is resident at most, or in an emergency all; then memory of experts, a quarter
+ * highest index first; a quarter of what is resident at most, in an emergency more; then memory of experts, a quarter
  * at most, then all of the ring but a slot, then K and V to a file (kv.h).  Results never depend on it.
  *
  * What comes back leaves the target of such a step, and waits longer if what came back before it had to go again at
@@ -32,7 +32,7 @@
 #define FAULTS       64u                         /* so many of our page faults waited for the disk ... */
 #define REFAULTS     2048u                       /* ... and so many pages came back that had been dropped: thrashing */
 #define CALM_NS      10000000000u                /* after giving back, before the first layer is taken again ... */
-#define CALM_MAX_NS  (8 * CALM_NS)               /* ... if what came back had to go again and again ... */
+#define RESTLESS_NS  (2 * CALM_NS)               /* ... or if what had come back was of use for less than that ... */
 #define STEP_NS      2000000000u                 /* ... and between one and the next */
 #define EXPERT_SHARE 16u                         /* of the memory for experts: a smaller step is not worth a line */
 #define KV_STEP      (32 * MIB)                  /* of K and V that come back in a step */
@@ -200,15 +200,14 @@ static bool read_headroom(ebb_engine *e, headroom *out)
 
 /* -- Giving back --------------------------------------------------------------------- */
 
-/* What came back and has to go again before it was of use waits twice as long the next time. */
+/* What came back and has to go again at once waits longer the next time. */
 static void note_eviction(ebb_engine *e)
 {
     ebb_budget *b = &e->budget;
     uint64_t now = ebb_clock_ns();
 
     if (b->reloaded_ns > 0)
-        b->calm_ns = now - b->reloaded_ns >= b->calm_ns ? CALM_NS
-                   : b->calm_ns < CALM_MAX_NS           ? 2 * b->calm_ns : CALM_MAX_NS;
+        b->calm_ns = now - b->reloaded_ns < CALM_NS ? RESTLESS_NS : CALM_NS;
     b->reloaded_ns = 0;
     b->evicted_ns = now;
 }
@@ -217,13 +216,14 @@ typedef struct shortage {
     int64_t  available;
     uint64_t missing;            /* to what an eviction aims at */
     bool     is_bottom;          /* less than a quarter of the floor is available */
-    bool     is_open_ended;      /* others have nothing left either: nobody can tell how much more they want */
+    bool     is_a_sign;          /* headroom */
+    bool     is_exhausted;       /* others have nothing left either, and may want far more */
 } shortage;
 
 /* Of `whole` for it: a quarter at most, and at once if much more may be missing. */
 static uint64_t next_step(ebb_engine *e, const shortage *s, uint64_t whole)
 {
-    uint64_t least = s->is_open_ended && s->missing < whole / 4 ? whole / 4 : s->missing,
+    uint64_t least = s->is_exhausted && s->missing < whole / 4 ? whole / 4 : s->missing,
              n = ebb_evict_step_next(&e->budget.step, ebb_clock_ns(), least, whole);
 
     e->budget.was_quarter = n >= whole / 4;
@@ -269,7 +269,7 @@ static uint32_t evict_groups(ebb_engine *e, uint64_t n_bytes, ebb_error *err)
     return n_shed;
 }
 
-/* All layers if a quarter was not enough a moment ago. */
+/* If a quarter was not enough a moment ago, all that is missing, and all layers if nobody knows how much that is. */
 static void evict_layers(ebb_engine *e, const shortage *s)
 {
     bool is_emergency = s->is_bottom && e->budget.was_quarter && ebb_clock_ns() - e->budget.evicted_ns < CALM_NS;
@@ -281,7 +281,9 @@ static void evict_layers(ebb_engine *e, const shortage *s)
     ebb_res_get_stats(e->res, &res);
     n_bytes = next_step(e, s, res.pinned_bytes + res.mapped_bytes);
     ebb_pool_drain(e->pool);                     /* a late thread may still read them */
-    n_shed = evict_groups(e, is_emergency ? UINT64_MAX : n_bytes > 0 ? n_bytes : 1, &err);
+    if (is_emergency)
+        n_bytes = s->is_a_sign || s->is_exhausted ? UINT64_MAX : s->missing;
+    n_shed = evict_groups(e, n_bytes > 0 ? n_bytes : 1, &err);
     e->budget.n_evicted += n_shed;
     note_eviction(e);
     ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYERS_EVICTED, .is_emergency = is_emergency,
@@ -366,7 +368,8 @@ static void check_memory(ebb_engine *e)
     if (!read_headroom(e, &h) || h.bytes >= floor || ebb_draft_model_release(e, h.bytes) || is_whole_file_in_memory(e))
         return;
     s = (shortage){ .available = h.bytes, .missing = (uint64_t)(ebb_evict_target(floor) - h.bytes),
-                    .is_bottom = h.bytes < floor / 4, .is_open_ended = h.left_bytes < (uint64_t)floor / 4 };
+                    .is_bottom = h.bytes < floor / 4, .is_a_sign = h.is_a_sign,
+                    .is_exhausted = h.left_bytes < (uint64_t)floor / 4 };
     if (count_resident_groups(e) > 0)
         evict_layers(e, &s);
     else if (evict_experts(e, &s))

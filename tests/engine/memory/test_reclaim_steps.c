@@ -10,8 +10,13 @@
 #include "open/engine_state.h"
 #include "support/tiny_model.h"
 
-enum { N_LAYERS = 16, N_RESIDENT = 12 };
+enum { N_LAYERS = 16, N_RESIDENT = 12, N_CTX = 2048 };
 
+static const ebb_tiny_opts dense = { .type = EBB_TYPE_Q8_0, .n_layers = N_LAYERS, .n_embd = 256, .n_ff = 512 },
+    mixture = { .arch = "qwen3moe", .type = EBB_TYPE_Q8_0, .n_layers = N_LAYERS, .n_embd = 256, .n_ff = 512,
+                .n_expert = 12 },
+    wide = { .type = EBB_TYPE_Q8_0, .n_layers = N_LAYERS, .n_embd = 512, .n_head = 8, .n_head_kv = 8, .head_dim = 64,
+             .n_ff = 1024, .n_ctx = N_CTX };
 static char path[64];
 
 typedef struct fixture {
@@ -37,19 +42,17 @@ static uint64_t resident_bytes(fixture *f)
 }
 
 /* Layers as large as the floor, as those of 18 GB are; the plan leaves a third more than that. */
-static void open_fixture(fixture *f, const char *arch, ebb_engine_opts o)
+static void open_fixture(fixture *f, const ebb_tiny_opts *tiny, ebb_engine_opts o)
 {
-    ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_Q8_0, .n_layers = N_LAYERS, .n_embd = 256, .n_ff = 512,
-                           .n_expert = arch ? 12 : 0, .seed = 7 };
     ebb_error err = { 0 };
     ebb_token ids[] = { 1, 2, 3 };
 
-    o.n_ctx = 64;
+    o.n_ctx = o.n_ctx ? o.n_ctx : 64;
     o.n_threads = 2;
     o.io = EBB_IO_PREAD;
     o.no_kv_cache = true;
     *f = (fixture){ .others = 0 };
-    assert_true(ebb_tiny_write(&tiny, path));
+    assert_true(ebb_tiny_write(tiny, path));
     if (ebb_model_open(path, &f->model, &err) != EBB_OK ||
         ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK ||
         ebb_session_new(f->engine, &f->s, &err) != EBB_OK || ebb_session_sync(f->s, ids, 3, NULL, &err) != EBB_OK)
@@ -68,7 +71,7 @@ static void open_fixture(fixture *f, const char *arch, ebb_engine_opts o)
 
 static void open_layers(fixture *f)
 {
-    open_fixture(f, NULL, (ebb_engine_opts){ .has_resident = true, .resident = N_RESIDENT });
+    open_fixture(f, &dense, (ebb_engine_opts){ .has_resident = true, .resident = N_RESIDENT });
     assert_true(f->group > 100000);
 }
 
@@ -201,11 +204,17 @@ static void test_mapped_weights(void **state)
     fixture f;
 
     (void)state;
-    open_fixture(&f, NULL, (ebb_engine_opts){ 0 });
+    open_fixture(&f, &dense, (ebb_engine_opts){ 0 });
     assert_true(f.engine->plan.is_mapped);
     f.others = (int64_t)f.group * 3 / 2;         /* less than nothing is available: a sixth of a layer */
     check(&f);
     assert_int_equal(last_event(&f).n_layers, 3);        /* two, and the small output matrix */
+    assert_true(available(&f) >= (int64_t)f.group * 5 / 4);
+    f.others += (int64_t)f.group * 8;            /* more than a quarter: that goes first, then the rest of it */
+    check(&f);
+    assert_in_range(last_event(&f).n_layers, 3, 4);
+    check(&f);
+    assert_true(last_event(&f).is_emergency && resident_bytes(&f) > 3 * f.group);
     assert_true(available(&f) >= (int64_t)f.group * 5 / 4);
     close_fixture(&f);
 }
@@ -248,23 +257,24 @@ static void test_swap(void **state)
     close_fixture(&f);
 }
 
-/* A neighbour that comes back as soon as a layer has come back: that waits twice as long each time, to a limit. */
+/* A neighbour that comes back as soon as a layer has come back: that waits longer the next time. */
 static void test_one_that_comes_and_goes(void **state)
 {
     ebb_budget *b;
-    uint64_t first, calm;
+    uint64_t first;
     fixture f;
 
     (void)state;
     open_layers(&f);
     b = &f.engine->budget;
-    first = calm = b->calm_ns;
-    for (int i = 0; i < 6; i++) {
+    first = b->calm_ns;
+    for (int i = 0; i < 4; i++) {
+        uint64_t calm = i == 1 || i == 2 ? 2 * first : first;
+
         f.others = (int64_t)f.group * 2 / 3;
         check(&f);
         assert_true(resident_bytes(&f) < f.all);
-        assert_int_equal(b->calm_ns, i == 0 ? first : calm < 8 * first ? 2 * calm : 8 * first);
-        calm = b->calm_ns;
+        assert_int_equal(b->calm_ns, calm);
         f.others = 0;
         b->evicted_ns = ebb_clock_ns() - calm + 1000000000u; /* not long enough ago */
         b->reload_tried_ns = b->step.at_ns = 1;
@@ -273,11 +283,54 @@ static void test_one_that_comes_and_goes(void **state)
         let_time_pass(&f);
         check(&f);
         assert_int_equal(resident_bytes(&f), f.all);
+        if (i == 2)
+            b->reloaded_ns -= first;             /* it was of use for a while */
     }
-    b->reloaded_ns = ebb_clock_ns() - calm;      /* it was of use for as long as it had to wait */
-    f.others = (int64_t)f.group * 2 / 3;
-    check(&f);
-    assert_int_equal(b->calm_ns, first);
+    close_fixture(&f);
+}
+
+/* What K and V lend goes first; it comes back as layers do, and is not short again at once. */
+static void test_lent_memory(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_batch = 64, .has_kv = true, .kv_k = EBB_KV_F16, .kv_v = EBB_KV_F16,
+                          .no_speculation = true };
+    ebb_machine machine = { .available_bytes = UINT64_MAX / 4, .n_cpus = 2 };
+    ebb_engine_opts none = o;
+    uint64_t lent, before;
+    fixture f;
+    ebb_model *m;
+    ebb_plan p;
+
+    (void)state;
+    assert_true(ebb_tiny_write(&wide, path));
+    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
+    none.has_resident = true;
+    assert_int_equal(ebb_plan_make(m, &none, &machine, &p, NULL), EBB_OK);
+    ebb_model_close(m);
+    o.ram_bytes = p.total_bytes + ((uint64_t)1 << 20);   /* nearly no layer beside all of K and V */
+    open_fixture(&f, &wide, o);
+    lent = residency(&f).lent_bytes;
+    assert_true(lent > 4 * f.group);
+    for (uint32_t sixths = 3; sixths <= 12; sixths++) {
+        f.others = (int64_t)(f.group * sixths / 6);
+        before = residency(&f).lent_bytes;
+        let_time_pass(&f);
+        check(&f);
+        assert_true(residency(&f).lent_bytes < before);
+        assert_int_equal(last_event(&f).code, EBB_MEMORY_LAYERS_EVICTED);
+        for (int i = 0; i < 12; i++) {           /* what has room beside it */
+            let_time_pass(&f);
+            check(&f);
+        }
+        expect_calm(&f);
+        f.others = 0;
+        for (int i = 0; i < 2 * N_LAYERS; i++) {
+            let_time_pass(&f);
+            check(&f);
+        }
+        assert_int_equal(residency(&f).lent_bytes, lent);
+        expect_calm(&f);
+    }
     close_fixture(&f);
 }
 
@@ -289,7 +342,7 @@ static void test_experts(void **state)
     fixture f;
 
     (void)state;
-    open_fixture(&f, "qwen3moe",
+    open_fixture(&f, &mixture,
                  (ebb_engine_opts){ .has_resident = true, .resident = 70, .resident_is_percent = true });
     b = &f.engine->budget;
     had = b->expert_bytes;
@@ -348,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_steps_grow_with_a_neighbour_that_grows),
         cmocka_unit_test(test_swap),
         cmocka_unit_test(test_one_that_comes_and_goes),
+        cmocka_unit_test(test_lent_memory),
         cmocka_unit_test(test_experts),
     };
 
