@@ -230,24 +230,29 @@ static uint64_t next_step(ebb_engine *e, const shortage *s, uint64_t whole)
     return n < whole / 4 ? n : whole / 4;
 }
 
-/* Opens a ring that evicted layers can pass through. */
-static ebb_status ensure_ring(ebb_engine *e, ebb_error *err)
+/* What a ring will take that evicted layers can pass through; 0: there is one. */
+static uint64_t ring_to_open_bytes(ebb_engine *e)
 {
     ebb_res_stats res;
 
     ebb_res_get_stats(e->res, &res);
-    if (res.ring_bytes > EBB_LOADER_BYTES || e->plan.stream_bytes > 0)
+    return res.ring_bytes > EBB_LOADER_BYTES || e->plan.stream_bytes > 0 ? 0 : ebb_plan_ring_bytes(&e->net);
+}
+
+static ebb_status ensure_ring(ebb_engine *e, ebb_error *err)
+{
+    if (ring_to_open_bytes(e) == 0)
         return EBB_OK;
     return ebb_res_set_reader(e->res, e->opts.io, e->calibration.has_disk ? e->calibration.disk.rest : NULL,
                               ebb_plan_ring_bytes(&e->net), err);
 }
 
-/* What is lent goes first, then groups are left to the ring, from the last one on, until n_bytes are free.  Returns how
- * many had something. */
+/* What is lent goes first, then groups are left to the ring, from the last one on, until n_bytes are free and what a
+ * new ring takes.  Returns how many had something. */
 static uint32_t evict_groups(ebb_engine *e, uint64_t n_bytes, ebb_error *err)
 {
     uint32_t n = e->net.n_layers + 1, n_shed = 0;
-    uint64_t freed = 0;
+    uint64_t freed = 0, ring = ring_to_open_bytes(e);
     ebb_status st = EBB_OK;
 
     for (uint32_t i = n; i-- > 0 && freed < n_bytes;) {
@@ -256,8 +261,10 @@ static uint32_t evict_groups(ebb_engine *e, uint64_t n_bytes, ebb_error *err)
         freed += lent;
         n_shed += lent > 0;
     }
-    if (freed < n_bytes)
+    if (freed < n_bytes) {
         st = ensure_ring(e, err);
+        n_bytes += n_bytes < UINT64_MAX - ring ? ring : 0;
+    }
     for (uint32_t i = n; i-- > 0 && freed < n_bytes && st == EBB_OK;)
         if (ebb_reclaim_group_is_resident(e, i)) {
             st = ebb_res_set_state(e->res, i, EBB_LAYER_DISK, err);
