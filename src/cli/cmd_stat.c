@@ -2,22 +2,23 @@
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "cli.h"
 #include "json/json_load.h"
 #include "os/paths.h"
 
-enum { MAX_ANSWER = 1 << 16, WAIT_S = 2 };
+enum { MAX_ANSWER = 1 << 16, WAIT_MS = 2000, RETRY_MS = 20, AT_ONCE = 64 };
 
 /* Whose socket this is, as this process sees it, even from another PID namespace. */
 static int open_peer(int fd)
@@ -30,44 +31,112 @@ static int open_peer(int fd)
     return (int)syscall(SYS_pidfd_open, peer.pid, 0);
 }
 
-/* What the process at this socket says; NULL: nobody is there (then the socket is removed), or it is busy.
- * *process, if not NULL: a descriptor of that very process, since it answers after it was opened; or -1. */
-static json_t *query_process(const char *path, int *process)
+/* A process that is asked at its socket. */
+typedef struct asked {
+    struct sockaddr_un at;
+    int     fd;                  /* -1: it has said all, or nobody is there */
+    bool    is_connected;
+    int     process;             /* a descriptor of that very process, since it answers after it was opened; or -1 */
+    ebb_buf answer;
+} asked;
+
+static void hang_up(asked *q)
 {
-    struct sockaddr_un at = { .sun_family = AF_UNIX };
-    struct timeval wait = { .tv_sec = WAIT_S };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ebb_buf answer = { .max = MAX_ANSWER };
+    if (q->fd >= 0)
+        close(q->fd);
+    q->fd = -1;
+}
+
+static void ask(asked *q, const char *path)
+{
+    *q = (asked){ .at.sun_family = AF_UNIX, .fd = -1, .process = -1, .answer.max = MAX_ANSWER };
+    if (strlen(path) >= sizeof q->at.sun_path)
+        return;
+    strcpy(q->at.sun_path, path);
+    q->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* Where nobody is there any more the socket is removed.  EAGAIN: too many others are asking it. */
+static void connect_asked(asked *q)
+{
+    if (connect(q->fd, (struct sockaddr *)&q->at, sizeof q->at) == 0) {
+        q->is_connected = true;
+        q->process = open_peer(q->fd);
+    } else if (errno != EAGAIN && errno != EINTR) {
+        if (errno == ECONNREFUSED)
+            unlink(q->at.sun_path);
+        hang_up(q);
+    }
+}
+
+static void read_asked(asked *q)
+{
     char bytes[4096];
     ssize_t got;
-    json_t *o;
 
-    if (fd < 0 || strlen(path) >= sizeof at.sun_path) {
-        close(fd);
-        return NULL;
+    while ((got = read(q->fd, bytes, sizeof bytes)) > 0)
+        if (!ebb_buf_add(&q->answer, bytes, (size_t)got))
+            break;
+    if (got >= 0 || (errno != EAGAIN && errno != EINTR))
+        hang_up(q);
+}
+
+/* All of them at once: those that do not answer have one time limit together. */
+static void hear_all(asked *q, int n)
+{
+    uint64_t end = ebb_clock_ns() + WAIT_MS * UINT64_C(1000000), now;
+    struct pollfd fds[AT_ONCE];
+
+    while ((now = ebb_clock_ns()) < end) {
+        int left_ms = (int)((end - now) / 1000000) + 1, n_open = 0;
+
+        for (int i = 0; i < n; i++) {
+            if (q[i].fd >= 0 && !q[i].is_connected)
+                connect_asked(&q[i]);
+            if (q[i].fd >= 0 && !q[i].is_connected && left_ms > RETRY_MS)
+                left_ms = RETRY_MS;
+            n_open += q[i].fd >= 0;
+            fds[i] = (struct pollfd){ .fd = q[i].is_connected ? q[i].fd : -1, .events = POLLIN };
+        }
+        if (n_open == 0 || (poll(fds, (nfds_t)n, left_ms) < 0 && errno != EINTR))
+            break;
+        for (int i = 0; i < n; i++)
+            if (q[i].fd >= 0 && fds[i].revents)
+                read_asked(&q[i]);
     }
-    strcpy(at.sun_path, path);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
-    if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) {
-        if (process)
-            *process = open_peer(fd);
-        while ((got = read(fd, bytes, sizeof bytes)) > 0 && ebb_buf_add(&answer, bytes, (size_t)got))
-            ;
-    } else if (errno == ECONNREFUSED) {
-        unlink(path);
-    }
-    close(fd);
-    o = ebb_json_load(ebb_buf_text(&answer), answer.len, 0, NULL);
-    ebb_buf_fini(&answer);
+}
+
+/* What it said; NULL: nobody is there, or it is busy.  *process, if not NULL, is the caller's. */
+static json_t *take_answer(asked *q, int *process)
+{
+    json_t *o = ebb_json_load(ebb_buf_text(&q->answer), q->answer.len, 0, NULL);
+
+    hang_up(q);
+    ebb_buf_fini(&q->answer);
+    if (process)
+        *process = q->process;
+    else if (q->process >= 0)
+        close(q->process);
     return o;
+}
+
+static void hear_and_list(asked *q, int n, json_t *list)
+{
+    hear_all(q, n);
+    for (int i = 0; i < n; i++) {
+        json_t *one = take_answer(&q[i], NULL);
+        if (one)
+            json_array_append_new(list, one);
+    }
 }
 
 json_t *ebb_cli_running(const char *dir, const char *pid)
 {
-    json_t *list = json_array(), *one;
+    json_t *list = json_array();
     ebb_buf path = { 0 };
+    asked q[AT_ONCE];
     DIR *d = opendir(dir);
+    int n_asked = 0;
 
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         size_t n = strlen(e->d_name);
@@ -76,9 +145,13 @@ json_t *ebb_cli_running(const char *dir, const char *pid)
             continue;
         ebb_buf_clear(&path);
         ebb_buf_addf(&path, "%s/%s", dir, e->d_name);
-        if ((one = query_process(ebb_buf_text(&path), NULL)) != NULL)
-            json_array_append_new(list, one);
+        ask(&q[n_asked++], ebb_buf_text(&path));
+        if (n_asked == AT_ONCE) {
+            hear_and_list(q, n_asked, list);
+            n_asked = 0;
+        }
     }
+    hear_and_list(q, n_asked, list);
     if (d)
         closedir(d);
     ebb_buf_fini(&path);
@@ -90,11 +163,15 @@ bool ebb_cli_signal(const json_t *running, int number)
     ebb_buf path = { 0 };
     int process = -1;
     json_t *now = NULL;
+    asked q;
     bool ok;
 
     if (ebb_path_run(&path, NULL) == EBB_OK &&
-        ebb_buf_addf(&path, "/%lld.sock", (long long)json_integer_value(json_object_get(running, "pid"))))
-        now = query_process(path.data, &process);
+        ebb_buf_addf(&path, "/%lld.sock", (long long)json_integer_value(json_object_get(running, "pid")))) {
+        ask(&q, path.data);
+        hear_all(&q, 1);
+        now = take_answer(&q, &process);
+    }
     ok = now && process >= 0 && syscall(SYS_pidfd_send_signal, process, number, NULL, 0) == 0;
     if (process >= 0)
         close(process);

@@ -3,7 +3,7 @@
 set -eu
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 exec python3 - "$EBB" <<'PY'
-import json, os, shutil, signal, subprocess, sys, tempfile, time
+import json, os, shutil, signal, socket, subprocess, sys, tempfile, time
 
 ebb = os.path.abspath(sys.argv[1])
 home = tempfile.mkdtemp(dir="/tmp")              # a socket's path is short
@@ -92,6 +92,26 @@ while True:
         sys.exit("stop of what says to be process %d: %r, %r, %r" % (other.pid, r, p.poll(), other.poll()))
     other.kill()
     other.wait()
+
+    # all are asked at once: these answer when the last of them is asked; one more never does
+    doors = [socket.socket(socket.AF_UNIX) for _ in range(9)]
+    for i, door in enumerate(doors):
+        door.bind("%s/%d.sock" % (folder, 4000000 + i))
+        door.listen(0)
+    crowd = [socket.socket(socket.AF_UNIX) for _ in range(2)]        # at the last one's there is no room
+    for one in crowd:
+        one.setblocking(False)
+        one.connect_ex("%s/4000008.sock" % folder)
+    p = subprocess.Popen([ebb, "stat", "--json"], env=env, stdout=subprocess.PIPE, text=True)
+    peers = [door.accept()[0] for door in doors[:8]]
+    for i, peer in enumerate(peers):
+        peer.sendall(b'{"pid": %d}' % (4000000 + i))
+        peer.close()
+    running = json.loads(p.communicate()[0])["running"]
+    if sorted(one["pid"] for one in running) != [4000000 + i for i in range(8)]:
+        sys.exit("asked at once: %r" % running)
+    if not os.path.exists("%s/4000008.sock" % folder):
+        sys.exit("the socket of one that is busy was removed")
 finally:
     shutil.rmtree(home)
 PY
