@@ -16,8 +16,10 @@ static ebb_status make_database_file(const char *path, ebb_error *err)
 {
     const char *slash = strrchr(path, '/');
     int fd;
-    ebb_status st = EBB_OK;
+    ebb_status st = ebb_file_expect_regular(path, err);
 
+    if (st != EBB_OK)
+        return st;
     if (slash && slash != path) {
         char *dir = strndup(path, (size_t)(slash - path));
         if (!dir)

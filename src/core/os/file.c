@@ -112,6 +112,22 @@ ebb_status ebb_file_reopen(int fd, const char *path, ebb_file_mode mode, int *ou
     return st;
 }
 
+ebb_status ebb_file_expect_regular(const char *path, ebb_error *err)
+{
+    static const struct { mode_t format; const char *name; } others[] = {
+        { S_IFDIR, "a folder" }, { S_IFIFO, "a named pipe" }, { S_IFSOCK, "a socket" },
+        { S_IFCHR, "a device" }, { S_IFBLK, "a device" },
+    };
+    struct stat st;
+
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return EBB_OK;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if ((st.st_mode & S_IFMT) == others[i].format)
+            return EBB_FAIL(err, EBB_FORMAT, "%s is %s, not a file; move it away", path, others[i].name);
+    return EBB_FAIL(err, EBB_FORMAT, "%s is not a file; move it away", path);
+}
+
 bool ebb_file_is_private(int fd)
 {
     struct stat st;

@@ -43,6 +43,11 @@ typedef struct ebb_file_id {
 EBB_MUST_CHECK
 ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err);
 
+/* For a name where a file is kept: FORMAT where it leads to a folder, a pipe or anything else that
+ * is no regular file, which is not opened.  Nothing there, or out of reach, is fine. */
+EBB_MUST_CHECK
+ebb_status ebb_file_expect_regular(const char *path, ebb_error *err);
+
 /* Whether it is a regular file of this user's that no other user may read or write. */
 bool ebb_file_is_private(int fd);
 

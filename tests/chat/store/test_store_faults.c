@@ -185,6 +185,24 @@ static void test_garbage(void **state)
     expect_open(EBB_FORMAT, "not a session database");
 }
 
+/* SQLite would call it a disk I/O error. */
+static void test_no_file(void **state)
+{
+    (void)state;
+    ebb_store_close(open_db());
+    assert_int_equal(unlink(db), 0);
+    assert_int_equal(mkfifo(db, 0600), 0);
+    expect_open(EBB_FORMAT, "a named pipe, not a file; move it away");
+    assert_int_equal(unlink(db), 0);
+    assert_int_equal(mkdir(db, 0700), 0);
+    expect_open(EBB_FORMAT, "a folder, not a file");
+    assert_int_equal(rmdir(db), 0);
+    assert_int_equal(symlink("/dev/null", db), 0);
+    expect_open(EBB_FORMAT, "a device, not a file");
+    assert_int_equal(unlink(db), 0);
+    ebb_store_close(open_db());
+}
+
 static void test_damaged(void **state)
 {
     ebb_store *s = open_db();
@@ -282,7 +300,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_beside), T(test_full), T(test_locked), T(test_readonly), T(test_readonly_file), T(test_garbage),
+        T(test_beside), T(test_full), T(test_locked), T(test_readonly), T(test_readonly_file), T(test_garbage), T(test_no_file),
         T(test_damaged), T(test_newer), T(test_foreign_sql), T(test_locked_at_open), T(test_nowhere_to_write),
     };
     int failed = cmocka_run_group_tests_name("store: faults", tests, NULL, NULL);
