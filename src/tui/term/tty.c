@@ -15,7 +15,7 @@
 #include "term/announce.h"
 #include "term/signals.h"
 
-enum { READ_BYTES = 64 << 10, WRITE_WAIT_MS = 5000 };
+enum { READ_BYTES = 64 << 10, WRITE_WAIT_MS = 5000, MAX_ROWS = 1000, MAX_COLS = 2000 };
 
 /* What signal handlers need. */
 static struct {
@@ -157,8 +157,8 @@ bool ebb_tty_size(int *rows, int *cols)
 
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) != 0 || ws.ws_row == 0 || ws.ws_col == 0)
         return false;
-    *rows = ws.ws_row;
-    *cols = ws.ws_col;
+    *rows = ws.ws_row < MAX_ROWS ? ws.ws_row : MAX_ROWS;
+    *cols = ws.ws_col < MAX_COLS ? ws.ws_col : MAX_COLS;
     return true;
 }
 

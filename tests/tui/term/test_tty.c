@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <pty.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -51,9 +52,42 @@ static void test_a_line_that_does_not_wait(void **state)
     assert_memory_equal(got, text, N);
 }
 
+static void expect_size(unsigned short rows, unsigned short cols, int want_rows, int want_cols)
+{
+    struct winsize size = { .ws_row = rows, .ws_col = cols };
+    int ends[2], out = dup(STDOUT_FILENO), got_rows = 0, got_cols = 0;
+    bool says;
+
+    assert_true(out >= 0);
+    assert_int_equal(openpty(&ends[0], &ends[1], NULL, NULL, &size), 0);
+    fflush(stdout);
+    dup2(ends[1], STDOUT_FILENO);
+    says = ebb_tty_size(&got_rows, &got_cols);
+    dup2(out, STDOUT_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    close(out);
+    assert_int_equal(says, want_rows > 0);
+    assert_int_equal(got_rows, want_rows);
+    assert_int_equal(got_cols, want_cols);
+}
+
+/* Frames are kept in memory: one of 65,535 columns, some hundred rows at once, would take hundreds of MB. */
+static void test_a_screen_of_any_size(void **state)
+{
+    (void)state;
+    expect_size(24, 80, 24, 80);
+    expect_size(65535, 65535, 1000, 2000);
+    expect_size(50, 65535, 50, 2000);
+    expect_size(0, 80, 0, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_a_line_that_does_not_wait) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_line_that_does_not_wait),
+        cmocka_unit_test(test_a_screen_of_any_size),
+    };
 
     return cmocka_run_group_tests_name("tty", tests, NULL, NULL);
 }
