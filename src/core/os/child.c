@@ -85,21 +85,24 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
+/* The group outlives its first process where another one in it ignores SIGTERM.  Its number is not given anew before
+ * the last of them is gone, so whoever is hit right after a look is of this group. */
 void ebb_child_end(ebb_child *c)
 {
-    bool is_gone = c->pid == 0;
+    bool has_ended = c->pid == 0, is_gone = has_ended;
 
     if (!is_gone)
         kill(-c->pid, SIGTERM);
     for (int i = 0; !is_gone && i < END_STEPS; i++) {
-        is_gone = waitpid(c->pid, NULL, WNOHANG) != 0;
+        has_ended = has_ended || waitpid(c->pid, NULL, WNOHANG) != 0;
+        is_gone = has_ended && kill(-c->pid, 0) != 0;
         if (!is_gone)
             sleep_ms(END_STEP_MS);
     }
-    if (!is_gone) {
+    if (!is_gone)
         kill(-c->pid, SIGKILL);
+    if (!has_ended)
         waitpid(c->pid, NULL, 0);
-    }
     if (c->err_fd >= 0 && c->pid)
         close(c->err_fd);
     *c = (ebb_child){ .fd = -1, .err_fd = -1 };
