@@ -41,9 +41,16 @@ void ebb_pull_process_stop(ebb_pull_process *p)
     kill(p->pid, SIGTERM);
 }
 
+static void close_output(ebb_pull_process *p)
+{
+    if (p->fd >= 0)
+        close(p->fd);
+    p->fd = -1;
+}
+
 static void forget_process(ebb_pull_process *p)
 {
-    close(p->fd);
+    close_output(p);
     p->pid = 0;
     ebb_buf_fini(&p->line);
 }
@@ -171,6 +178,8 @@ static bool read_pull_output(ebb_pull_process *p)
     char bytes[4096];
     ssize_t got;
 
+    if (p->fd < 0)
+        return false;
     while ((got = read(p->fd, bytes, sizeof bytes)) > 0) {
         if (p->line.len + (size_t)got > MAX_LINE)
             ebb_buf_clear(&p->line);             /* no line of ours is so long */
@@ -203,13 +212,14 @@ static void note_event(ebb_pull_process *p, const ebb_pull_event *e)
     p->has_said_why |= e->kind == EBB_PULL_ERROR;
 }
 
-/* It has closed its end: what it did not say itself. */
+/* It has closed its end, and ends soon, which SIGCHLD tells: what it did not say itself. */
 static bool say_last_word(ebb_pull_process *p, ebb_pull_event *out)
 {
     int status = 0;
 
-    while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    close_output(p);
+    if (waitpid(p->pid, &status, WNOHANG) == 0)
+        return false;
     forget_process(p);
     if (p->is_done || p->has_said_why)
         return false;

@@ -14,7 +14,8 @@ typedef struct ebb_pull_process {
     pid_t   pid;                 /* 0: none runs */
     pid_t   leaving;             /* one before it that has said its last word, not reaped yet; 0:
                                   * none */
-    int     fd;                  /* of what it says, non-blocking */
+    int     fd;                  /* of what it says, non-blocking; -1: it says no more, and SIGCHLD
+                                  * tells of its end */
     char    what[640];           /* "OWNER/NAME:TYPE", as it is fetched */
     ebb_buf line;                /* read, not yet a whole one */
     bool    is_stopped, is_done, has_said_why;

@@ -445,8 +445,7 @@ static void plain_loop_step(plain *p)
     documents_tick(p);
     if (fds[3].revents)
         ebb_stat_server_serve(&p->stat, p->frontend.chat);
-    if (fds[4].revents)
-        follow_pull(p);
+    follow_pull(p);                              /* also after SIGCHLD */
     if (fds[2].revents)
         plain_read_input(p);
     handle_chat_events(p);
