@@ -11,6 +11,8 @@
 typedef struct ebb_model_finding {
     ebb_model_file *files;
     size_t          n, cap;
+    uint32_t       *slots;       /* [n_slots] by device and inode: place in `files` + 1; 0: free */
+    size_t          n_slots;     /* a power of two, or 0 */
     const char     *ending;      /* of the names that count: ".gguf" */
     bool            with_llamafiles;
     const char     *store;       /* whose place it is that is looked into; NULL: ebb's own */

@@ -96,12 +96,41 @@ void ebb_models_free(ebb_model_file *files, size_t n)
 
 /* -- The list while it is made (finding.h) ---------------------------------------------------- */
 
+/* The slot of a file, or the free one where it belongs. */
+static uint32_t *file_slot(const ebb_model_finding *f, uint64_t device, uint64_t inode)
+{
+    const uint64_t key[2] = { device, inode };
+    size_t i = ebb_hash_table(key, sizeof key) & (f->n_slots - 1);
+
+    while (f->slots[i] && (f->files[f->slots[i] - 1].device != device || f->files[f->slots[i] - 1].inode != inode))
+        i = (i + 1) & (f->n_slots - 1);
+    return &f->slots[i];
+}
+
+/* At least half of the slots stay free.  false: no memory, all is as before. */
+static bool make_room_for_slot(ebb_model_finding *f)
+{
+    size_t n_slots = f->n_slots ? 2 * f->n_slots : 64;
+    uint32_t *slots;
+
+    if (2 * (f->n + 1) <= f->n_slots)
+        return true;
+    slots = calloc(n_slots, sizeof *slots);
+    if (!slots)
+        return false;
+    free(f->slots);
+    f->slots = slots;
+    f->n_slots = n_slots;
+    for (size_t i = 0; i < f->n; i++)
+        *file_slot(f, f->files[i].device, f->files[i].inode) = (uint32_t)i + 1;
+    return true;
+}
+
 static ebb_model_file *find_same_file(const ebb_model_finding *f, const struct stat *st)
 {
-    for (size_t i = 0; i < f->n; i++)
-        if (f->files[i].device == (uint64_t)st->st_dev && f->files[i].inode == (uint64_t)st->st_ino)
-            return &f->files[i];
-    return NULL;
+    uint32_t at = f->n_slots ? *file_slot(f, st->st_dev, st->st_ino) : 0;
+
+    return at ? &f->files[at - 1] : NULL;
 }
 
 static void replace_text(ebb_model_finding *f, char **text, char *by)
@@ -168,13 +197,14 @@ ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const st
                                 .changed_ms = (int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000,
                                 .device = (uint64_t)st->st_dev, .inode = (uint64_t)st->st_ino };
     }
-    if (!one.path || (name && !one.name)) {      /* every entry of the list has a path */
+    if (!one.path || (name && !one.name) || !make_room_for_slot(f)) {    /* every entry of the list has a path */
         free_model_file(&one);
         f->failed = true;
         return NULL;
     }
-    files[f->n] = one;
-    return &files[f->n++];
+    files[f->n++] = one;
+    *file_slot(f, one.device, one.inode) = (uint32_t)f->n;
+    return &files[f->n - 1];
 }
 
 void ebb_finding_each(ebb_model_finding *f, const char *dir, ebb_finding_fn *fn, void *arg)
@@ -256,6 +286,7 @@ static ebb_status find_model_files(const char *ending, bool is_whole, ebb_model_
     ebb_buf_fini(&data);
     if (is_whole)
         ebb_stores_scan(&f);
+    free(f.slots);
     if (f.failed) {
         ebb_models_free(f.files, f.n);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the list of models");

@@ -163,6 +163,38 @@ static void test_by_name(void **state)
     resolves("~/tiny-2.gguf", EBB_OK, "tiny-2.gguf");
 }
 
+/* Each is one file, under whatever names, however many there are. */
+static void test_many_files_of_two_names(void **state)
+{
+    enum { N = 1000 };
+    ebb_model_file *f;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        char name[32], from[160], to[160];
+
+        snprintf(name, sizeof name, "a%d.gguf", i);
+        make(name, "x", 1000 + i);
+        snprintf(from, sizeof from, "%s/%s", dir, name);
+        snprintf(to, sizeof to, "%s/b%d.gguf", dir, i);
+        assert_int_equal(link(from, to), 0);
+    }
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, N);
+    for (int i = 0; i < N; i++) {
+        char want[2][32];
+        bool is_second = base(&f[i])[0] == 'b';
+
+        snprintf(want[0], sizeof want[0], "a%d.gguf", N - 1 - i);
+        snprintf(want[1], sizeof want[1], "b%d.gguf", N - 1 - i);
+        assert_string_equal(base(&f[i]), want[is_second]);
+        assert_memory_equal(ebb_buf_text(&f[i].more_names), want[!is_second], strlen(want[0]));
+    }
+    ebb_models_free(f, n);
+}
+
 /* One file under two names; each allocation of the search fails once: the list is whole, or there is none. */
 static void test_no_memory(void **state)
 {
@@ -202,6 +234,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nearly_a_part, setup, teardown),
         cmocka_unit_test_setup_teardown(test_places, setup, teardown),
         cmocka_unit_test_setup_teardown(test_by_name, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_files_of_two_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
     };
 
