@@ -300,7 +300,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_beside), T(test_full), T(test_locked), T(test_readonly), T(test_readonly_file), T(test_garbage), T(test_no_file),
+        T(test_beside), T(test_full), T(test_locked), T(test_readonly), T(test_readonly_file), T(test_garbage),
+        T(test_no_file),
         T(test_damaged), T(test_newer), T(test_foreign_sql), T(test_locked_at_open), T(test_nowhere_to_write),
     };
     int failed = cmocka_run_group_tests_name("store: faults", tests, NULL, NULL);
