@@ -28,6 +28,7 @@ typedef struct ebb_budget {
     const char  *root;           /* prefix of /proc and /sys for full checks (a test's fake tree);
                                     NULL: none */
     uint64_t     evicted_ns;     /* when layers were evicted last; 0: never */
+    uint64_t     swap_seen;      /* of us in swap, when that was a sign, or less since */
     ebb_evict_step step;         /* the last one of passes ... */
     bool         was_quarter;    /* ... took a quarter of what was resident */
     uint64_t     reload_tried_ns;        /* when the last was tried to be reloaded */

@@ -28,7 +28,7 @@
 #define CHECK_NS     250000000u                  /* ... or so long, whichever comes first */
 #define SOON_NS      5000000u                    /* a full check comes no sooner after the last */
 #define FLOOR_BYTES  (300 * MIB)                 /* less than that available is short; of a quarter of it, below */
-#define SWAP_BYTES   (64 * MIB)                  /* so much of us in swap is short too */
+#define SWAP_BYTES   (64 * MIB)                  /* so much more of us in swap is short too */
 #define FAULTS       64u                         /* so many of our page faults waited for the disk ... */
 #define REFAULTS     2048u                       /* ... and so many pages came back that had been dropped: thrashing */
 #define CALM_NS      10000000000u                /* after giving back, before the first layer is taken again ... */
@@ -114,6 +114,17 @@ static bool is_thrashing(ebb_engine *e, const ebb_limits *l, const ebb_proc *own
     return is;
 }
 
+/* Pages of ours went to swap, so memory was needed.  Those that lie there since an idle night are nobody's loss: they
+ * would be a shortage without an end, since what is never used again never comes back. */
+static bool is_being_swapped(ebb_budget *b, uint64_t swap_bytes)
+{
+    bool is = swap_bytes > b->swap_seen + SWAP_BYTES;
+
+    if (is || swap_bytes < b->swap_seen)
+        b->swap_seen = swap_bytes;
+    return is;
+}
+
 /* What could still be taken without anybody's loss: of the machine and of our
  * cgroup, less the file's pages that hold our weights, which both count as free. */
 static bool read_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memory_snapshot *out)
@@ -174,21 +185,22 @@ typedef struct headroom {
     double   pressure;           /* ebb_limits.pressure_some_avg10 */
 } headroom;
 
-/* For a decision: of us in swap, or read again and again, nothing is to be had. */
+/* For a decision: while we go to swap, or are read again and again, nothing is to be had. */
 static bool read_headroom(ebb_engine *e, headroom *out)
 {
     ebb_memory_snapshot snapshot;
     ebb_res_stats res;
     ebb_limits l;
     ebb_proc own;
+    bool is_swapped, is_read_again;
 
     if (!read_memory(e, &l, &own, &snapshot))
         return false;
     atomic_store(&e->budget.cache_bytes, l.cgroup_cache_bytes);
     ebb_res_get_stats(e->res, &res);
-    *out = (headroom){ .is_a_sign = (snapshot.swap_bytes > SWAP_BYTES ||
-                                     (is_thrashing(e, &l, &own) && res.mapped_bytes > 0)) &&
-                                    snapshot.available_bytes > 0 };
+    is_swapped = is_being_swapped(&e->budget, snapshot.swap_bytes);
+    is_read_again = is_thrashing(e, &l, &own) && res.mapped_bytes > 0;
+    *out = (headroom){ .is_a_sign = (is_swapped || is_read_again) && snapshot.available_bytes > 0 };
     if (out->is_a_sign)
         snapshot.available_bytes = 0;
     store_snapshot(e, &snapshot);

@@ -242,23 +242,56 @@ static void test_steps_grow_with_a_neighbour_that_grows(void **state)
     close_fixture(&f);
 }
 
-/* What of us is in swap counts as nothing left. */
+static void check_in_swap(fixture *f, unsigned mib)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "VmSwap:\t   %u kB\n", mib * 1024);
+    fake_root_put("/proc/self/status", text);
+    fake_root_put("/proc/self/stat", "1 (ebb) S 1 1 1 0 -1 4194560 100 0 7 0 0 0\n");
+    check(f);
+}
+
+/* While more of us goes to swap, nothing counts as left. */
 static void test_swap(void **state)
 {
     fixture f;
 
     (void)state;
     open_layers(&f);
-    fake_root_put("/proc/self/status", "VmSwap:\t   70000 kB\n");
-    fake_root_put("/proc/self/stat", "1 (ebb) S 1 1 1 0 -1 4194560 100 0 7 0 0 0\n");
-    check(&f);
+    check_in_swap(&f, 70);
     assert_int_equal(last_event(&f).code, EBB_MEMORY_LAYERS_EVICTED);
     assert_int_equal(last_event(&f).n_layers, 2);        /* the floor and a quarter of it */
-    for (int i = 0; i < 4; i++) {
+    for (unsigned i = 2; i < 6; i++) {
         f.engine->budget.step.at_ns = ebb_clock_ns();
-        check(&f);
+        check_in_swap(&f, 70 * i);
     }
     assert_int_equal(resident_bytes(&f), 0);     /* it did not help */
+    close_fixture(&f);
+}
+
+/* What an idle night left in swap is one step, and all comes back. */
+static void test_what_stays_in_swap(void **state)
+{
+    fixture f;
+
+    (void)state;
+    open_layers(&f);
+    check_in_swap(&f, 2000);
+    assert_int_equal(last_event(&f).n_layers, 2);
+    for (int i = 0; i < 4; i++)
+        check(&f);
+    assert_int_equal(last_event(&f).n_layers, 2);
+    for (int i = 0; i < 20; i++) {
+        let_time_pass(&f);
+        check(&f);
+    }
+    assert_int_equal(resident_bytes(&f), f.all);
+    check_in_swap(&f, 100);                      /* most of it was read in again: 30 MiB more are no sign, 70 are */
+    check_in_swap(&f, 130);
+    assert_int_equal(resident_bytes(&f), f.all);
+    check_in_swap(&f, 170);
+    assert_true(resident_bytes(&f) < f.all);
     close_fixture(&f);
 }
 
@@ -405,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_mapped_weights),
         cmocka_unit_test(test_steps_grow_with_a_neighbour_that_grows),
         cmocka_unit_test(test_swap),
+        cmocka_unit_test(test_what_stays_in_swap),
         cmocka_unit_test(test_one_that_comes_and_goes),
         cmocka_unit_test(test_lent_memory),
         cmocka_unit_test(test_experts),
