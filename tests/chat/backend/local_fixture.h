@@ -226,7 +226,7 @@ static inline void ask(ebb_backend *b, const int32_t *ids, size_t n, uint32_t n_
                                     .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
     ebb_error err;
 
-    pthread_mutex_lock(&h.lock);                 /* the worker may still tell of what it does ahead */
+    pthread_mutex_lock(&h.lock);                 /* the worker may tell of its prefill */
     h.ended = false;
     h.n_ids = h.n_text = 0;
     h.error[0] = '\0';
