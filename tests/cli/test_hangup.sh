@@ -52,6 +52,7 @@ try:
         t = begin(b"Tell me everything.", "--linger", "86400", *LONG, *options)
         t.hang_up()                                   # as when ssh dies
         asked = subprocess.run([ebb, "stat", "--json", str(t.pid)], env=env, capture_output=True)
+        time.sleep(0.1)                               # one that leaves is saved right behind its last word to stat
         went_on = any(finish == 0 for finish, _ in answers()[-1:])     # still, when that had been asked
         status = t.end()
         if status != 129:
