@@ -308,13 +308,15 @@ EBB_MUST_CHECK ebb_status ebb_chat_import(ebb_chat *c, const char *path, ebb_err
 typedef struct ebb_linger {
     uint32_t limit_s, grace_s;
     int      stop_fd;            /* -1: none */
+    bool   (*is_stop)(void *arg); /* asked when stop_fd is readable, which it reads; NULL: that is
+                                     enough */
     int      request_fd;         /* when it is readable, on_request is called meanwhile; -1: none */
     void   (*on_request)(void *arg);
     void    *arg;
 } ebb_linger;
 
 /* The reader has left: wait until the answer under way has ended (true), or limit_s
- * have passed or stop_fd is readable (false).  How it ended is shown when the
+ * have passed or stop_fd says so (false).  How it ended is shown when the
  * session is opened next, also if it ends by ebb_chat_close.  From this call on the
  * process has limit_s + grace_s to live: an alarm ends it. */
 bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how);

@@ -41,7 +41,9 @@ bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
             ;
         if (!ebb_chat_is_busy(c))
             return true;
-        if (left <= 0 || (poll(fds, 3, (int)(left * 1000) + 1) < 0 && errno != EINTR) || fds[1].revents)
+        if (left <= 0 || (poll(fds, 3, (int)(left * 1000) + 1) < 0 && errno != EINTR))
+            return false;
+        if (fds[1].revents && (!how->is_stop || how->is_stop(how->arg)))
             return false;
         if (fds[2].revents)
             how->on_request(how->arg);

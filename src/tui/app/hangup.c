@@ -34,6 +34,13 @@ static void serve_stats(void *arg)
     ebb_stat_server_serve(a->stat, a->chat);
 }
 
+/* A thread that was caught by SIGHUP or SIGCONT before these were ignored may write its byte only now. */
+static bool is_stop_asked(void *arg)
+{
+    (void)arg;
+    return ebb_signals_next_request() != 0;
+}
+
 void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
 {
     asked a = { stat, chat };
@@ -44,6 +51,7 @@ void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
     point_nowhere();
     stat->is_unseen = true;
     ebb_chat_linger(chat, &(ebb_linger){ .limit_s = opts->linger_s, .grace_s = GRACE_S, .stop_fd = ebb_signals_fd(),
-                                         .request_fd = stat->fd, .on_request = serve_stats, .arg = &a });
+                                         .is_stop = is_stop_asked, .request_fd = stat->fd, .on_request = serve_stats,
+                                         .arg = &a });
     ebb_signals_close();
 }

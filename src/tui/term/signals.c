@@ -75,6 +75,16 @@ int ebb_signals_next(void)
     return read(wake_pipe[0], &byte, 1) == 1 ? byte : 0;
 }
 
+int ebb_signals_next_request(void)
+{
+    int number;
+
+    while (wake_pipe[0] >= 0 && (number = ebb_signals_next()) != 0)
+        if (is_request(number))
+            return number;
+    return 0;
+}
+
 /* SIGHUP does not come alone: a shell that ends has SIGCONT sent after it, to whoever is left. */
 void ebb_signals_leave_terminal(void)
 {
@@ -84,8 +94,8 @@ void ebb_signals_leave_terminal(void)
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         if (!is_request(caught[i]))
             install_signal(caught[i], SIG_IGN);
-    while (wake_pipe[0] >= 0 && (number = ebb_signals_next()) != 0)
-        asked = is_request(number) ? number : asked;
+    while ((number = ebb_signals_next_request()) != 0)
+        asked = number;
     if (asked)
         write_signal_byte(asked);
 }

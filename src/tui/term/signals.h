@@ -11,6 +11,8 @@ bool ebb_signals_open(void);     /* false: no pipe to be had */
 void ebb_signals_close(void);    /* default actions again */
 int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
 int  ebb_signals_next(void);     /* its number, 0: none waits */
+/* The next SIGTERM or SIGUSR1; all before it is forgotten.  0: none waits. */
+int  ebb_signals_next_request(void);
 /* The terminal is gone: nothing but SIGTERM and SIGUSR1 is caught from now on, also after close and
  * another open, and of what waits nothing else is left. */
 void ebb_signals_leave_terminal(void);

@@ -61,6 +61,37 @@ static void test_finished_unseen(void **state)
     expect_told("answer finished while you were away (3 tokens)");
 }
 
+static int stop_pipe[2];
+
+static bool is_never_meant(void *arg)
+{
+    char byte;
+
+    return read(*(int *)arg, &byte, 1) != 1;
+}
+
+/* Something comes at the descriptor that may stop it, and nobody asks for that. */
+static void test_not_stopped_by_chance(void **state)
+{
+    ebb_linger how = { .limit_s = 300, .grace_s = 300, .is_stop = is_never_meant, .arg = &stop_pipe[0],
+                       .request_fd = -1 };
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(pipe(stop_pipe), 0);
+    assert_int_equal(write(stop_pipe[1], "", 1), 1);
+    how.stop_fd = stop_pipe[0];
+    script.delay_us = 20000;
+    assert_int_equal(ebb_chat_send(c, "go", 2, &err), EBB_OK);
+    assert_true(ebb_chat_linger(c, &how));
+    alarm(0);
+    script.delay_us = 0;
+    ebb_chat_close(c);
+    close(stop_pipe[0]);
+    close(stop_pipe[1]);
+}
+
 /* At the limit it is stopped, and what there is is saved. */
 static void test_limit(void **state)
 {
@@ -362,6 +393,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan),
+                                        T(test_not_stopped_by_chance),
                                         T(test_locked_again), T(test_attached),
                                         T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves),
                                         T(test_attached_elsewhere), T(test_stale_mark) };

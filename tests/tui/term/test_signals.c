@@ -76,6 +76,26 @@ static bool a_stop_counts(void)
     return waits() && ebb_signals_next() == SIGUSR1 && !waits();
 }
 
+/* A thread that a signal had caught before may write its byte late. */
+static bool only_requests_are_requests(void)
+{
+    bool ok = ebb_signals_next_request() == 0;
+
+    raise(SIGCONT);
+    raise(SIGHUP);
+    ok &= ebb_signals_next_request() == 0 && !waits();
+    raise(SIGCHLD);
+    raise(SIGTERM);
+    raise(SIGUSR1);
+    return ok && ebb_signals_next_request() == SIGTERM && ebb_signals_next_request() == SIGUSR1 && !waits();
+}
+
+static void requests(void **state)
+{
+    (void)state;
+    in_a_child(only_requests_are_requests);
+}
+
 static void caught(void **state)
 {
     (void)state;
@@ -92,7 +112,9 @@ static void terminal_gone(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(caught), cmocka_unit_test(terminal_gone) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests), cmocka_unit_test(caught), cmocka_unit_test(terminal_gone),
+    };
 
     return cmocka_run_group_tests_name("signals", tests, NULL, NULL);
 }
