@@ -151,7 +151,6 @@ static ebb_status add_draft_model(ebb_net *net, const ebb_model *m, const ebb_en
     return EBB_OK;
 }
 
-
 /* What a forced file asks for and does not get. */
 static void name_left_out(const ebb_net *net, ebb_plan *p)
 {

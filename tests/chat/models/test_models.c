@@ -1,5 +1,5 @@
 /* Which model files are found. */
-#include "ebb_test.h"
+#include "models_folder.h"
 
 #include "ebb_alloc.h"
 
@@ -8,25 +8,6 @@
 #include <unistd.h>
 
 #include "models/models.h"
-#include "support/own_folder.h"
-
-static char dir[64];
-
-static int setup(void **state)
-{
-    (void)state;
-    if (ebb_own_folder(dir, sizeof dir, "/tmp/ebb-models-XXXXXX") != 0)
-        return -1;
-    setenv("EBB_MODELS", dir, 1);
-    setenv("XDG_DATA_HOME", "/nonexistent", 1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
 
 static void make(const char *name, const char *text, time_t when)
 {
@@ -229,13 +210,13 @@ static void test_no_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_newest_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_split, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nearly_a_part, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_places, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_by_name, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_many_files_of_two_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_newest_first, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_split, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_nearly_a_part, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_places, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_by_name, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_many_files_of_two_names, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_no_memory, models_folder_setup, models_folder_teardown),
     };
 
     alloc_start();
