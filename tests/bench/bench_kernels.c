@@ -213,7 +213,7 @@ static void bench_matmul(kernel_bench *b, ebb_type type, size_t n_cols)
 {
     ebb_act act = ebb_kernel_act(type);
     size_t row_bytes = (size_t)ebb_type_row_bytes(type, N_K), col_bytes = ebb_act_col_bytes(act, N_K);
-    size_t copies = n_cols <= 8 ? stream_bytes / (row_bytes * N_ROWS) + 1 : 1;
+    size_t copies = n_cols <= 16 ? stream_bytes / (row_bytes * N_ROWS) + 1 : 1;
     size_t slice_rows = n_cols <= 4 ? 128 : 64;          /* as the engine cuts */
     uint32_t slices = (uint32_t)(copies * (N_ROWS / slice_rows));
     uint8_t *w = test_alloc(copies * N_ROWS * row_bytes), *x = test_alloc(n_cols * col_bytes);
@@ -308,9 +308,9 @@ int main(int argc, char **argv)
            b.read_bytes / 1e9, b.int8_macs / 1e9, b.float_macs / 1e9);
     for (uint32_t t = 0; t < EBB_TYPE_LIMIT; t++)
         if (ebb_kernel_has_type((ebb_type)t) && wanted((ebb_type)t, argc, argv))
-            for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-                if (n_cols == 0 ? b.int8_macs > 0 || all[i] < 4 : n_cols == all[i])
-                    bench_matmul(&b, (ebb_type)t, all[i]);
+            for (size_t i = 0; i < (n_cols ? 1 : sizeof all / sizeof *all); i++)
+                if (n_cols || b.int8_macs > 0 || all[i] < 4)
+                    bench_matmul(&b, (ebb_type)t, n_cols ? n_cols : all[i]);
     for (uint32_t i = 0; i < n_threads; i++)
         free(b.scratch[i]);
     ebb_pool_free(b.pool);

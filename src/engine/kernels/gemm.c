@@ -19,25 +19,34 @@ typedef struct part {
     scratch *s;
     size_t rows;                 /* of all tiles */
     size_t r0, n_tiles, c0, n_cols, b0, n_blocks, n_all;      /* blocks of the panel; of a row */
+    size_t n_groups;             /* of columns */
     size_t parts;                /* of a block of the file */
+    size_t step, n_steps;        /* of the panel's work, done and in all: a tile unpacked, or a group multiplied */
 } part;
 
+static bool is_last_panel(const part *p)
+{
+    return p->b0 + p->n_blocks == p->n_all;
+}
+
 /* The first of the rows that are unpacked next, where their panel begins; NULL: nobody knows. */
-static const char *next_panel(const part *p, bool is_last)
+static const char *next_panel(const part *p)
 {
     const char *w = p->a->w;
 
-    if (!is_last)
+    if (!is_last_panel(p))
         return w + p->r0 * p->a->row_bytes + (p->b0 + p->n_blocks) / p->parts * p->type->block_bytes;
     return p->r0 + p->rows < p->a->n_rows ? w + (p->r0 + p->rows) * p->a->row_bytes : p->a->next;
 }
 
-/* Rows [from, to) of the panel at w, which are unpacked soon. */
-static void prefetch_weights(const part *p, const char *w, size_t from, size_t to)
+/* A step begins: its share of the panel that comes next is asked for.  A core has few lines on their way, and waits if it
+ * asks for all at once. */
+static void prefetch_weights(part *p)
 {
-    size_t bytes = p->n_blocks / p->parts * p->type->block_bytes;
+    size_t bytes = p->n_blocks / p->parts * p->type->block_bytes, r = p->rows * p->step / p->n_steps;
+    const char *w = next_panel(p);
 
-    for (size_t r = from; w && r < to && r < p->rows; r++)
+    for (p->step++; w && r < p->rows * p->step / p->n_steps; r++)
         for (size_t i = 0; i < bytes + 63; i += 64)
             __builtin_prefetch(w + r * p->a->row_bytes + i, 0, 2);
 }
@@ -67,30 +76,48 @@ static void prefetch_output(const part *p, size_t c, size_t n)
             __builtin_prefetch((const char *)(p->a->y + c * p->a->y_stride + p->r0 + r), 0, 2);
 }
 
-static void multiply_columns(const part *p)
+/* n_tiles tiles from t on, which are unpacked, by all columns. */
+static void multiply_columns(part *p, size_t t, size_t n_tiles)
 {
     const ebb_matmul *a = p->a;
     const ebb_gemm_kind *k = p->k;
     const uint8_t *x = (const uint8_t *)a->x + p->c0 * a->x_col_bytes + p->b0 * k->x_bytes;
-    size_t n_groups = (p->n_cols + k->cols - 1) / k->cols, n = p->n_cols / n_groups, n_more = p->n_cols % n_groups;
-    size_t rows = (p->rows + n_groups - 1) / n_groups;
-    bool is_last = p->b0 + p->n_blocks == p->n_all;
-    const char *next = next_panel(p, is_last);
+    size_t n = p->n_cols / p->n_groups, n_more = p->n_cols % p->n_groups;
+    bool is_done = is_last_panel(p) && t + n_tiles == p->n_tiles;
 
-    for (size_t i = 0, from = 0, to; i < n_groups; i++, from = to) {
+    for (size_t i = 0, from = 0, to; i < p->n_groups; i++, from = to) {
         to = from + n + (i < n_more);
-        ebb_gemm_args g = { .tile = p->s->tile, .n_tiles = p->n_tiles, .n_blocks = p->n_blocks,
+        ebb_gemm_args g = { .tile = p->s->tile, .n_tiles = n_tiles, .n_blocks = p->n_blocks,
                             .x = x + from * a->x_col_bytes,
-                             .x_col_bytes = a->x_col_bytes,
-                             .to_next = i + 1 < n_groups ? (to - from) * a->x_col_bytes : 0,
-                             .column = p->s->column, .acc = p->s->acc + from * p->rows };
+                            .x_col_bytes = a->x_col_bytes,
+                            .to_next = i + 1 < p->n_groups ? (to - from) * a->x_col_bytes : 0,
+                            .column = p->s->column, .acc = p->s->acc + from * p->rows + t * k->tile_rows };
 
-        prefetch_weights(p, next, rows * i, rows * (i + 1));
-        if (is_last)
+        prefetch_weights(p);
+        if (is_done)
             prefetch_output(p, p->c0 + to + n, to - from);
         k->prepare(k, &g, to - from, p->s->column)(&g);
-        if (is_last)                             /* here, where the next group hides what a store waits for */
-            store_sums(p, p->c0 + from, to - from, g.acc);
+        if (is_done)                             /* here, where the next group hides what a store waits for */
+            store_sums(p, p->c0 + from, to - from, p->s->acc + from * p->rows);
+    }
+}
+
+/* For several groups all tiles are unpacked first, so that each group is prepared once; for one group each when it is
+ * its turn: then there is more between what is asked of memory. */
+static void multiply_panel(part *p)
+{
+    const ebb_gemm_kind *k = p->k;
+    size_t n = p->n_groups > 1 ? p->n_tiles : 1;         /* tiles unpacked at once */
+
+    p->step = 0;
+    p->n_steps = p->n_tiles + p->n_tiles / n * p->n_groups;
+    for (size_t t = 0; t < p->n_tiles; t += n) {
+        for (size_t i = 0; i < n; i++) {
+            prefetch_weights(p);
+            k->unpack(k, p->a, p->r0 + (t + i) * k->tile_rows, p->b0, p->n_blocks,
+                      p->s->tile + i * p->n_blocks * k->tile_bytes);
+        }
+        multiply_columns(p, t, n);
     }
 }
 
@@ -98,15 +125,13 @@ static void multiply_tiles(part *p)
 {
     const ebb_gemm_kind *k = p->k;
 
+    p->n_groups = (p->n_cols + k->cols - 1) / k->cols;
     p->n_tiles = (p->a->n_rows - p->r0 + k->tile_rows - 1) / k->tile_rows;
     p->n_tiles = p->n_tiles < GEMM_TILES ? p->n_tiles : GEMM_TILES;
     memset(p->s->acc, 0, p->n_cols * p->rows * sizeof(float));
     for (p->b0 = 0; p->b0 < p->n_all; p->b0 += k->panel) {
         p->n_blocks = p->n_all - p->b0 < k->panel ? p->n_all - p->b0 : k->panel;
-        for (size_t t = 0; t < p->n_tiles; t++)
-            k->unpack(k, p->a, p->r0 + t * k->tile_rows, p->b0, p->n_blocks,
-                      p->s->tile + t * p->n_blocks * k->tile_bytes);
-        multiply_columns(p);
+        multiply_panel(p);
     }
 }
 
