@@ -26,7 +26,7 @@
 #define FEW          2u          /* tokens that take as long as one */
 #define CATCH_SHARE  0.25        /* of a draft token's time, for a token of the sequence: before it was measured */
 #define ANSWER       128.0       /* tokens of a usual answer */
-#define LOST         2u          /* pauses in a row, or ... */
+#define LOST         2u          /* losses in a row, or ... */
 #define LEARNED      64u         /* ... draft tokens that say what a drafter is worth */
 #define TRY_PASSES   8.0         /* catching up may take as long as so many passes, for a try */
 
@@ -68,11 +68,13 @@ static uint32_t min_of(uint32_t a, uint32_t b)
 
 static void begin_pause(ebb_draft_length *p)
 {
-    p->n_pause = p->pause;
-    p->pause = min_of(2 * p->pause, PAUSE_MOST);
+    p->n_lost++;
+    if (!p->takes_layers || p->n_lost >= LOST) {
+        p->n_pause = p->pause;
+        p->pause = min_of(2 * p->pause, PAUSE_MOST);
+    }
     p->risk = p->risk / 2 > RISK_LEAST ? p->risk / 2 : RISK_LEAST;
     p->n_tries = TRIES;
-    p->n_lost++;
     p->n_judged = 0;
     p->gain_s = 0;
 }

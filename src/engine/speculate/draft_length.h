@@ -16,7 +16,8 @@
  * what drafting brought is counted, too: where it has lost most of a pass, or anything in eight
  * rounds, it pauses, twice as long each time, and is tried with a few tokens then, at half the risk
  * each time.  Neither knows of the memory that a drafter takes, from layers that are streamed
- * instead: whether it is worth that is asked where it has paused twice in a row, or much is known.
+ * instead: whether it is worth that is asked where drafting has lost twice in a row, or much is
+ * known.  Until then such a drafter does not pause: each pass without those layers costs, too.
  * A try is one token, or as many as cost a quarter of a pass where a pass waits for a
  * disk: there single ones would waste passes. */
 #ifndef EBB_DRAFT_LENGTH_H
@@ -35,6 +36,7 @@
 typedef struct ebb_draft_length {
     uint32_t n_fixed;            /* draft so many, whatever it costs; 0: as many as pay */
     uint32_t n_fixed_branches;   /* then so many branches */
+    bool     takes_layers;       /* layers are streamed for its memory */
     double   token_share, draft_share;   /* c / t and d / t, until they are measured */
     double   alone_s, token_s, draft_s;  /* t, c, d; t is 0 before the first pass */
     double   catch_s;            /* seconds that the drafter takes for a token of the sequence that
@@ -48,7 +50,8 @@ typedef struct ebb_draft_length {
     uint32_t n_pause, pause;     /* passes left without a draft; length of the next pause */
     double   risk;               /* passes that it may lose before the next pause */
     uint32_t n_tries;            /* draft tokens left that show whether drafting pays */
-    uint32_t n_lost;             /* pauses in a row, without a draft that paid between them */
+    uint32_t n_lost;             /* times in a row that drafting lost what it may, without a draft
+                                    that paid between them */
     uint32_t n_learned;          /* draft tokens whose fate is known */
     uint32_t n_rounds;
     uint32_t n_judged;           /* rounds in the sum below */

@@ -77,6 +77,7 @@ static void open_draft_model(ebb_engine *e)
     }
     if (e->draft_model.draft_length.proposed <= 0)
         init_draft_length(e, draft);
+    e->draft_model.draft_length.takes_layers = e->plan.stream_bytes > 0;
     publish_draft_engine(e, draft);
 }
 

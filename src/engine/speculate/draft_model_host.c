@@ -108,11 +108,9 @@ bool ebb_draft_model_is_questioned(ebb_engine *e)
 {
     ebb_draft_model *h = &e->draft_model;
 
-    if (!ebb_draft_model_is_open(e) || ++h->n_unquestioned < QUESTION_PASSES ||
-        !ebb_draft_length_is_known(&h->draft_length))
+    if (!ebb_draft_model_is_open(e) || !ebb_draft_length_is_known(&h->draft_length))
         return false;
-    h->n_unquestioned = 0;
-    return true;
+    return h->n_unquestioned++ % QUESTION_PASSES == 0;
 }
 
 bool ebb_draft_model_is_memory_worth(const ebb_engine *e, const ebb_plan *without)

@@ -382,6 +382,55 @@ static void it_may_not_be_worth_its_memory(void **state)
     assert_false(ebb_draft_length_is_known(&p));
 }
 
+/* Where layers are streamed for it, a drafter that is never right is found out at once: a pause would cost, too. */
+static void useless_memory_is_given_back_early(void **state)
+{
+    ebb_draft_length p;
+    uint32_t n_passes = 0;
+
+    (void)state;
+    ebb_draft_length_init(&p, EBB_ACCEPT_RATE_FAMILY, 0.015, 0.03);
+    p.takes_layers = true;
+    for (; !ebb_draft_length_is_known(&p) && n_passes < 200; n_passes++)
+        lose_a_round(&p, 0.5, 0.015, 0.03);
+    assert_in_range(n_passes, 4, 9);
+    assert_false(ebb_draft_length_is_memory_worth(&p, 0.6));
+    ebb_draft_length_learn_pass(&p, 1, 1);       /* were it worth its memory all the same, it would pause now */
+    assert_int_equal(ebb_draft_length_begin(&p, MOST), 0);
+}
+
+/* One that is right in 70 % of the places has to be very unlucky to be taken for useless in 64 draft tokens. */
+static void bad_luck_does_not_cost_it_its_memory(void **state)
+{
+    uint64_t random = 7;
+    uint32_t n_ended = 0;
+
+    (void)state;
+    for (uint32_t i = 0; i < 1000; i++) {
+        ebb_draft_length p;
+        double probabilities[MOST];
+
+        ebb_draft_length_init(&p, EBB_ACCEPT_RATE_FAMILY, 0.015, 0.03);
+        p.takes_layers = true;
+        ebb_draft_length_learn_pass(&p, 1, 1);
+        while (!ebb_draft_length_is_known(&p)) {
+            uint32_t n = ebb_draft_length_begin(&p, 6), n_right = 0;
+
+            for (uint32_t k = 0; k < n; k++)
+                probabilities[k] = 0.7;
+            for (; n_right < n; n_right++) {
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                if (random >> 33 >= (uint64_t)(0.7 * 0x80000000u))
+                    break;
+            }
+            if (n > 0)
+                learn_chain(&p, probabilities, n, n_right, n_right < n);
+        }
+        n_ended += !ebb_draft_length_is_memory_worth(&p, 0.6);
+    }
+    assert_in_range(n_ended, 0, 5);
+}
+
 /* Two pauses in a row say what it is worth; a bad moment does not. */
 static void two_pauses_are_enough(void **state)
 {
@@ -414,6 +463,8 @@ int main(void)
         cmocka_unit_test(catching_up_has_a_price),
         cmocka_unit_test(nothing_is_known_at_first),
         cmocka_unit_test(it_may_not_be_worth_its_memory),
+        cmocka_unit_test(useless_memory_is_given_back_early),
+        cmocka_unit_test(bad_luck_does_not_cost_it_its_memory),
         cmocka_unit_test(two_pauses_are_enough),
     };
 
