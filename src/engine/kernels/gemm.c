@@ -39,8 +39,8 @@ static const char *next_panel(const part *p)
     return p->r0 + p->rows < p->a->n_rows ? w + (p->r0 + p->rows) * p->a->row_bytes : p->a->next;
 }
 
-/* A step begins: its share of the panel that comes next is asked for.  A core has few lines on their way, and waits if it
- * asks for all at once. */
+/* A step begins: its share of the panel that comes next is asked for.  A core has few lines on their way, and waits
+ * if it asks for all at once. */
 static void prefetch_weights(part *p)
 {
     size_t bytes = p->n_blocks / p->parts * p->type->block_bytes, r = p->rows * p->step / p->n_steps;
