@@ -66,7 +66,8 @@ static uint32_t min_of(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-static void begin_pause(ebb_draft_length *p)
+/* Drafting has lost what it may: it pauses, unless a pause costs as much. */
+static void take_loss(ebb_draft_length *p)
 {
     p->n_lost++;
     if (!p->takes_layers || p->n_lost >= LOST) {
@@ -104,7 +105,7 @@ uint32_t ebb_draft_length_begin(ebb_draft_length *p, uint32_t n_most)
         return min_of(tokens_of_try(p), n_most);
     if (ebb_draft_length_best(p, n_most, &rate) > 0)
         return n_most;
-    begin_pause(p);
+    take_loss(p);
     return 0;
 }
 
@@ -244,7 +245,7 @@ static void judge_drafting(ebb_draft_length *p, double gain_s)
     if (p->n_fixed || (p->n_judged < JUDGED && p->gain_s >= -p->risk * p->alone_s))
         return;
     if (p->gain_s < 0) {
-        begin_pause(p);
+        take_loss(p);
         return;
     }
     p->pause = PAUSE;

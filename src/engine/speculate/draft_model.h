@@ -43,7 +43,7 @@ typedef struct ebb_draft_model {
     ebb_sampler *sampler;
     uint64_t     bytes;          /* that it is planned to take; 0: there is none, or it has ended */
     ebb_draft_length draft_length;
-    uint32_t     n_unquestioned; /* passes since it is known what it is worth */
+    uint32_t     n_known;        /* passes since it is known what it is worth */
     atomic_bool  is_evicted;     /* the memory-pressure monitor has evicted its weights */
     bool         is_released;    /* it gave its memory away, and may come back */
 } ebb_draft_model;

@@ -110,7 +110,7 @@ bool ebb_draft_model_is_questioned(ebb_engine *e)
 
     if (!ebb_draft_model_is_open(e) || !ebb_draft_length_is_known(&h->draft_length))
         return false;
-    return h->n_unquestioned++ % QUESTION_PASSES == 0;
+    return h->n_known++ % QUESTION_PASSES == 0;
 }
 
 bool ebb_draft_model_is_memory_worth(const ebb_engine *e, const ebb_plan *without)
