@@ -1,4 +1,5 @@
 /* The menu of the app: when it opens, and what its keys do (menu.h, app.h). */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,16 +13,22 @@
 /* Hands that type leave no longer pause between letters. */
 static const double MENU_REST_S = 0.15;
 
-/* The path behind the @ of the word that ends with the text. */
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n';
+}
+
+/* The path behind the @ of the word that ends with the text.  Looked for after each key, so no further than a path
+ * may reach. */
 static bool attachment_at(const ebb_editor *e, size_t *path)
 {
     const char *text = ebb_buf_text(&e->text);
-    size_t at = e->text.len;
+    size_t at = e->text.len, least = at > PATH_MAX ? at - PATH_MAX : 0;
 
-    while (at > 0 && !strchr(" \t\n", text[at - 1]))
+    while (at > least && !is_blank(text[at - 1]))
         at--;
     *path = at + 1;
-    return text[at] == '@';
+    return text[at] == '@' && (at == 0 || is_blank(text[at - 1]));
 }
 
 /* Whether there is a word to choose for, and where it begins. */
@@ -35,6 +42,8 @@ static bool menu_word(const ebb_app *a, size_t *at, bool *is_file)
         (a->vi.is_on && a->vi.is_normal))
         return false;
     if (ebb_slash_command_is(text)) {
+        if (e->text.len > PATH_MAX)
+            return false;
         size_t name = strcspn(text + 1, " \t");
         *at = text[1 + name] ? 1 + name + strspn(text + 1 + name, " \t") : 1;
         return !memchr(text, '\n', e->text.len);

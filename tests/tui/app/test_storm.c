@@ -172,6 +172,41 @@ static void ten_megabytes_pasted(void **state)
     screen_close(&s);
 }
 
+/* Seconds for so many bytes of text as keys, as a terminal without bracketed paste sends what is pasted. */
+static double type_pieces(const char *piece, size_t n)
+{
+    ebb_buf text = { 0 };
+    double begin;
+    screen s;
+
+    screen_open(&s, 24, 80, "");
+    fake_ready(s.chat);
+    while (text.len < n)
+        ebb_buf_adds(&text, piece);
+    begin = ebb_test_cpu_s();
+    for (size_t at = 0; at < text.len; at += 4096) {
+        ebb_term_mem_feed(s.term, text.data + at, text.len - at < 4096 ? text.len - at : 4096);
+        screen_step(&s, 0.01);
+    }
+    begin = ebb_test_cpu_s() - begin;
+    ebb_buf_fini(&text);
+    screen_close(&s);
+    return begin;
+}
+
+/* A word is not read anew for each of its letters. */
+static void a_word_without_end(void **state)
+{
+    double words = type_pieces("ab ", 200000), word, paths;
+
+    (void)state;
+    word = type_pieces("ab", 200000);
+    paths = type_pieces("@a", 200000);
+    print_message("200,000 keys: words %.2f s, one word %.2f, paths %.2f\n", words, word, paths);
+    assert_true(word < 30 * words);
+    assert_true(paths < 30 * words);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +215,7 @@ int main(void)
         cmocka_unit_test(resizes),
         cmocka_unit_test(a_megabyte_at_full_speed),
         cmocka_unit_test(ten_megabytes_pasted),
+        cmocka_unit_test(a_word_without_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
