@@ -112,24 +112,35 @@ static bool adopt_message_file(ebb_app *a, ebb_error *err)
     return ok;
 }
 
+/* What cannot be taken over is left where it is: it may be all that there is of a text. */
+static void take_message_file(ebb_app *a)
+{
+    ebb_error err;
+
+    if (adopt_message_file(a, &err))
+        unlink(a->external.path);
+    else
+        ebb_app_hint(a, "%s; it is left there", err.msg);
+}
+
 /* A killed editor may have saved before: its file is read.  A failing exit status (:cq) discards
  * the file. */
 void ebb_app_external_tick(ebb_app *a)
 {
-    ebb_error err;
     int status;
 
     if (a->external.program != EBB_EXTERNAL_EDITOR || !ebb_job_has_ended(&a->external.job))
         return;
     status = a->external.job.status;
     take_screen_back(a);
-    if (status != 0 && !WIFSIGNALED(status))
+    if (status != 0 && !WIFSIGNALED(status)) {
         ebb_app_hint(a, "the editor failed; the draft is unchanged ($VISUAL or $EDITOR names another editor)");
-    else if (!adopt_message_file(a, &err))
-        ebb_app_hint_error(a, &err);
-    else if (WIFSIGNALED(status))
+        unlink(a->external.path);
+        return;
+    }
+    if (status != 0)
         ebb_app_hint(a, "the editor was ended by signal %d; this is what was saved", WTERMSIG(status));
-    unlink(a->external.path);
+    take_message_file(a);
 }
 
 /* -- /bare ------------------------------------------------------------------------------------ */
@@ -183,13 +194,13 @@ void ebb_app_external_input(ebb_app *a, const ebb_input *in)
 void ebb_app_external_end(ebb_app *a)
 {
     struct stat found;
-    ebb_error err;
 
     if (a->external.program == EBB_EXTERNAL_EDITOR) {
         ebb_job_end(&a->external.job);
         if (stat(a->external.path, &found) == 0 && found.st_size > 0)    /* not in the midst of writing it */
-            (void)!adopt_message_file(a, &err);
-        unlink(a->external.path);
+            take_message_file(a);
+        else
+            unlink(a->external.path);
     }
     if (ebb_app_is_lent(a))
         take_screen_back(a);
