@@ -8,8 +8,8 @@
 #include "seal/sodium.h"
 
 #define VERSION 1u
-#define MAX_OPS 16u                              /* what a foreign hand may ask for at most */
-#define MAX_MEM ((uint64_t)1 << 30)
+#define N_OPS   crypto_pwhash_argon2id_OPSLIMIT_MODERATE     /* of every file of version 1: a foreign hand ... */
+#define N_MEM   crypto_pwhash_argon2id_MEMLIMIT_MODERATE     /* ... cannot ask for more */
 
 /* As it stands in the file, little-endian. */
 typedef struct key_file {
@@ -26,6 +26,13 @@ _Static_assert(sizeof(key_file) == EBB_KEY_FILE_BYTES, "a key file has no paddin
 
 static const char key_magic[8] = "EBB-KEY\n";
 
+/* The costs of its kind. */
+static bool has_costs(const key_file *k)
+{
+    return k->kind == EBB_KEY_OF_FILE ? k->n_ops == 0 && k->n_mem == 0
+                                      : k->kind == EBB_KEY_OF_PASSPHRASE && k->n_ops == N_OPS && k->n_mem == N_MEM;
+}
+
 static ebb_status load_key_file(const char *path, key_file *k, ebb_error *err)
 {
     int fd;
@@ -36,19 +43,20 @@ static ebb_status load_key_file(const char *path, key_file *k, ebb_error *err)
         return st;
     st = ebb_file_size(fd, path, &n_bytes, err);
     if (st == EBB_OK && n_bytes == 0)            /* as the kernel's own, of which some wait for more */
-        st = EBB_FAIL(err, EBB_FORMAT, "%s: is empty", path);
+        st = EBB_FAIL(err, EBB_FORMAT, "%s: is empty; put it back from a copy", path);
+    if (st == EBB_OK && n_bytes != sizeof *k)
+        st = EBB_FAIL(err, EBB_FORMAT, "%s: is damaged: it has %llu bytes, not %u; put it back from a copy", path,
+                      (unsigned long long)n_bytes, EBB_KEY_FILE_BYTES);
     if (st == EBB_OK)
         st = ebb_file_read_at(fd, path, k, sizeof *k, 0, err);
     ebb_file_close(fd);
     if (st != EBB_OK)
         return st;
     if (memcmp(k->magic, key_magic, sizeof key_magic) != 0)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: is not one of ebb's keys", path);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: is not one of ebb's keys; put it back from a copy", path);
     if (k->version != VERSION)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: has version %u; this ebb reads %u", path, k->version, VERSION);
-    if ((k->kind != EBB_KEY_OF_PASSPHRASE && k->kind != EBB_KEY_OF_FILE) || k->n_ops > MAX_OPS || k->n_mem > MAX_MEM)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: is damaged", path);
-    return EBB_OK;
+    return has_costs(k) ? EBB_OK : EBB_FAIL(err, EBB_FORMAT, "%s: is damaged; put it back from a copy", path);
 }
 
 ebb_status ebb_key_file_kind(const char *path, ebb_key_kind *out, ebb_error *err)
@@ -98,8 +106,8 @@ ebb_status ebb_key_file_write(const char *path, ebb_key_kind kind, const void *s
         return st;
     memcpy(k.magic, key_magic, sizeof key_magic);
     if (kind == EBB_KEY_OF_PASSPHRASE) {
-        k.n_ops = crypto_pwhash_argon2id_OPSLIMIT_MODERATE;
-        k.n_mem = crypto_pwhash_argon2id_MEMLIMIT_MODERATE;
+        k.n_ops = N_OPS;
+        k.n_mem = N_MEM;
     }
     sodium->randombytes_buf(k.salt, sizeof k.salt);
     sodium->randombytes_buf(k.nonce, sizeof k.nonce);

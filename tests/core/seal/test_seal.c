@@ -157,6 +157,31 @@ static void test_damaged_key_file(void **state)
 }
 
 /* What may wait for its writer is not read: a pipe, or one of the kernel's files, which have no size. */
+/* Version 1 has one cost of a passphrase: another one is damage, and nobody waits for sixteen rounds of a gigabyte. */
+static void test_foreign_costs(void **state)
+{
+    static const uint64_t costs[][2] = {
+        { 16, (uint64_t)1 << 30 }, { 3, (uint64_t)512 << 20 }, { 4, (uint64_t)256 << 20 }, { 3, 100 }, { 0, 0 },
+        { UINT64_MAX, UINT64_MAX },
+    };
+    uint8_t got[EBB_SEAL_KEY];
+    ebb_key_kind kind;
+    ebb_error err;
+    FILE *f;
+
+    (void)state;
+    assert_int_equal(ebb_key_file_write(path, EBB_KEY_OF_PASSPHRASE, "k", 1, data_key, &err), EBB_OK);
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++) {
+        f = fopen(path, "r+b");
+        assert_int_equal(fseek(f, 16, SEEK_SET), 0);
+        assert_int_equal(fwrite(costs[i], sizeof costs[i], 1, f), 1);
+        fclose(f);
+        assert_int_equal(ebb_key_file_kind(path, &kind, &err), EBB_FORMAT);
+        assert_int_equal(ebb_key_file_read(path, "k", 1, got, &err), EBB_FORMAT);
+        assert_non_null(strstr(err.msg, "damaged; put it back from a copy"));
+    }
+}
+
 static void test_no_key_file(void **state)
 {
     ebb_key_kind found;
@@ -199,7 +224,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_blocks), T(test_another_key), T(test_texts), T(test_key_files), T(test_damaged_key_file),
-        T(test_no_key_file), T(test_failing_calls),
+        T(test_foreign_costs), T(test_no_key_file), T(test_failing_calls),
     };
     return cmocka_run_group_tests_name("seal", tests, NULL, NULL);
 }
