@@ -115,7 +115,7 @@ static void look_at_encryption(ebb_doctor_report *r)
     if (!is)
         ebb_doctor_add(r, "sessions", "not encrypted; ebb sessions encrypt changes that");
     else if (ebb_stored_key_path(&path, NULL) != EBB_OK || ebb_key_file_kind(path.data, &kind, NULL) != EBB_OK)
-        ebb_doctor_advise(ebb_doctor_add(r, "sessions", "encrypted, and their key is gone"),
+        ebb_doctor_advise(ebb_doctor_add(r, "sessions", "encrypted, and their key is gone or damaged"),
                           "put %.150s back from a copy", ebb_buf_text(&path));
     else
         ebb_doctor_add(r, "sessions", "encrypted, history, drafts, K and V too (%s)",

@@ -98,9 +98,10 @@ static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
 {
     uint8_t data_key[EBB_SEAL_KEY];
     ebb_seal *seal = NULL;
-    ebb_status st = ebb_cli_is_encrypted() ? ebb_cli_open_key(a, p->key.data, data_key, err)
-                                           : make_key(a, p, data_key, err);
+    ebb_status st = ebb_stored_check(p->db.data, err);
 
+    if (st == EBB_OK)
+        st = ebb_cli_is_encrypted() ? ebb_cli_open_key(a, p->key.data, data_key, err) : make_key(a, p, data_key, err);
     if (st == EBB_OK)
         st = ebb_seal_new(data_key, &seal, err);
     explicit_bzero(data_key, sizeof data_key);
@@ -137,8 +138,10 @@ static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
 {
     uint8_t data_key[EBB_SEAL_KEY];
     ebb_seal *seal = NULL;
-    ebb_status st = ebb_cli_open_key(a, p->key.data, data_key, err);
+    ebb_status st = ebb_stored_check(p->db.data, err);
 
+    if (st == EBB_OK)
+        st = ebb_cli_open_key(a, p->key.data, data_key, err);
     if (st == EBB_OK)
         st = ebb_seal_new(data_key, &seal, err);
     explicit_bzero(data_key, sizeof data_key);

@@ -31,6 +31,7 @@ $EBB run -s asked "$question" >"$dir/answer" 2>"$dir/err" || fail "run: $(cat "$
 ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || fail "no K and V in the clear"
 [ -n "$(readable)" ] || fail "the test does not see what is in the clear"
 
+$EBB sessions list >/dev/null && python3 -c "import sqlite3,sys; sqlite3.connect(sys.argv[1]).execute('create table x(y)')" "$dir/clear.db"
 # -- encrypt --
 $EBB sessions encrypt --unlock "$key" >"$dir/out" 2>&1 || fail "encrypt: $(cat "$dir/out")"
 [ "$(wc -l <"$dir/out")" = 1 ] && grep -q "keep a copy" "$dir/out" || fail "encrypt says: $(cat "$dir/out")"
@@ -76,6 +77,30 @@ $EBB sessions list 2>"$dir/err" && fail "list without the wrapped key"; one_line
 $EBB sessions encrypt >"$dir/out" 2>"$dir/err" && fail "a new key over what is encrypted with a lost one"
 [ ! -e "$state/sessions.key" ] || fail "a new key was made"
 mv "$dir/kept" "$state/sessions.key"
+
+# -- the database's first byte is damaged, or one in the clear is in its place: the rest stays encrypted, the key stays --
+cp "$state/sessions.db" "$dir/sealed.db"; cp "$state/sessions.key" "$dir/kept"
+printf E | dd of="$state/sessions.db" bs=1 conv=notrunc 2>/dev/null
+cp "$state/sessions.db" "$dir/damaged.db"
+for is in damaged clear; do
+    [ $is = damaged ] || cp "$dir/clear.db" "$state/sessions.db"
+    rm -rf "$HOME/.cache/ebb/kv"
+    $EBB sessions list </dev/null >"$dir/out" 2>"$dir/err" && fail "list, $is"
+    one_line "list, $is"; grep -q "sessions.db is" "$dir/err" || fail "list, $is: $(cat "$dir/err")"
+    printf 'Is the xylophon %s?\n/quit\n' $is | $EBB --plain >"$dir/out" 2>&1 || fail "chat, $is: $(cat "$dir/out")"
+    grep -q "kept in memory only" "$dir/out" || fail "chat, $is: $(cat "$dir/out")"
+    [ -z "$(readable)" ] || fail "in the clear, $is: $(readable)"
+    $EBB sessions encrypt --unlock "$dir/other2" </dev/null >"$dir/out" 2>"$dir/err" && fail "a new key, $is"
+    one_line "encrypt, $is"
+    cmp "$state/sessions.key" "$dir/kept" || fail "another key takes the place of the one that is needed, $is"
+    if [ $is = damaged ]; then $EBB sessions decrypt >"$dir/out" 2>"$dir/err" && fail "decrypt, $is"; fi
+    cmp "$state/sessions.key" "$dir/kept" || fail "the key is removed, $is"
+    cmp "$state/sessions.db" "$dir/$is.db" || fail "sessions.db is another one, $is"
+done
+$EBB sessions encrypt >/dev/null 2>"$dir/err" || fail "encrypting what is in the clear, with the key that is there: $(cat "$dir/err")"
+cmp "$state/sessions.key" "$dir/kept" || fail "another key than the one that is there"
+cp "$dir/sealed.db" "$state/sessions.db"
+$EBB sessions list | grep -c planted | grep -qx 50 || fail "list with the database put back"
 
 # -- what needs no session asks for none, and keeps nothing in the clear --
 before=$(ls "$HOME/.cache/ebb/kv" | wc -l)

@@ -246,14 +246,20 @@ static void check_usable(ebb_store *s)
     ebb_tree_fini(&t);
 }
 
+/* A process with a key opens none that is in the clear. */
 static ebb_store *open_image(void)
 {
+    const ebb_seal *seal = ebb_seal_here();
     char db[120];
     ebb_store *s;
     ebb_error err;
+    ebb_status st;
 
     snprintf(db, sizeof db, "%s/state/ebb/sessions.db", image);
-    if (ebb_store_open(db, &s, &err) != EBB_OK)
+    ebb_seal_use_here(ebb_stored_how(db) == EBB_STORED_PLAIN ? NULL : seal);
+    st = ebb_store_open(db, &s, &err);
+    ebb_seal_use_here(seal);
+    if (st != EBB_OK)
         LOST("%s", err.msg);
     return s;
 }

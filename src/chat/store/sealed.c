@@ -17,16 +17,28 @@ ebb_stored ebb_stored_how(const char *path)
     char head[MAGIC];
     int fd;
     uint64_t n = 0;
-    ebb_stored how = EBB_STORED_PLAIN;
+    ebb_stored how = EBB_STORED_UNKNOWN;
+    ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, NULL);
 
-    if (ebb_file_open(path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
-        return EBB_STORED_NOTHING;
+    if (st != EBB_OK)
+        return st == EBB_NOTFOUND ? EBB_STORED_NOTHING : EBB_STORED_UNKNOWN;
     if (ebb_file_size(fd, path, &n, NULL) == EBB_OK && n == 0)
         how = EBB_STORED_NOTHING;
-    else if (ebb_file_read_at(fd, path, head, MAGIC, 0, NULL) == EBB_OK && memcmp(head, EBB_SEALED_MAGIC, MAGIC) == 0)
-        how = EBB_STORED_SEALED;
+    else if (ebb_file_read_at(fd, path, head, MAGIC, 0, NULL) == EBB_OK)
+        how = memcmp(head, EBB_SEALED_MAGIC, MAGIC) == 0  ? EBB_STORED_SEALED
+              : memcmp(head, EBB_PLAIN_MAGIC, MAGIC) == 0 ? EBB_STORED_PLAIN
+                                                          : EBB_STORED_UNKNOWN;
     ebb_file_close(fd);
     return how;
+}
+
+/* What is neither stays, and its key with it: it may be one of ours with a few damaged bytes. */
+ebb_status ebb_stored_check(const char *path, ebb_error *err)
+{
+    return ebb_stored_how(path) != EBB_STORED_UNKNOWN
+               ? EBB_OK
+               : EBB_FAIL(err, EBB_FORMAT, "%s is damaged, or not a session database; move it away, or put it back "
+                          "from a copy", path);
 }
 
 ebb_status ebb_stored_path(ebb_buf *out, ebb_error *err)
@@ -308,6 +320,13 @@ static ebb_status decrypt_file(const char *path, const ebb_seal *s, ebb_error *e
 
 typedef ebb_status turn_file_fn(const char *path, const ebb_seal *s, ebb_error *err);
 
+static ebb_status turn_if(const char *path, ebb_stored from, turn_file_fn *turn, const ebb_seal *s, ebb_error *err)
+{
+    ebb_status st = ebb_stored_check(path, err);
+
+    return st == EBB_OK && ebb_stored_how(path) == from ? turn(path, s, err) : st;
+}
+
 /* The copies of before migrations. */
 static ebb_status turn_copies(const char *path, ebb_stored from, turn_file_fn *turn, const ebb_seal *s, ebb_error *err)
 {
@@ -318,8 +337,8 @@ static ebb_status turn_copies(const char *path, ebb_stored from, turn_file_fn *t
         ebb_buf_clear(&name);
         if (!ebb_buf_addf(&name, "%s" EBB_STORE_COPY_SUFFIX "%d", path, version))
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
-        else if (ebb_stored_how(name.data) == from)
-            st = turn(name.data, s, err);
+        else
+            st = turn_if(name.data, from, turn, s, err);
     }
     ebb_buf_fini(&name);
     return st;
@@ -333,8 +352,8 @@ static ebb_status turn_store(const char *path, ebb_stored from, const ebb_seal *
     wipe_leftovers(path);
     if (from == EBB_STORED_SEALED)               /* copies first: as long as anything is sealed, the database is */
         st = turn_copies(path, from, turn, s, err);
-    if (st == EBB_OK && ebb_stored_how(path) == from)
-        st = turn(path, s, err);
+    if (st == EBB_OK)
+        st = turn_if(path, from, turn, s, err);
     if (st == EBB_OK && from == EBB_STORED_PLAIN)
         st = turn_copies(path, from, turn, s, err);
     return st;

@@ -11,12 +11,17 @@
 
 typedef enum ebb_stored {
     EBB_STORED_NOTHING,          /* no file, or one without a byte */
-    EBB_STORED_PLAIN,            /* or none of ours */
-    EBB_STORED_SEALED
+    EBB_STORED_PLAIN,
+    EBB_STORED_SEALED,
+    EBB_STORED_UNKNOWN           /* unreadable, none of ours, or damaged at its beginning */
 } ebb_stored;
 
 /* How the database at `path` stands, by its first bytes. */
 ebb_stored ebb_stored_how(const char *path);
+
+/* FORMAT if it is UNKNOWN. */
+EBB_MUST_CHECK
+ebb_status ebb_stored_check(const char *path, ebb_error *err);
 
 /* Replace *out by the path of the usual database, or of the file with its key. */
 EBB_MUST_CHECK

@@ -86,6 +86,9 @@ static ebb_status choose_files(ebb_store *s, ebb_error *err)
         st = ebb_stored_make_sealed(s->path, seal, err);
     if (st == EBB_OK)
         st = ebb_stored_lock(s->path, false, &s->lock, err);
+    if (st == EBB_OK && seal && ebb_stored_how(s->path) == EBB_STORED_PLAIN)
+        return EBB_FAIL(err, EBB_FORMAT, "%s is in the clear, but a key for it is there: ebb sessions encrypt or "
+                        "decrypt ends what was begun, or put the encrypted file back", s->path);
     if (st != EBB_OK || ebb_stored_how(s->path) != EBB_STORED_SEALED)
         return st;
     if (!seal)

@@ -57,11 +57,15 @@ static void plant(ebb_store *s)
 
 static void expect_planted(void)
 {
-    ebb_store *s = open_db();
+    const ebb_seal *before = ebb_seal_here();
     ebb_store_hit *hits;
     ebb_error err;
+    ebb_store *s;
     size_t n;
 
+    ebb_seal_use_here(ebb_stored_how(db) == EBB_STORED_PLAIN ? NULL : before);
+    s = open_db();
+    ebb_seal_use_here(before);
     if (ebb_store_search(s, "xylophon affair", 100, &hits, &n, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     assert_int_equal(n, N_PLANTED);
@@ -218,6 +222,40 @@ static void test_key_is_missing_or_another(void **state)
     ebb_seal_use_here(seal);
     expect_planted();
     ebb_seal_free(other);
+}
+
+static void damage_first_byte(void)
+{
+    FILE *f = fopen(db, "r+b");
+    int byte = fgetc(f);
+
+    rewind(f);
+    fputc(byte ^ 1, f);
+    fclose(f);
+}
+
+/* What is neither one nor the other is turned in no direction, and where there is a key, nothing goes to one in the
+ * clear. */
+static void test_neither(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_store *s = open_db();
+
+    (void)state;
+    plant(s);
+    ebb_store_close(s);
+    ebb_seal_use_here(seal);
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "is in the clear"));
+    for (int encrypts = 1; encrypts >= 0; encrypts--) {
+        damage_first_byte();
+        assert_int_equal(ebb_stored_how(db), EBB_STORED_UNKNOWN);
+        assert_int_equal(ebb_store_encrypt(db, seal, &err), EBB_FORMAT);
+        assert_int_equal(ebb_store_decrypt(db, seal, &err), EBB_FORMAT);
+        damage_first_byte();
+        expect_ok(encrypts ? ebb_store_encrypt(db, seal, &err) : ebb_store_decrypt(db, seal, &err), &err);
+        expect_planted();
+    }
 }
 
 /* Each page in turn. */
@@ -412,7 +450,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
     const struct CMUnitTest tests[] = {
         T(test_nothing_to_read), T(test_new_one), T(test_there_and_back), T(test_killed_writer),
-        T(test_key_is_missing_or_another), T(test_changed_byte), T(test_busy), T(test_busy_with_an_older_one),
+        T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),
+        T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_migration),
     };
     int failed;
