@@ -8,7 +8,7 @@
 
 #include "os/file.h"
 
-#define UNSENT_BYTES_MAX ((size_t)16 << 20)
+#define UNSENT_BYTES_MAX ((size_t)128 << 20)     /* two of the longest pastes */
 
 /* Encrypt what goes to a file. */
 static bool close_text(const ebb_seal *seal, ebb_buf *whole)
@@ -154,14 +154,16 @@ bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out
 
 /* -- Encrypted, and in the clear again ------------------------------------------------- */
 
+/* One that cannot be read is named: nobody may take for encrypted what is not. */
 static ebb_status turn_unsent_file(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
 {
     ebb_buf whole = { 0 };
     int fd = -1;
     ebb_status st = EBB_OK;
 
-    if (open_unsent_file(path, EBB_FILE_UPDATE_HERE, &fd) &&
-        ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && whole.len > 0 && open_text(from, &whole)) {
+    if (open_unsent_file(path, EBB_FILE_UPDATE_HERE, &fd))
+        st = ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, err);
+    if (st == EBB_OK && whole.len > 0 && open_text(from, &whole)) {
         st = close_text(to, &whole) ? ebb_file_replace(path, whole.data, whole.len, err)
                                     : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
         if (st == EBB_OK && to)

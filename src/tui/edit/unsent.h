@@ -33,7 +33,8 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
 bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out);
 
 /* Write all of them anew, encrypted by `to` (NULL: in the clear); what was in the clear is
- * overwritten.  `from` opens those that are encrypted.  What programs that run have stays. */
+ * overwritten.  `from` opens those that are encrypted.  What programs that run have stays.
+ * Errors: IO, NOMEM, LIMIT; of one that cannot be read: nothing stays in the clear unsaid. */
 EBB_MUST_CHECK
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to,
                            ebb_error *err);

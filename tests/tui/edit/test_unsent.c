@@ -1,0 +1,72 @@
+/* What was not sent comes back, however long it is, and is never taken for encrypted when it is not. */
+#include "ebb_test.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "edit/unsent.h"
+
+static char folder[] = "/tmp/ebb-unsent-XXXXXX";
+
+static int open_folder(void **state)
+{
+    (void)state;
+    memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int close_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+/* More than a paste may have: two of them. */
+static void a_long_draft_comes_back(void **state)
+{
+    size_t n = (size_t)65 << 20;
+    char *text = malloc(n);
+    ebb_buf out = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, 'a', n);
+    assert_int_equal(ebb_unsent_persist(folder, "trip", text, n, &err), EBB_OK);
+    assert_false(ebb_unsent_restore(folder, "other", &out));
+    assert_true(ebb_unsent_restore(folder, "trip", &out));
+    assert_int_equal(out.len, n);
+    assert_memory_equal(out.data, text, n);
+    assert_false(ebb_unsent_restore(folder, "trip", &out));
+    ebb_buf_fini(&out);
+    free(text);
+}
+
+static void what_cannot_be_turned_is_named(void **state)
+{
+    char path[64];
+    ebb_error err;
+    FILE *f;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/draft-1", folder);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(truncate(path, (off_t)129 << 20), 0);
+    assert_int_equal(ebb_unsent_turn(folder, NULL, NULL, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, path));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0);     /* nobody's draft */
+    assert_int_equal(ebb_unsent_turn(folder, NULL, NULL, &err), EBB_OK);
+    assert_int_equal(unlink(path), 0);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_long_draft_comes_back, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_cannot_be_turned_is_named, open_folder, close_folder),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
