@@ -8,9 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "edit/history.h"
 #include "edit/unsent.h"
 #include "os/file.h"
+#include "plan/expert_profile.h"
+#include "plan/speeds.h"
 #include "pull/part_sidecar.h"
 #include "remote/address.h"
 #include "remote/engines_file.h"
@@ -32,7 +35,10 @@ static void make_folder(void)
     if (ebb_own_folder(folder, sizeof folder, "/dev/shm/ebb-fuzz-XXXXXX") != 0)
         FUZZ_MUST(ebb_own_folder(folder, sizeof folder, "/tmp/ebb-fuzz-XXXXXX") == 0);
     snprintf(below, sizeof below, "%s/ebb", folder);
-    FUZZ_MUST(setenv("XDG_CONFIG_HOME", folder, 1) == 0 && mkdir(below, 0700) == 0 && atexit(remove_folder) == 0);
+    FUZZ_MUST(setenv("XDG_CONFIG_HOME", folder, 1) == 0 && setenv("XDG_CACHE_HOME", folder, 1) == 0);
+    FUZZ_MUST(mkdir(below, 0700) == 0 && atexit(remove_folder) == 0);
+    snprintf(below, sizeof below, "%s/ebb/experts", folder);
+    FUZZ_MUST(mkdir(below, 0700) == 0);
 }
 
 static void put(const char *name, const uint8_t *data, size_t n)
@@ -159,15 +165,81 @@ static void read_sidecar(const uint8_t *data, size_t n)
               strcmp(known.etag, again.etag) == 0 && strcmp(known.sha256, again.sha256) == 0);
 }
 
+/* -- What was measured and learned --------------------------------------------------------------- */
+
+static bool is_figure(double x)
+{
+    return x >= 0 && x < 1e18;
+}
+
+/* Lines of this machine: what is taken from them are figures. */
+static void read_speeds(const uint8_t *data, size_t n)
+{
+    const ebb_kernels *kern;
+    ebb_speeds s, again;
+    ebb_buf text = { 0 };
+    ebb_error err;
+    double v[2];
+
+    FUZZ_MUST(ebb_kernels_get(EBB_ISA_SCALAR, &kern, &err) == EBB_OK);
+    put("ebb/speeds", data, 0);
+    ebb_speeds_load(&s, kern, 2);
+    FUZZ_MUST(s.n == 0);
+    for (size_t i = 0, end; i < n; i = end + 1) {
+        for (end = i; end < n && data[end] != '\n'; end++)
+            ;
+        FUZZ_MUST(ebb_buf_addf(&text, "%s\t", s.owner) && ebb_buf_add(&text, (const char *)data + i, end - i) &&
+                  ebb_buf_addc(&text, '\n'));
+    }
+    put("ebb/speeds", (const uint8_t *)ebb_buf_text(&text), text.len);
+    ebb_buf_fini(&text);
+    ebb_speeds_load(&s, kern, 2);
+    s.now_s = 1800000000;
+    for (uint32_t i = 0; i < s.n; i++) {
+        const ebb_speed *x = &s.list[i];
+
+        FUZZ_MUST(x->v[0] > 0 && is_figure(x->v[0]) && is_figure(x->v[1]) && is_figure(x->contention));
+        FUZZ_MUST(ebb_speeds_age_s(&s, x) >= -86400);
+        (void)ebb_speeds_get(&s, x->name, 3600, v);
+    }
+    ebb_speeds_learn(&s, "fuzz", EBB_SPEED_RATE, 5, 6, 0);
+    ebb_speeds_save(&s);
+    ebb_speeds_load(&again, kern, 2);
+    FUZZ_MUST(again.n > 0 && again.n <= s.n);  /* a figure may be rounded beyond what one can be */
+}
+
+/* The checksum is right, so that the fuzzer comes to what is behind it. */
+static void read_profile(const uint8_t *data, size_t n)
+{
+    static const uint8_t fingerprint[16] = { 0 }, no_key[16] = { 0 };
+    ebb_expert_profile u = { 0 };
+    uint8_t whole[4096 + 16];
+    size_t n_body = n < 4096 ? n : 4096;
+
+    memcpy(whole, data, n_body);
+    ebb_hash128(whole, n_body, no_key, whole + n_body);
+    put("ebb/experts/00000000000000000000000000000000", whole, n_body + 16);
+    if (ebb_expert_profile_load(&u, fingerprint)) {
+        for (uint32_t i = 0; i < u.n; i++)
+            FUZZ_MUST(is_figure((double)u.uses[i]));
+        for (double share = 0; share <= 1; share += 0.25) {
+            double rate = ebb_expert_profile_miss_rate(&u, share);
+
+            FUZZ_MUST(rate >= 0 && rate <= 1);
+        }
+    }
+    ebb_expert_profile_fini(&u);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static void (*const reads[])(const uint8_t *, size_t) = { read_history, read_unsent, read_theme, read_engines,
-                                                              read_sidecar };
+                                                              read_sidecar, read_speeds, read_profile };
 
     if (n == 0)
         return 0;
     if (!folder[0])
         make_folder();
-    reads[data[0] % 5](data + 1, n - 1);
+    reads[data[0] % 7](data + 1, n - 1);
     return 0;
 }

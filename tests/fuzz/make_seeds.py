@@ -370,7 +370,7 @@ def state(name, which, data):
     seed("fuzz_state", name, which, data)
 
 
-HISTORY, DRAFT, THEME, ENGINES, SIDECAR = range(5)
+HISTORY, DRAFT, THEME, ENGINES, SIDECAR, SPEEDS, EXPERTS = range(7)
 state("history", HISTORY, "one\ntwo\\nlines\\\\\nlong " + "x" * 300 + "\n\n\\\nend without newline")
 state("history-nul", HISTORY, b"a\0b\nok\n\xff\xfe\n")
 state("history-many", HISTORY, "a\nb\n" * 2200)
@@ -393,6 +393,21 @@ state("sidecar", SIDECAR, json.dumps({"command": "ebb pull a/b", "bytes": 10, "s
 state("sidecar-odd", SIDECAR, json.dumps({"command": "c" * 2000, "bytes": -1, "sha256": 5, "etag": "e" * 300}))
 state("sidecar-damaged", SIDECAR, '{"command": "x"')
 state("sidecar-negative", SIDECAR, json.dumps({"command": "c", "bytes": -5}))
+state("speeds", SPEEDS, "weights q4_K\t3e10\t0\t1790000000\t1790000000\t3\t0.01\t0\t0\t0\t0\ndisk uring\t3.2e9\t2e6\t1790000000\t1790000000\t1\t1\t2e9\t1\t1790000000\t2\n")
+state("speeds-odd", SPEEDS, "\n".join(f"x{i}\t{v}\t1\t1\t1\t1\t{c}\t0\t0\t0\t0" for i, (v, c) in enumerate([("nan", 0), ("inf", 0), (-1, 0), (1, "inf"), (1, "nan"), (1e300, 0), (5e-324, 0)])))
+state("speeds-many", SPEEDS, "\n".join(f"n{i}\t1\t1\t1\t1\t1\t0\t0\t0\t0\t0" for i in range(80)))
+state("speeds-times", SPEEDS, f"a\t1\t1\t{2**63 - 1}\t{2**63}\t{2**32}\t0\t0\t0\t{2**63 - 1}\t{2**32 - 1}\nb\t1\t1\t{2**63 - 1}\t0\t1\t0\t0\t0\t0\t0")
+
+
+def experts(uses, n=None, v=(0.5, 0.25, 1.5)):
+    return b"ebb experts 1\n" + struct.pack("<Q3d", len(uses) if n is None else n, *v) + struct.pack(f"<{len(uses)}f", *uses)
+
+
+state("experts", EXPERTS, experts([5, 1, 0, 0.25] * 8))
+state("experts-none", EXPERTS, experts([0] * 8, v=(0, 0, 0)))
+state("experts-count", EXPERTS, experts([1] * 8, n=2**62))
+state("experts-odd", EXPERTS, experts([1, float("nan"), 2]))
+state("experts-infinite", EXPERTS, experts([1, 2], v=(float("inf"), 0, 0)))
 
 # -- JSON schemas ----------------------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ static bool parse_speed(const char *line, size_t n, const char *owner, ebb_speed
                   "\t%" SCNu32,
                   out->name, &out->v[0], &out->v[1], &out->when_s, &out->asked_s, &out->n_seen, &out->contention,
                   &out->low[0], &out->low[1], &out->low_s, &out->n_low) == 11 &&
-           out->v[0] > 0 && out->contention >= 0 && is_speed(out->v[0]) && is_speed(out->v[1]) &&
+           out->v[0] > 0 && is_speed(out->contention) && is_speed(out->v[0]) && is_speed(out->v[1]) &&
            is_speed(out->low[0]) && is_speed(out->low[1]) && out->when_s >= 0 && out->asked_s >= 0 && out->low_s >= 0;
 }
 
