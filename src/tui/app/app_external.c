@@ -119,6 +119,8 @@ static void take_message_file(ebb_app *a)
 
     if (adopt_message_file(a, &err))
         unlink(a->external.path);
+    else if (err.code == EBB_NOTFOUND)
+        ebb_app_hint_error(a, &err);
     else
         ebb_app_hint(a, "%s; it is left there", err.msg);
 }

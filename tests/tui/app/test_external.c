@@ -71,12 +71,27 @@ static void what_cannot_be_taken_is_kept(void **state)
     }
 }
 
+static void a_file_that_is_gone_is_not_left(void **state)
+{
+    bool kept;
+    screen s;
+
+    (void)state;
+    edit(&s, "rm", &kept);
+    assert_has(&s, "\n> mine\n");
+    assert_has(&s, "no such file");
+    assert_lacks(&s, "it is left there");
+    assert_false(kept);
+    screen_close(&s);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_the_draft),
         cmocka_unit_test(a_failing_editor_discards),
         cmocka_unit_test(what_cannot_be_taken_is_kept),
+        cmocka_unit_test(a_file_that_is_gone_is_not_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
