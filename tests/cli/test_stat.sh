@@ -94,16 +94,16 @@ while True:
     other.wait()
 
     # all are asked at once: these answer when the last of them is asked; one more never does
-    doors = [socket.socket(socket.AF_UNIX) for _ in range(9)]
-    for i, door in enumerate(doors):
-        door.bind("%s/%d.sock" % (folder, 4000000 + i))
-        door.listen(0)
+    listeners = [socket.socket(socket.AF_UNIX) for _ in range(9)]
+    for i, listener in enumerate(listeners):
+        listener.bind("%s/%d.sock" % (folder, 4000000 + i))
+        listener.listen(0)
     crowd = [socket.socket(socket.AF_UNIX) for _ in range(2)]        # at the last one's there is no room
     for one in crowd:
         one.setblocking(False)
         one.connect_ex("%s/4000008.sock" % folder)
     p = subprocess.Popen([ebb, "stat", "--json"], env=env, stdout=subprocess.PIPE, text=True)
-    peers = [door.accept()[0] for door in doors[:8]]
+    peers = [listener.accept()[0] for listener in listeners[:8]]
     for i, peer in enumerate(peers):
         peer.sendall(b'{"pid": %d}' % (4000000 + i))
         peer.close()

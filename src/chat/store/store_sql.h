@@ -1,4 +1,4 @@
-/* chat/store/store_sql.h - the store's own door to SQLite: store*.c and its tests only. */
+/* chat/store/store_sql.h - the store's own access to SQLite: store*.c and its tests only. */
 #ifndef EBB_CHAT_STORE_SQL_H
 #define EBB_CHAT_STORE_SQL_H
 #include <sqlite3.h>

@@ -33,9 +33,9 @@ struct ebb_client {
     bool            has_no_proxy;
     unsigned        connect_s, silence_s;
     ebb_child       child;
-    int             door;                /* to a command: libcurl connects to this, and the command gets the other
+    int             listener;            /* to a command: libcurl connects to this, and the command gets the other
                                             end; -1: none at the moment, or open_pair does without */
-    char           *door_path;           /* exists while libcurl connects */
+    char           *listener_path;       /* exists while libcurl connects */
     ebb_buf         words;               /* the child's, on standard error */
     ebb_error       child_err;           /* why it could not be started */
     double          connected_s;
@@ -128,30 +128,30 @@ static int tell_connected(void *arg, curl_socket_t fd, curlsocktype purpose)
  * to a socket of this process, and whoever is at the other end becomes the command's.  The socket has a path, though
  * only for that moment: a connection to an abstract name is used for one request only (7.88), and a command would be
  * begun for each. */
-static ebb_status name_door(ebb_client *c, ebb_error *err)
+static ebb_status name_listener(ebb_client *c, ebb_error *err)
 {
     struct sockaddr_un at;
     ebb_buf path = { 0 };
     uint64_t random = 0;
     bool ok = ebb_random(&random, sizeof random, NULL) == EBB_OK && ebb_path_run(&path, NULL) == EBB_OK &&
               ebb_file_mkdirs(path.data, NULL) == EBB_OK &&
-              ebb_buf_addf(&path, "/door-%016llx", (unsigned long long)random) && path.len < sizeof at.sun_path;
+              ebb_buf_addf(&path, "/command-%016llx", (unsigned long long)random) && path.len < sizeof at.sun_path;
 
     if (!ok) {                                   /* a home that cannot be written, or is far away */
         ebb_buf_clear(&path);
-        ebb_buf_addf(&path, "/tmp/ebb-door-%016llx", (unsigned long long)random);
+        ebb_buf_addf(&path, "/tmp/ebb-command-%016llx", (unsigned long long)random);
     }
-    c->door_path = ebb_buf_take(&path);
-    return c->door_path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
+    c->listener_path = ebb_buf_take(&path);
+    return c->listener_path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
 }
 
-static void close_door(ebb_client *c)
+static void close_listener(ebb_client *c)
 {
-    if (c->door < 0)
+    if (c->listener < 0)
         return;
-    close(c->door);
-    c->door = -1;
-    unlink(c->door_path);
+    close(c->listener);
+    c->listener = -1;
+    unlink(c->listener_path);
 }
 
 static void begin_command(ebb_client *c, int its_fd)
@@ -178,18 +178,18 @@ static curl_socket_t open_pair(ebb_client *c, const struct sockaddr_un *at)
 }
 
 /* libcurl begins a connection. */
-static curl_socket_t open_door(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
+static curl_socket_t listen_for_curl(void *arg, curlsocktype purpose, struct curl_sockaddr *to)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
     ebb_client *c = arg;
 
     (void)purpose;
-    close_door(c);
-    snprintf(at.sun_path, sizeof at.sun_path, "%s", c->door_path);
+    close_listener(c);
+    snprintf(at.sun_path, sizeof at.sun_path, "%s", c->listener_path);
     if (!ebb_confine_may_connect(EBB_CONNECT_UNIX))
         return open_pair(c, &at);
-    c->door = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (c->door < 0 || bind(c->door, (struct sockaddr *)&at, sizeof at) != 0 || listen(c->door, 4) != 0)
+    c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (c->listener < 0 || bind(c->listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(c->listener, 4) != 0)
         return CURL_SOCKET_BAD;
     return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
 }
@@ -203,14 +203,14 @@ static bool is_own(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.pid == getpid();
 }
 
-static void answer_door(ebb_client *c)
+static void accept_curl(ebb_client *c)
 {
     int fd;
 
-    while (c->door >= 0 && (fd = accept4(c->door, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+    while (c->listener >= 0 && (fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
         if (is_own(fd)) {
             begin_command(c, fd);
-            close_door(c);
+            close_listener(c);
         }
         close(fd);
     }
@@ -245,7 +245,7 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
     *out = NULL;
     if (!c)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
-    c->child.fd = c->child.err_fd = c->door = -1;
+    c->child.fd = c->child.err_fd = c->listener = -1;
     if (!ebb_confine_may_connect(opts->unix_path ? EBB_CONNECT_UNIX
                                  : opts->command ? EBB_CONNECT_GIVEN : EBB_CONNECT_INTERNET)) {
         free(c);
@@ -269,7 +269,7 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for a connection");
     }
     if (st == EBB_OK && c->command)
-        st = name_door(c, err);
+        st = name_listener(c, err);
     if (st == EBB_OK)
         *out = c;
     else
@@ -286,8 +286,8 @@ void ebb_client_free(ebb_client *c)
     if (c->multi)
         c->curl->curl_multi_cleanup(c->multi);
     ebb_child_end(&c->child);
-    close_door(c);
-    free(c->door_path);
+    close_listener(c);
+    free(c->listener_path);
     ebb_buf_fini(&c->words);
     for (int i = 0; c->command && c->command[i]; i++)
         free(c->command[i]);
@@ -330,8 +330,8 @@ static void set_connection(ebb_client *c)
     if (c->unix_path)
         curl->curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->unix_path);
     if (c->command) {
-        curl->curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->door_path);
-        curl->curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, open_door);
+        curl->curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->listener_path);
+        curl->curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, listen_for_curl);
         curl->curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, c);
         curl->curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)COMMAND_IDLE_S);
     }
@@ -412,7 +412,7 @@ static void wipe_headers(const ebb_client *c, struct curl_slist *list)
 /* Until the request has ended, it is stopped, or nothing came for too long; *code is libcurl's. */
 static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
 {
-    struct curl_waitfd door = { .events = CURL_WAIT_POLLIN };
+    struct curl_waitfd listener = { .events = CURL_WAIT_POLLIN };
     int n_running = 1, wait_ms, n_left;
     CURLMsg *m;
     CURLMcode mc;
@@ -421,7 +421,7 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
     c->heard_s = ebb_clock_s();
     for (;;) {
         mc = c->curl->curl_multi_perform(c->multi, &n_running);
-        answer_door(c);
+        accept_curl(c);
         if (ebb_client_is_stopped(c))
             return EBB_FAIL(err, EBB_CANCELED, "stopped");
         if (mc != CURLM_OK)
@@ -434,8 +434,8 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
         wait_ms = c->q->on_tick ? c->q->on_tick(c->q->arg) : -1;
         if (wait_ms == EBB_CLIENT_ENOUGH)
             break;
-        door.fd = c->door;
-        c->curl->curl_multi_poll(c->multi, &door, c->door >= 0, wait_ms < 0 || wait_ms > TICK_MS ? TICK_MS : wait_ms,
+        listener.fd = c->listener;
+        c->curl->curl_multi_poll(c->multi, &listener, c->listener >= 0, wait_ms < 0 || wait_ms > TICK_MS ? TICK_MS : wait_ms,
                                  NULL);
     }
     c->r->is_stopped |= n_running > 0;

@@ -1,4 +1,4 @@
-/* The engine behind the backend's door: loading, answers, cancel, limits. */
+/* The engine behind the backend's interface: loading, answers, cancel, limits. */
 #include "ebb_test.h"
 
 #include "chat/backend/local_fixture.h"
