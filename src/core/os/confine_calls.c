@@ -40,6 +40,13 @@
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
 #endif
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+#ifndef SYS_setxattrat
+#define SYS_setxattrat 463
+#define SYS_removexattrat 466
+#endif
 #define X32 0x40000000u          /* x86-64's other numbers for the same calls begin here */
 #define NEW_NAMESPACES \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
@@ -52,6 +59,13 @@ static const int refused[] = {
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_swapon, SYS_swapoff, SYS_quotactl, SYS_acct,
     SYS_open_tree, SYS_move_mount, SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr,
     SYS_unshare, SYS_setns, SYS_open_by_handle_at, SYS_truncate,
+    SYS_fchownat, SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr, SYS_setxattrat,
+    SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, SYS_removexattrat,
+#ifdef SYS_chown
+    SYS_chown, SYS_lchown,
+#endif
+    SYS_shmget, SYS_shmat, SYS_shmctl, SYS_msgget, SYS_msgsnd, SYS_msgrcv, SYS_msgctl, SYS_semget, SYS_semctl,
+    SYS_semtimedop, SYS_mq_open, SYS_mq_unlink,
     SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load,
 #ifdef SYS_kexec_file_load
     SYS_kexec_file_load,
@@ -64,7 +78,7 @@ static const int refused[] = {
 #endif
 };
 
-enum { MAX_STEPS = 256 };
+enum { MAX_STEPS = 384, FOR_OTHERS = 07077 };
 
 typedef struct program {
     struct sock_filter step[MAX_STEPS];
@@ -145,6 +159,17 @@ static void judge_socket(program *p, ebb_connect connect)
     end_call(p, begun);
 }
 
+/* chmod(2) and its like, which Landlock does not know: nothing is opened to others, whoever owns it. */
+static void judge_mode(program *p, int call, unsigned i_mode)
+{
+    unsigned short begun = begin_call(p, call);
+
+    load_argument(p, i_mode);
+    add_step(p, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, FOR_OTHERS, 0, 1));
+    add_refusal(p, EPERM);
+    end_call(p, begun);
+}
+
 static void judge_ioctl(program *p)
 {
     unsigned short begun = begin_call(p, SYS_ioctl);
@@ -189,6 +214,12 @@ static bool build(program *p, ebb_connect connect, bool may_run)
     if (connect <= EBB_CONNECT_GIVEN)
         refuse_call(p, SYS_connect, connect == EBB_CONNECT_GIVEN ? 0 : EACCES);
     judge_socket(p, connect);
+#ifdef SYS_chmod
+    judge_mode(p, SYS_chmod, 1);
+#endif
+    judge_mode(p, SYS_fchmod, 1);
+    judge_mode(p, SYS_fchmodat, 2);
+    judge_mode(p, SYS_fchmodat2, 2);
     judge_ioctl(p);
     judge_clone(p);
     allow(p);

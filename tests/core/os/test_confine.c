@@ -6,14 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/io_uring.h>
+#include <mqueue.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/msg.h>
 #include <sys/ptrace.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 
 #include "base/buf.h"
 #include "os/broker.h"
@@ -33,6 +37,7 @@ static void must(bool is, const char *what, int line)
 }
 
 #define MUST(x) must(x, #x, __LINE__)
+#define FCHMODAT2 452            /* as of Linux 6.6, on all architectures */
 
 static char root[64], home[80];
 
@@ -235,6 +240,30 @@ static void try_calls(void)
     MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, fds) == 0);
 }
 
+/* What Landlock leaves: a file of the owner's, opened for reading, could be opened to all. */
+static void try_modes(void)
+{
+    char path[300];
+    struct stat st;
+    int fd;
+
+    snprintf(path, sizeof path, "%s/own/file", home);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    enter(EBB_CONNECT_INTERNET);
+    MUST(fd >= 0 && chmod(path, 0644) != 0 && errno == EPERM);
+    MUST(fchmod(fd, 0620) != 0 && errno == EPERM);
+    MUST(fchmodat(AT_FDCWD, path, 04700, 0) != 0 && errno == EPERM);
+    MUST(syscall(FCHMODAT2, AT_FDCWD, path, 0604, 0) < 0 && (errno == EPERM || errno == ENOSYS));
+    MUST(chown(path, getuid(), getgid()) != 0 && errno == EPERM);
+    MUST(setxattr(path, "user.x", "y", 1, 0) != 0 && errno == EPERM);
+    MUST(fsetxattr(fd, "user.x", "y", 1, 0) != 0 && errno == EPERM);
+    MUST(fstat(fd, &st) == 0 && (st.st_mode & 07777) == 0600);
+    MUST(fchmod(fd, 0400) == 0 && chmod(path, 0600) == 0);
+    MUST(shmget(IPC_PRIVATE, 4096, 0600) < 0 && errno == EPERM);
+    MUST(msgget(IPC_PRIVATE, 0600) < 0 && errno == EPERM);
+    MUST(mq_open("/ebb", O_RDONLY) == (mqd_t)-1 && errno == EPERM);
+}
+
 static void connect_unix(ebb_connect how, bool may)
 {
     struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -299,6 +328,7 @@ static void test_calls(void **state)
         skip();
     }
     in_child(try_calls);
+    in_child(try_modes);
     in_child(connect_to_nobody);
     in_child(connect_in_appearance);
     in_child(connect_to_sockets);
