@@ -99,6 +99,39 @@ for c in many:
     c.close()
 still_works("20 large bodies")
 
+# Requests of many values wait for their answers: what was read of them is not kept, and they are read one at a time.
+values = b'{"messages":[{"role":"user","content":"x"}],"ignore_eos":true,"max_tokens":1500,"values":[' + b",".join([b"{}"] * 165000) + b"]}"
+values = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(values) + values
+text = b'{"content":"' + b"x" * 4000000 + b'"}'
+text = b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(text) + text
+begun, most, many = rss(), 0, []
+for data in [values] * 20 + [text] * 4:
+    c = s.connect()
+    c.sendall(data)
+    many.append(c)
+for c in many[20:]:                                        # replies of 16 MB that are not read: two at once, no more
+    c.setblocking(False)
+    while True:
+        most = max(most, rss())
+        try:
+            status = c.recv(64)
+            if b" 200 " not in status and b" 503 " not in status:
+                fail("a text of 4 MB is answered with", status)
+            break
+        except BlockingIOError:
+            time.sleep(0.01)
+if "address" not in ebb and most > begun + 256 * 1024:
+    fail("20 requests of many values, and 4 of much text, take", most - begun, "KiB")
+for c in many:
+    c.close()
+status, _, body = send(b"POST /tokenize HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5000014\r\n\r\n" + b'{"content":"' + b"x" * 5000000 + b'"}', close=False)
+if status != 400 or b"4194304" not in body:
+    fail("5 MB of text are answered with", status, body)
+for path, more in ("/completion", {"prompt": "x" * 5000000}), ("/v1/chat/completions", {"messages": [{"role": "user", "content": "x" * 2500000}] * 2}):
+    if "4194304" not in s.json("POST", path, more, want=400)["error"]["message"]:
+        fail("5 MB of text are taken by", path)
+still_works("requests of many values")
+
 # Whatever bytes, cut off anywhere; some never read their answer.  What begins as ours ends within a moment of its client.
 random.seed(7)
 begun_threads, begun = threads(), rss()

@@ -25,6 +25,7 @@ static void serve_free(ebb_serve *s)
     ebb_model_close(s->draft);
     ebb_model_close(s->model);
     pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->large);
     pthread_mutex_destroy(&s->lock);
     if (s->key)
         explicit_bzero(s->key, strlen(s->key));
@@ -53,6 +54,7 @@ static ebb_serve *make_serve(const ebb_serve_opts *opts)
     s->opts = *opts;
     s->opts.engine.kv_cache_dir = NULL;
     s->used_s = ebb_clock_s();
+    pthread_mutex_init(&s->large, NULL);
     pthread_mutex_init(&s->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -154,33 +154,28 @@ static uint32_t flags_of(const json_t *o)
            (json_is_true(json_object_get(o, "return_progress")) ? SERVE_PROGRESS : 0);
 }
 
-static void answer_or_refuse(ebb_serve *s, ebb_http_exchange *x, const json_t *o, ebb_serve_question *q,
-                             const ebb_serve_form *form, ebb_status st, ebb_error *err)
+/* What all forms have beside their question. */
+static ebb_status read_rest(ebb_serve *s, const json_t *o, const ebb_serve_form *form, ebb_serve_asked *asked,
+                            ebb_error *err)
 {
-    if (st == EBB_OK)
-        st = ebb_serve_read_settings(s, o, q, err);
-    if (st == EBB_OK) {
-        ebb_serve_answer(s, x, q, form, json_is_true(json_object_get(o, "stream")), flags_of(o));
-        return;
-    }
-    ebb_serve_question_fini(q);
-    ebb_serve_reply_error(s, x, err);
+    asked->form = form;
+    asked->streams = json_is_true(json_object_get(o, "stream"));
+    asked->flags = flags_of(o);
+    return ebb_serve_read_settings(s, o, &asked->q, err);
 }
 
-void ebb_serve_chat_completions(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
+ebb_status ebb_serve_chat_completions(ebb_serve *s, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
 {
-    ebb_serve_question q = { 0 };
-    ebb_error err = { 0 };
+    ebb_status st = ebb_serve_read_messages(s, o, &asked->q, err);
 
-    answer_or_refuse(s, x, o, &q, &chat_form, ebb_serve_read_messages(s, o, &q, &err), &err);
+    return st == EBB_OK ? read_rest(s, o, &chat_form, asked, err) : st;
 }
 
-void ebb_serve_completions(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
+ebb_status ebb_serve_completions(ebb_serve *s, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
 {
-    ebb_serve_question q = { 0 };
-    ebb_error err = { 0 };
+    ebb_status st = ebb_serve_read_prompt(s, json_object_get(o, "prompt"), &asked->q, err);
 
-    answer_or_refuse(s, x, o, &q, &text_form, ebb_serve_read_prompt(s, json_object_get(o, "prompt"), &q, &err), &err);
+    return st == EBB_OK ? read_rest(s, o, &text_form, asked, err) : st;
 }
 
 void ebb_serve_resume(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from)

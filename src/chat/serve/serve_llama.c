@@ -5,8 +5,8 @@
 #include "json/json_text.h"
 #include "serve/serve_priv.h"
 
-/* A piece takes some thirty bytes in a reply, more than its text in a question. */
-enum { MAX_PIECES = 4 << 20 };
+/* Bytes of text: a piece takes some thirty in a reply, more than its text in a question. */
+enum { MAX_PIECES = 512 << 10 };
 
 /* -- /completion ------------------------------------------------------------------------------------------- */
 
@@ -80,22 +80,15 @@ static json_t *llama_progress(const ebb_serve *s, const ebb_served *a, uint32_t 
 static const ebb_serve_form llama_form = { .piece = llama_piece, .last = llama_last, .whole = llama_whole,
                                            .progress = llama_progress };
 
-void ebb_serve_completion(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
+ebb_status ebb_serve_completion(ebb_serve *s, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
 {
-    ebb_serve_question q = { 0 };
-    ebb_error err = { 0 };
-    uint32_t flags = (json_is_true(json_object_get(o, "return_tokens")) ? SERVE_TOKENS : 0) |
-                     (json_is_true(json_object_get(o, "return_progress")) ? SERVE_PROGRESS : 0);
-    ebb_status st = ebb_serve_read_prompt(s, json_object_get(o, "prompt"), &q, &err);
+    ebb_status st = ebb_serve_read_prompt(s, json_object_get(o, "prompt"), &asked->q, err);
 
-    if (st == EBB_OK)
-        st = ebb_serve_read_settings(s, o, &q, &err);
-    if (st == EBB_OK) {
-        ebb_serve_answer(s, x, &q, &llama_form, json_is_true(json_object_get(o, "stream")), flags);
-        return;
-    }
-    ebb_serve_question_fini(&q);
-    ebb_serve_reply_error(s, x, &err);
+    asked->form = &llama_form;
+    asked->streams = json_is_true(json_object_get(o, "stream"));
+    asked->flags = (json_is_true(json_object_get(o, "return_tokens")) ? SERVE_TOKENS : 0) |
+                   (json_is_true(json_object_get(o, "return_progress")) ? SERVE_PROGRESS : 0);
+    return st == EBB_OK ? ebb_serve_read_settings(s, o, &asked->q, err) : st;
 }
 
 /* -- Text and ids ------------------------------------------------------------------------------------------------ */
@@ -156,8 +149,9 @@ void ebb_serve_tokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
 
     if (!json_is_string(content))
         EBB_FAIL(&err, EBB_USAGE, "content must be the text to tokenize");
-    else if (has_pieces && n_text > MAX_PIECES)
-        EBB_FAIL(&err, EBB_USAGE, "content has %zu bytes; with_pieces, %d at most are accepted", n_text, MAX_PIECES);
+    else if (n_text > (has_pieces ? MAX_PIECES : SERVE_TEXT))
+        EBB_FAIL(&err, EBB_USAGE, "content has %zu bytes; %d at most are accepted%s", n_text,
+                 has_pieces ? MAX_PIECES : SERVE_TEXT, has_pieces ? " with_pieces" : "");
     else if (!ids || ebb_model_tokenize(s->model, json_string_value(content), n_text, flags, ids, cap, &n,
                                         &err) != EBB_OK || n > cap)
         EBB_FAIL(&err, EBB_NOMEM, "no memory for the tokens");
@@ -178,14 +172,16 @@ void ebb_serve_detokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
     const char *part;
     size_t n;
 
-    for (size_t i = 0; ok && i < json_array_size(list); i++) {
+    for (size_t i = 0; ok && text.len <= SERVE_TEXT && i < json_array_size(list); i++) {
         const json_t *id = json_array_get(list, i);
         ok = json_is_integer(id) && json_integer_value(id) >= 0 && json_integer_value(id) < n_vocab;
         part = ok ? ebb_detok_push(d, (ebb_token)json_integer_value(id), &n) : "";
         if (ok)
             ebb_buf_add(&text, part, n);
     }
-    if (ok) {
+    if (text.len > SERVE_TEXT) {
+        refuse(s, x, EBB_USAGE, "tokens make more than 4 MiB of text, the most that is accepted");
+    } else if (ok) {
         part = ebb_detok_flush(d, &n);
         ebb_buf_add(&text, part, n);
         ebb_serve_reply_json(x, 200, json_pack("{s:o}", "content", json_stringn(ebb_buf_text(&text), text.len)));

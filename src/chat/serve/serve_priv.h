@@ -12,6 +12,8 @@
 
 enum {
     SERVE_STOPS = 16, SERVE_STOP_BYTES = 256,    /* texts that end an answer */
+    SERVE_TEXT = 4 << 20,        /* bytes of a request's text, or of one that ids make: some million
+                                  * tokens, each byte of which takes 40 while it is tokenized */
     SERVE_SESSIONS = 16,         /* answers that go by turns; others wait */
     SERVE_ANSWERS = 128,         /* that wait or are under way; more are refused */
     SERVE_FROM_ONE = 64,         /* of them, of one client: others find a place */
@@ -91,6 +93,7 @@ struct ebb_serve {
     ebb_http_server *http;
     pthread_t        thread;
 
+    pthread_mutex_t  large;      /* held while a large request is read: one at a time */
     pthread_mutex_t  lock;       /* protects everything below, and what is marked so in answers */
     pthread_cond_t   wake;       /* for the worker */
     bool             quit, has_failed, is_ready, has_left;
@@ -219,9 +222,18 @@ ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_ques
                                    ebb_error *err);
 
 /* serve_chat.c, serve_llama.c: a form of answers. */
-void ebb_serve_chat_completions(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
-void ebb_serve_completions(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
-void ebb_serve_completion(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+/* A request for an answer: the question, and how it is to be sent. */
+typedef struct ebb_serve_asked {
+    ebb_serve_question q;
+    const struct ebb_serve_form *form;
+    bool     streams;
+    uint32_t flags;
+} ebb_serve_asked;
+/* Read a request; *asked is zeroed before, and is to be given back (its q) also on failure.
+ * Errors: those of serve_prompt.c and serve_settings.c. */
+typedef ebb_status ebb_serve_asks(ebb_serve *s, const json_t *o, ebb_serve_asked *asked,
+                                  ebb_error *err);
+ebb_serve_asks ebb_serve_chat_completions, ebb_serve_completions, ebb_serve_completion;
 /* An answer of before, from its piece `from` on, in the form of chat completions. */
 void ebb_serve_resume(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from);
 
@@ -249,10 +261,8 @@ typedef struct ebb_serve_form {
 /* flags of what the client wants to know */
 enum { SERVE_USAGE = 1, SERVE_PROGRESS = 2, SERVE_TOKENS = 4, SERVE_FIGURES = 8 };
 
-/* Answer the question in this form, at once or as a stream; *q is taken. */
-void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q,
-                      const ebb_serve_form *form, bool streams,
-                      uint32_t flags);
+/* Answer the question in its form, at once or as a stream; its q is taken. */
+void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_asked *asked);
 /* The same of an answer that there is, from its piece `from` on, as a stream. */
 void ebb_serve_follow(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from,
                       const ebb_serve_form *form, uint32_t flags);

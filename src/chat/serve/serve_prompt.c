@@ -7,6 +7,12 @@
 
 enum { MAX_MESSAGES = 10000 };
 
+static ebb_status check_text(size_t n, ebb_error *err)
+{
+    return n > SERVE_TEXT ? EBB_FAIL(err, EBB_USAGE, "the request has %zu bytes of text; %d at most are accepted", n,
+                                     SERVE_TEXT) : EBB_OK;
+}
+
 /* -- Messages ---------------------------------------------------------------------------------------- */
 
 typedef struct messages {
@@ -87,7 +93,7 @@ static ebb_status read_message(const json_t *o, ebb_message *m, ebb_error *err)
 
 static ebb_status read_all_messages(const json_t *list, messages *m, ebb_error *err)
 {
-    size_t n = json_array_size(list);
+    size_t n = json_array_size(list), n_text = 0;
     ebb_status st = EBB_OK;
 
     if (!json_is_array(list) || n == 0 || n > MAX_MESSAGES)
@@ -100,8 +106,9 @@ static ebb_status read_all_messages(const json_t *list, messages *m, ebb_error *
         m->pointers[i] = &m->list[i];
         m->n = i + 1;
         st = read_message(json_array_get(list, i), &m->list[i], err);
+        n_text += m->list[i].n_text;
     }
-    return st;
+    return st == EBB_OK ? check_text(n_text, err) : st;
 }
 
 static ebb_prompt_opts opts_of(const json_t *o)
@@ -187,8 +194,10 @@ ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_err
 static ebb_status tokenize_prompt(ebb_serve *s, const json_t *text, ebb_serve_question *q, ebb_error *err)
 {
     size_t n_text = json_string_length(text), cap = n_text + 8;
-    ebb_status st;
+    ebb_status st = check_text(n_text, err);
 
+    if (st != EBB_OK)
+        return st;
     q->ids = malloc(cap * sizeof *q->ids);
     if (!q->ids)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");

@@ -9,6 +9,10 @@
 #include "json/json_load.h"
 #include "serve/serve_priv.h"
 
+/* Bytes that a request's JSON takes in memory; larger requests are read one after the other, since values and tokens
+ * take many times the bytes of a body. */
+enum { SMALL_REQUEST = 64 << 10 };
+
 /* -- Who may ask ------------------------------------------------------------------------------------------ */
 
 /* As long for each wrong key as for the right one. */
@@ -98,26 +102,27 @@ typedef struct route {
     const char *method, *path;
     void (*get)(ebb_serve *s, ebb_http_exchange *x);
     void (*post)(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
+    ebb_serve_asks *asks;
     bool needs_model;
 } route;
 
 static const route routes[] = {
-    { "GET", "/health", get_health, NULL, true },
-    { "GET", "/v1/health", get_health, NULL, true },
-    { "GET", "/v1/models", get_models, NULL, true },
-    { "GET", "/models", get_models, NULL, true },
-    { "GET", "/props", ebb_serve_props, NULL, true },
-    { "GET", "/slots", ebb_serve_slots, NULL, true },
-    { "GET", "/metrics", ebb_serve_metrics, NULL, true },
-    { "GET", "/ebb/v1/stats", get_stats, NULL, false },
-    { "POST", "/v1/chat/completions", NULL, ebb_serve_chat_completions, true },
-    { "POST", "/chat/completions", NULL, ebb_serve_chat_completions, true },
-    { "POST", "/v1/completions", NULL, ebb_serve_completions, true },
-    { "POST", "/completion", NULL, ebb_serve_completion, true },
-    { "POST", "/completions", NULL, ebb_serve_completion, true },
-    { "POST", "/tokenize", NULL, ebb_serve_tokenize, true },
-    { "POST", "/detokenize", NULL, ebb_serve_detokenize, true },
-    { "POST", "/apply-template", NULL, ebb_serve_apply_template, true },
+    { "GET", "/health", get_health, NULL, NULL, true },
+    { "GET", "/v1/health", get_health, NULL, NULL, true },
+    { "GET", "/v1/models", get_models, NULL, NULL, true },
+    { "GET", "/models", get_models, NULL, NULL, true },
+    { "GET", "/props", ebb_serve_props, NULL, NULL, true },
+    { "GET", "/slots", ebb_serve_slots, NULL, NULL, true },
+    { "GET", "/metrics", ebb_serve_metrics, NULL, NULL, true },
+    { "GET", "/ebb/v1/stats", get_stats, NULL, NULL, false },
+    { "POST", "/v1/chat/completions", NULL, NULL, ebb_serve_chat_completions, true },
+    { "POST", "/chat/completions", NULL, NULL, ebb_serve_chat_completions, true },
+    { "POST", "/v1/completions", NULL, NULL, ebb_serve_completions, true },
+    { "POST", "/completion", NULL, NULL, ebb_serve_completion, true },
+    { "POST", "/completions", NULL, NULL, ebb_serve_completion, true },
+    { "POST", "/tokenize", NULL, ebb_serve_tokenize, NULL, true },
+    { "POST", "/detokenize", NULL, ebb_serve_detokenize, NULL, true },
+    { "POST", "/apply-template", NULL, ebb_serve_apply_template, NULL, true },
 };
 
 static ebb_status check_ready(ebb_serve *s, ebb_error *err)
@@ -133,13 +138,37 @@ static ebb_status check_ready(ebb_serve *s, ebb_error *err)
     return st;
 }
 
-static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, ebb_error *err)
+/* What the body says, into *asked or a reply.  Neither it nor its JSON is kept while the answer waits for its turn. */
+static ebb_status read_request(ebb_serve *s, ebb_http_exchange *x, const route *r, ebb_serve_asked *asked,
+                               ebb_error *err)
 {
-    ebb_status st = r->needs_model ? check_ready(s, err) : EBB_OK;
+    ebb_status st;
     size_t n;
     const char *body = ebb_http_body(x, &n);
     json_error_t where;
-    json_t *o;
+    json_t *o = ebb_json_load(body, n, JSON_REJECT_DUPLICATES, &where);
+
+    ebb_http_forget_body(x);
+    if (!json_is_object(o)) {
+        json_decref(o);
+        return EBB_FAIL(err, EBB_USAGE, "the body is not a JSON object%s%.120s", o ? "" : ": ", o ? "" : where.text);
+    }
+    st = ebb_serve_check_switches(o, err);
+    if (st == EBB_OK && r->asks)
+        st = r->asks(s, o, asked, err);
+    else if (st == EBB_OK)
+        r->post(s, x, o);
+    json_decref(o);
+    return st;
+}
+
+static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, ebb_error *err)
+{
+    ebb_status st = r->needs_model ? check_ready(s, err) : EBB_OK;
+    ebb_serve_asked asked = { .streams = false };
+    size_t n;
+    const char *body = ebb_http_body(x, &n);
+    bool is_large;
 
     if (st != EBB_OK)
         return st;
@@ -147,15 +176,15 @@ static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, 
         r->get(s, x);
         return EBB_OK;
     }
-    o = ebb_json_load(body, n, JSON_REJECT_DUPLICATES, &where);
-    if (!json_is_object(o)) {
-        json_decref(o);
-        return EBB_FAIL(err, EBB_USAGE, "the body is not a JSON object%s%.120s", o ? "" : ": ", o ? "" : where.text);
-    }
-    st = ebb_serve_check_switches(o, err);
-    if (st == EBB_OK)
-        r->post(s, x, o);
-    json_decref(o);
+    is_large = ebb_json_memory(body, n) > SMALL_REQUEST;
+    if (is_large)
+        pthread_mutex_lock(&s->large);
+    st = read_request(s, x, r, &asked, err);
+    if (is_large)
+        pthread_mutex_unlock(&s->large);
+    if (st == EBB_OK && r->asks)
+        ebb_serve_answer(s, x, &asked);
+    ebb_serve_question_fini(&asked.q);
     return st;
 }
 

@@ -328,23 +328,22 @@ static void wait_for_end(ebb_serve *s, ebb_http_exchange *x, stream *t)
         ebb_serve_reply_json(x, status, o);
 }
 
-void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_question *q, const ebb_serve_form *form,
-                      bool streams, uint32_t flags)
+void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_asked *asked)
 {
-    stream *t = begin_stream(s, form, flags);
+    stream *t = begin_stream(s, asked->form, asked->flags);
     ebb_error err = { 0 };
     ebb_status st;
 
-    q->client = ebb_http_client(x);
-    st = t ? ebb_serve_submit(s, q, &t->reader, &t->a, &err) : EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
+    asked->q.client = ebb_http_client(x);
+    st = t ? ebb_serve_submit(s, &asked->q, &t->reader, &t->a, &err) : EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
     if (t && st != EBB_OK)
         drop_stream(t);
-    ebb_serve_question_fini(q);
+    ebb_serve_question_fini(&asked->q);
     if (st == EBB_LIMIT) {                       /* the only limit that waiting helps against: answers at once */
         ebb_serve_reply_json(x, 429, json_pack("{s:o}", "error", error_object(&err, 429, "rate_limit_error")));
     } else if (st != EBB_OK) {
         ebb_serve_reply_error(s, x, &err);
-    } else if (streams) {
+    } else if (asked->streams) {
         ebb_http_stream(x, "text/event-stream", read_answer, release_stream, t);
     } else {
         wait_for_end(s, x, t);

@@ -19,6 +19,8 @@
 enum { HEADER_BYTES = 32 << 10, STREAM_BYTES = 16 << 10 };
 /* Is taken before it is refused: the client is then sure to read why. */
 enum { SMALL_BODY = 64 << 10 };
+/* Of a reply: it is no larger than what a connection takes anyway, so it is sent whatever others have. */
+enum { SMALL_REPLY = 64 << 10, RETRY_S = 2 };
 /* Bytes a second: what a body comes at least at, as over a line of 9600 baud, beside the time for its beginning. */
 enum { SLOWEST_BODY = 1 << 10 };
 
@@ -42,7 +44,7 @@ struct ebb_http_exchange {
     struct MHD_Connection *connection;
     const char            *method, *path;
     ebb_buf                body;
-    size_t                 n_body;       /* bytes of it that the server counts */
+    size_t                 n_body;       /* bytes of it and of the reply that the server counts */
     bool                   is_replied;
     bool                   is_last;      /* where the next request begins is not known */
     enum MHD_Result        queued;
@@ -77,6 +79,24 @@ const char *ebb_http_body(const ebb_http_exchange *x, size_t *n)
 {
     *n = x->body.len;
     return ebb_buf_text(&x->body);
+}
+
+/* False: all connections have as much as they may. */
+static bool count_bytes(ebb_http_exchange *x, size_t n)
+{
+    if (atomic_fetch_add(&x->server->body_bytes, n) + n > x->server->opts.max_bodies) {
+        atomic_fetch_sub(&x->server->body_bytes, n);
+        return false;
+    }
+    x->n_body += n;
+    return true;
+}
+
+void ebb_http_forget_body(ebb_http_exchange *x)
+{
+    ebb_buf_fini(&x->body);
+    atomic_fetch_sub(&x->server->body_bytes, x->n_body);
+    x->n_body = 0;
 }
 
 static int fd_of(const ebb_http_server *s, struct MHD_Connection *connection)
@@ -159,12 +179,32 @@ static void queue_response(ebb_http_exchange *x, unsigned status, struct MHD_Res
     mhd->MHD_destroy_response(r);
 }
 
-void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body, size_t n,
-                    unsigned retry_after_s)
+static void reply_copy(ebb_http_exchange *x, unsigned status, const char *type, const void *body, size_t n,
+                       unsigned retry_after_s)
 {
     struct MHD_Response *r = x->server->mhd->MHD_create_response_from_buffer(n, (void *)body, MHD_RESPMEM_MUST_COPY);
 
     queue_response(x, status, r, type, retry_after_s);
+}
+
+static void refuse_request(ebb_http_exchange *x, unsigned status, const char *type, const char *message,
+                           unsigned retry_after_s)
+{
+    char body[256];
+    int n = snprintf(body, sizeof body, "{\"error\":{\"code\":%u,\"message\":\"%s\",\"type\":\"%s\"}}\n", status,
+                     message, type);
+
+    reply_copy(x, status, "application/json", body, (size_t)n, retry_after_s);
+}
+
+/* Who asks for much on many connections and reads nothing of it has no more than one limit. */
+void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body, size_t n,
+                    unsigned retry_after_s)
+{
+    if (n <= SMALL_REPLY || count_bytes(x, n))
+        reply_copy(x, status, type, body, n, retry_after_s);
+    else
+        refuse_request(x, 503, "unavailable_error", "too many large replies are on their way", RETRY_S);
 }
 
 static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t cap)
@@ -275,15 +315,6 @@ void ebb_http_server_end_slow(ebb_http_server *s)
 
 /* -- Requests --------------------------------------------------------------------------------- */
 
-static void refuse_request(ebb_http_exchange *x, unsigned status, const char *type, const char *message)
-{
-    char body[256];
-    int n = snprintf(body, sizeof body, "{\"error\":{\"code\":%u,\"message\":\"%s\",\"type\":\"%s\"}}\n", status,
-                     message, type);
-
-    ebb_http_reply(x, status, "application/json", body, (size_t)n, 0);
-}
-
 static bool is_owner(const ebb_http_exchange *x)
 {
     struct ucred peer;
@@ -338,11 +369,11 @@ static void look_at_headers(ebb_http_exchange *x, const char *version)
 
     x->is_last = !has_one_end(x, version);
     if (x->is_last)
-        refuse_request(x, 400, "invalid_request_error", "the headers leave open where the request ends");
+        refuse_request(x, 400, "invalid_request_error", "the headers leave open where the request ends", 0);
     else if (x->server->opts.is_owner_only && !is_owner(x))
-        refuse_request(x, 403, "permission_error", "this socket belongs to another user");
+        refuse_request(x, 403, "permission_error", "this socket belongs to another user", 0);
     else if (length && strtoull(length, NULL, 10) > x->server->opts.max_body)
-        refuse_request(x, 413, "invalid_request_error", "the request is too large");
+        refuse_request(x, 413, "invalid_request_error", "the request is too large", 0);
     else if (length ? strtoull(length, NULL, 10) > SMALL_BODY : ebb_http_header(x, "Transfer-Encoding") != NULL)
         (void)may_ask(x);
 }
@@ -360,9 +391,7 @@ static ebb_http_exchange *begin_exchange(ebb_http_server *s, struct MHD_Connecti
 /* Beyond the limits nothing is kept, and the connection is not read to its end. */
 static bool take_body(ebb_http_exchange *x, const char *data, size_t n)
 {
-    x->n_body += n;
-    return atomic_fetch_add(&x->server->body_bytes, n) + n <= x->server->opts.max_bodies &&
-           ebb_buf_add(&x->body, data, n);
+    return count_bytes(x, n) && ebb_buf_add(&x->body, data, n);
 }
 
 static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, const char *path, const char *method,

@@ -1,6 +1,6 @@
 /* net/http_server.h - HTTP on a socket: requests come whole, replies go out whole or as a stream.
  *
- *  H1  Whatever a client does, it costs no more than its connection: bodies, headers and
+ *  H1  Whatever a client does, it costs no more than its connection: bodies, replies, headers and
  *      connections have limits, and a connection on which nothing moves is closed.  Waiting for a
  *      reply that is being made is no silence.
  *  H2  Each connection has a thread of its own, on which `on_request` runs and may wait.
@@ -26,7 +26,8 @@ typedef struct ebb_http_server_opts {
     unsigned    silence_s;       /* a connection on which nothing moves for so long is closed */
     unsigned    max_from_one;    /* connections of one address; 0: as many as there may be */
     size_t      max_body;        /* bytes; larger ones are refused */
-    size_t      max_bodies;      /* of all connections at any time; what is beyond is closed */
+    size_t      max_bodies;      /* of all connections at any time, those of replies included; whose
+                                    request is beyond is closed, whose reply is gets status 503 */
     bool        is_owner_only;   /* of a UNIX socket: other users are refused, whatever its
                                     permissions */
     /* Before a large body is taken, and before on_request: false if it has replied, because who
@@ -58,12 +59,15 @@ const char *ebb_http_query(const ebb_http_exchange *x,
                            const char *name); /* NULL: it has none of that name */
 const char *ebb_http_header(const ebb_http_exchange *x, const char *name);
 const char *ebb_http_body(const ebb_http_exchange *x, size_t *n);        /* ends in a 0 */
+/* The body is not needed any more: its room is others' while the reply is made. */
+void ebb_http_forget_body(ebb_http_exchange *x);
 
 /* Whose request it is, as a number: an address (of IPv6 the network, its first 64 bits) or, at a
  * UNIX socket, where all are one user's, the process at the other end.  0: unknown. */
 uint64_t ebb_http_client(const ebb_http_exchange *x);
 
-/* A reply at once; the bytes are copied.  `retry_after_s` 0: none. */
+/* A reply at once; the bytes are copied, and kept until the client has read them.  `retry_after_s`
+ * 0: none. */
 void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body,
                     size_t n, unsigned retry_after_s);
 

@@ -12,12 +12,28 @@
 #include "net/http_server.h"
 
 enum { SILENCE_S = 1, STEP_MS = 50, STEPS = 600, PIECE = 10 << 10, PIECES = 60 };
+/* More than the kernel takes from a server for a client that does not read, and less than twice of it. */
+enum { MAX_BODIES = 16 << 20, LARGE_REPLY = 12 << 20 };
 
 static atomic_bool holds_reply;
+static atomic_uint n_forgotten;          /* bodies */
 
 static void reply(void *arg, ebb_http_exchange *x)
 {
+    static const char large[LARGE_REPLY];
+    size_t n;
+
     (void)arg;
+    if (strcmp(ebb_http_path(x), "/large") == 0) {
+        ebb_http_reply(x, 200, "text/plain", large, sizeof large, 0);
+        return;
+    }
+    if (strcmp(ebb_http_path(x), "/forget") == 0) {
+        ebb_http_forget_body(x);
+        assert_string_equal(ebb_http_body(x, &n), "");
+        assert_int_equal(n, 0);
+        atomic_fetch_add(&n_forgotten, 1);
+    }
     while (atomic_load(&holds_reply))
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     ebb_http_reply(x, 200, "text/plain", "yes", 3, 0);
@@ -25,8 +41,8 @@ static void reply(void *arg, ebb_http_exchange *x)
 
 static ebb_http_server *begin(struct sockaddr_in *at)
 {
-    ebb_http_server_opts opts = { .name = "test", .max_connections = 8, .silence_s = SILENCE_S, .max_body = 1 << 20,
-                                  .max_bodies = 1 << 20, .on_request = reply };
+    ebb_http_server_opts opts = { .name = "test", .max_connections = 8, .silence_s = SILENCE_S, .max_body = LARGE_REPLY,
+                                  .max_bodies = MAX_BODIES, .on_request = reply };
     socklen_t n = sizeof *at;
     ebb_http_server *s;
     ebb_error err = { 0 };
@@ -237,6 +253,66 @@ static void test_one_end(void **state)
     ebb_http_server_close(s);
 }
 
+static void expect_status(int fd, const char *status)
+{
+    char text[12];
+
+    assert_int_equal(recv(fd, text, sizeof text, MSG_WAITALL), sizeof text);
+    assert_memory_equal(text, status, sizeof text);
+}
+
+/* Replies that nobody reads are counted with the bodies; small ones go out all the same. */
+static void test_replies_nobody_reads(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+    int first = call(&at, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n"), second, third;
+
+    (void)state;
+    expect_status(first, "HTTP/1.1 200");
+    second = call(&at, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+    expect_status(second, "HTTP/1.1 503");
+    third = call(&at, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    read_reply(third);
+    close(first);
+    close(second);
+    close(third);
+    ebb_http_server_close(s);
+}
+
+static int call_with_large_body(const struct sockaddr_in *at, const char *path)
+{
+    static const char body[LARGE_REPLY];
+    char head[100];
+    int fd;
+
+    snprintf(head, sizeof head, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", path, LARGE_REPLY);
+    fd = call(at, head);
+    assert_int_equal(send(fd, body, sizeof body, MSG_NOSIGNAL), sizeof body);
+    return fd;
+}
+
+/* Who waits for his reply keeps nobody's body out. */
+static void test_forgotten_body(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+    int first, second;
+
+    (void)state;
+    atomic_store(&holds_reply, true);
+    first = call_with_large_body(&at, "/forget");
+    while (!atomic_load(&n_forgotten))
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    second = call_with_large_body(&at, "/forget");
+    atomic_store(&holds_reply, false);
+    read_reply(first);
+    read_reply(second);
+    close(first);
+    close(second);
+    ebb_http_server_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +322,8 @@ int main(void)
         cmocka_unit_test(test_slow_reply),
         cmocka_unit_test(test_two_ends),
         cmocka_unit_test(test_one_end),
+        cmocka_unit_test(test_replies_nobody_reads),
+        cmocka_unit_test(test_forgotten_body),
     };
 
     return cmocka_run_group_tests_name("http_server", tests, NULL, NULL);
