@@ -39,11 +39,11 @@ int ebb_cli_print_json(json_t *root)
     return ok ? EBB_EXIT_OK : EBB_EXIT_FAILED;
 }
 
-void ebb_cli_tell_left_out(const ebb_args *a, const char *left_out)
+void ebb_cli_tell(const ebb_args *a, const char *line)
 {
     ebb_buf visible = { 0 };
 
-    if (left_out[0] && !a->quiet && ebb_utf8_add_visible(&visible, left_out, strlen(left_out), false))
+    if (line[0] && !a->quiet && ebb_utf8_add_visible(&visible, line, strlen(line), false))
         fprintf(stderr, "%s\n", ebb_buf_text(&visible));
     ebb_buf_fini(&visible);
 }

@@ -34,9 +34,9 @@ bool ebb_cli_has_utf8(void);
  * memory).  Returns the exit status. */
 int ebb_cli_print_json(json_t *root);
 
-/* Say on standard error which demands of a file opened with --force are ignored: `left_out` is
- * ebb_plan.left_out, or empty. */
-void ebb_cli_tell_left_out(const ebb_args *a, const char *left_out);
+/* Say a line on standard error, unless --quiet; what others named in it cannot hide there.  Empty:
+ * nothing. */
+void ebb_cli_tell(const ebb_args *a, const char *line);
 
 /* Is a word the name of a model file, by its ending? */
 bool ebb_cli_is_model_file(const char *word);

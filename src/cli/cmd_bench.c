@@ -331,7 +331,7 @@ int ebb_cmd_bench(ebb_args *a)
     } else if (st == EBB_OK) {
         st = run_bench(&b, a, m, &opts, start, &stats, &err);
         if (st == EBB_OK)
-            ebb_cli_tell_left_out(a, stats.left_out);
+            ebb_cli_tell(a, stats.left_out);
         if (st == EBB_OK && a->json)
             status = print_bench_json(&b, &stats);
         else if (st == EBB_OK)

@@ -98,7 +98,7 @@ static ebb_status evaluate_logits(const ebb_args *a, const ebb_model *m, logits_
     st = ebb_engine_open(m, &opts, NULL, NULL, &e, err);
     if (st == EBB_OK) {
         ebb_engine_stats(e, &stats);
-        ebb_cli_tell_left_out(a, stats.left_out);
+        ebb_cli_tell(a, stats.left_out);
     }
     if (st == EBB_OK)
         st = ebb_session_new(e, &s, err);

@@ -101,7 +101,7 @@ static ebb_status measure_perplexity(const ebb_args *a, const ebb_model *m, ebb_
     if (st == EBB_OK) {
         s.n_ctx = opts.n_ctx == EBB_CTX_MAX ? ebb_engine_n_ctx(e) : opts.n_ctx;
         ebb_engine_stats(e, &stats);
-        ebb_cli_tell_left_out(a, stats.left_out);
+        ebb_cli_tell(a, stats.left_out);
     }
     if (st == EBB_OK)
         st = ebb_session_new(e, &session, err);

@@ -253,7 +253,7 @@ int ebb_cmd_plan(ebb_args *a)
     else if (st == EBB_OK)
         st = plan_for_machine(a, m, &machine, is_described, &plan, &err);
     if (st == EBB_OK)
-        ebb_cli_tell_left_out(a, plan.left_out);
+        ebb_cli_tell(a, plan.left_out);
     if (is_table)
         ;                                        /* is printed */
     else if (st == EBB_OK && a->json)

@@ -190,7 +190,7 @@ static void tell_decision(const ebb_args *a, const ebb_chat *c)
 
     ebb_chat_stats(c, &s);
     if (!ebb_cli_progress(a))                    /* else it came as a notice */
-        ebb_cli_tell_left_out(a, s.left_out);
+        ebb_cli_tell(a, s.left_out);
     if (a->quiet || (!a->verbose && a->engine.io == EBB_IO_AUTO))
         return;
     fprintf(stderr, "%s\n", ebb_memory_event_text(&s.memory_event, line, sizeof line));

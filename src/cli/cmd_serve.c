@@ -31,10 +31,7 @@ static void on_serve_signal(int sig)
 
 static void tell_line(void *arg, const char *line)
 {
-    const ebb_args *a = arg;
-
-    if (!a->quiet)
-        fprintf(stderr, "%s\n", line);
+    ebb_cli_tell(arg, line);
 }
 
 /* -- Where it listens ---------------------------------------------------------------------------------------- */

@@ -322,4 +322,19 @@ for model, n in ("guide", 0), (folder + "/advised.gguf", 1):
     told = open(s.err, "rb").read()
     same("lines of advice for " + model, (told.count(b"does not follow: general.sampling.sequence = top_k;"), b"\x1b" in told), (n, False))
     s.end()
+
+# A model's file may have any name: it is a text of every reply, and hides nothing.
+for name, shown in (b"\xff\xfe", "\ufffd"), (b"x" * 158 + "\u00e9y".encode(), "\u00e9y"), (b"\x1b[2Jred", "[2Jred"):
+    path = os.path.join(folder.encode(), name + b".gguf")
+    with open(path, "wb") as f:
+        f.write(guide)
+    s = Server(ebb, folder, "-m", path)
+    for told in s.json("GET", "/v1/models")["data"][0]["id"], s.json("GET", "/props")["model_alias"], s.chat("x", max_tokens=1)["model"], \
+            json.loads(s.events("/v1/chat/completions", {"messages": [{"role": "user", "content": "x"}], "max_tokens": 1, "stream": True})[0])["model"]:
+        if shown not in told or "\x1b" in told:
+            fail("a model named", name, "is", repr(told))
+    told = open(s.err, "rb").read()
+    if shown.encode() + b" answers, with a context" not in told or b"\x1b" in told:
+        fail("a model named", name, "is said to be", told)
+    s.end()
 P

@@ -33,6 +33,7 @@ static void serve_free(ebb_serve *s)
     free(s->key);
     free(s->host);
     free(s->path);
+    free(s->name);
     free(s->draft_path);
     free(s);
 }

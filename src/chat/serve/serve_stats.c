@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "backend/figures.h"
-#include "json/json_text.h"
 #include "serve/serve_priv.h"
 
 static const char *state_name(const ebb_serve *s, const ebb_stats *stats)
@@ -24,7 +23,7 @@ json_t *ebb_serve_stats_locked(ebb_serve *s)
     n_waiting = ebb_served_n_waiting(s, &n_running);
     json_object_set_new(o, "pid", json_integer(getpid()));
     json_object_set_new(o, "session", json_string("ebb serve"));
-    json_object_set_new(o, "model", s->name[0] ? ebb_json_text_or_null(s->name) : json_null());
+    json_object_set_new(o, "model", s->name ? json_string(s->name) : json_null());
     json_object_set_new(o, "state", json_string(state_name(s, &stats)));
     json_object_set_new(o, "file", json_string(s->file));
     json_object_set_new(o, "clients", json_integer(n_connections));

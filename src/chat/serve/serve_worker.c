@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "conversation/chat.h"
 #include "models/models.h"
 #include "serve/serve_priv.h"
@@ -16,20 +17,25 @@ enum { MARGIN = 64, ROOM_FOR = 4 };
 
 /* -- Loading ------------------------------------------------------------------------------------------- */
 
-/* The name of a file without its folder and .gguf: what others may know of it. */
-static void name_model(ebb_serve *s)
+/* The name of a file without its folder and .gguf: what others may know of it.  It has any bytes but a slash, and is a
+ * text of every reply. */
+static ebb_status name_model(ebb_serve *s, ebb_error *err)
 {
     const char *path = s->path ? s->path : EBB_MODELS_GUIDE, *slash = strrchr(path, '/');
+    ebb_buf name = { 0 };
     size_t n;
 
-    pthread_mutex_lock(&s->lock);                /* who looks for a server asks before it is ready */
     path = slash ? slash + 1 : path;
     n = strlen(path);
     n -= n > 5 && strcmp(path + n - 5, ".gguf") == 0 ? 5 : 0;
-    snprintf(s->name, sizeof s->name, "%.*s", (int)(n < sizeof s->name ? n : sizeof s->name - 1), path);
+    if (!ebb_utf8_add_visible(&name, path, n, false))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's name");
+    pthread_mutex_lock(&s->lock);                /* who looks for a server asks before it is ready */
+    s->name = ebb_buf_take(&name);
     if (!ebb_models_file_id(s->path, s->file))
         s->file[0] = '\0';
     pthread_mutex_unlock(&s->lock);
+    return EBB_OK;
 }
 
 static void wake_on_evict(void *arg)
@@ -89,7 +95,7 @@ static ebb_status load(ebb_serve *s, ebb_error *err)
         tell(s, ebb_buf_text(&why));
     ebb_buf_fini(&why);
     if (st == EBB_OK)
-        name_model(s);
+        st = name_model(s, err);
     if (st == EBB_OK)
         st = open_draft(s, err);
     if (st == EBB_OK)
@@ -358,12 +364,13 @@ void *ebb_serve_worker(void *arg)
 {
     ebb_serve *s = arg;
     ebb_error err = { 0 };
-    char line[300];
+    ebb_buf line = { 0 };
     ebb_status st = load(s, &err);
 
     if (st == EBB_OK)
-        snprintf(line, sizeof line, "%s answers, with a context of %u tokens", s->name, s->n_ctx);
-    tell(s, st == EBB_OK ? line : "");
+        ebb_buf_addf(&line, "%s answers, with a context of %u tokens", s->name, s->n_ctx);
+    tell(s, ebb_buf_text(&line));
+    ebb_buf_fini(&line);
     pthread_mutex_lock(&s->lock);
     s->is_ready = st == EBB_OK;
     s->has_failed = st != EBB_OK;
