@@ -225,10 +225,14 @@ status, _, part = parse(data)
 seen = [json.loads(e) for e in sse(part)[:-1]]
 number, at = seen[-1]["ebb"]["answer"], seen[-1]["ebb"]["next"]
 rest = sse(s.ask("GET", f"/ebb/v1/answers/{number}?from={at}")[2])
+if number < 1 << 32 or number >= 1 << 53:         # at random, so that no other client finds it; once in 2 million runs it is small
+    fail("an answer's number can be guessed:", number)
 same("an answer in two parts", text_of([json.dumps(e) for e in seen]) + text_of(rest), want)
 same("all of it again", text_of(sse(s.ask("GET", f"/ebb/v1/answers/{number}")[2])), want)
 data, c = begin({"ebb": {"survives": True}}, 600)
 number = json.loads(sse(parse(data)[2])[0])["ebb"]["answer"]
+if any(str(number).encode() in s.ask("GET", path)[2] for path in ("/slots", "/metrics", "/props", "/ebb/v1/stats")):
+    fail("an answer's number is told to others")
 c.close()
 before = counts()["ebb_answers_cancelled_total"]
 if s.ask("DELETE", f"/ebb/v1/answers/{number}")[0] == 200:       # 404: it was quicker

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/random.h"
 #include "serve/serve_priv.h"
 
 void ebb_serve_question_fini(ebb_serve_question *q)
@@ -120,6 +121,15 @@ static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, 
     return EBB_OK;
 }
 
+/* Whoever knows it may read the answer and stop it, so nobody can guess it.  53 bits are exact in JSON's numbers. */
+static ebb_status choose_number(uint64_t *number, ebb_error *err)
+{
+    ebb_status st = ebb_random(number, sizeof *number, err);
+
+    *number = *number >> 11 | 1;
+    return st;
+}
+
 static void add_reader(ebb_served *a, ebb_served_reader *reader)
 {
     reader->next = a->readers;
@@ -140,18 +150,20 @@ ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_read
                             ebb_error *err)
 {
     ebb_served *a = calloc(1, sizeof *a);
-    ebb_status st;
+    uint64_t number = 0;
+    ebb_status st = choose_number(&number, err);
 
     *out = NULL;
     if (!a)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an answer");
     pthread_mutex_lock(&s->lock);
-    st = check_submit(s, q, err);
+    if (st == EBB_OK)
+        st = check_submit(s, q, err);
     if (st == EBB_OK) {
         a->q = *q;
         *q = (ebb_serve_question){ 0 };
         a->cap_ids = a->n_prompt = a->q.n_ids;
-        a->number = ++s->last_number;
+        a->number = number;
         a->asked_s = s->used_s = ebb_clock_s();
         add_reader(a, reader);
         append_answer(s, a);

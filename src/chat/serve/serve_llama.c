@@ -228,10 +228,10 @@ void ebb_serve_slots(ebb_serve *s, ebb_http_exchange *x)
     pthread_mutex_lock(&s->lock);
     for (const ebb_served *a = s->answers; a; a = a->next)
         if ((a->state == SERVED_PREFILL || a->state == SERVED_DECODE) && !a->is_paused)
-            json_array_append_new(list, json_pack("{s:i, s:i, s:b, s:I, s:i, s:i}",
+            json_array_append_new(list, json_pack("{s:i, s:i, s:b, s:i, s:i}",
                                                   "id", (int)n++, "n_ctx", (int)s->n_ctx, "is_processing", 1,
-                                                  "id_task", (json_int_t)a->number, "n_prompt", (int)a->n_prompt,
-                                                  "n_decoded", (int)a->stats.n_generated));
+                                                  "n_prompt", (int)a->n_prompt, "n_decoded",
+                                                  (int)a->stats.n_generated));
     pthread_mutex_unlock(&s->lock);
     for (; n < SERVE_SESSIONS; n++)
         json_array_append_new(list, json_pack("{s:i, s:i, s:b}", "id", (int)n, "n_ctx", (int)s->n_ctx, "is_processing",

@@ -57,7 +57,7 @@ typedef struct ebb_served_reader {
 
 typedef struct ebb_served {
     struct ebb_served *next;
-    uint64_t number;
+    uint64_t number;             /* at random: its client alone knows it */
     ebb_serve_question q;        /* its ids grow: those of the answer stand behind the question's */
     size_t   n_prompt;
     /* the worker's own */
@@ -98,9 +98,8 @@ struct ebb_serve {
     pthread_cond_t   wake;       /* for the worker */
     bool             quit, has_failed, is_ready, has_left;
     ebb_error        error;
-    ebb_served      *answers;    /* by number */
+    ebb_served      *answers;    /* as they were asked for */
     ebb_served      *running;    /* whose turn it is alone; NULL */
-    uint64_t         last_number;
     uint64_t         n_requests, n_refused, n_answers, n_canceled, n_failed;
     uint64_t         n_shared_passes;
     ebb_buf          figures;    /* the event with the engine's, for all streams that want it ... */
@@ -130,8 +129,8 @@ struct ebb_serve {
 };
 
 /* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.
- * Errors: CONTEXT, LIMIT (too many
- * wait), BUSY (loading, or leaving), NOMEM: *q stays the caller's. */
+ * Errors: CONTEXT, LIMIT (too many wait), BUSY (loading, or leaving), IO (no random number), NOMEM:
+ * *q stays the caller's. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_reader *reader,
                             ebb_served **out, ebb_error *err);
