@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "cli.h"
 #include "cmd_serve.h"
@@ -30,25 +31,35 @@ enum { TAKE_TRIES = 6000, TAKE_MS = 100, TAKE_AGAIN = 20 };
 
 /* -- A server -------------------------------------------------------------------------------------------------- */
 
+/* What there is of the reply by ebb_clock_ns() `end`; false: that was all. */
+static bool read_more(int fd, uint64_t end, ebb_buf *reply)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    uint64_t now = ebb_clock_ns();
+    char bytes[4096];
+    ssize_t got;
+
+    if (now >= end || poll(&p, 1, (int)((end - now) / 1000000) + 1) <= 0)
+        return false;
+    got = read(fd, bytes, sizeof bytes);
+    return got > 0 && ebb_buf_add(reply, bytes, (size_t)got);
+}
+
 /* Without libcurl: most probes find no server, and those that do are repeated through remote/. */
 static json_t *query_server(const char *path)
 {
     static const char request[] = "GET /ebb/v1/stats HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     ebb_buf reply = { .max = REPLY_BYTES };
+    uint64_t end = ebb_clock_ns() + REPLY_MS * UINT64_C(1000000);
     const char *body;
-    char bytes[4096];
     json_t *o = NULL;
-    ssize_t got;
     int fd;
 
     if (ebb_connect_unix(path, &fd, NULL) != EBB_OK)
         return NULL;
     if (write(fd, request, sizeof request - 1) == (ssize_t)sizeof request - 1)
-        for (struct pollfd p = { .fd = fd, .events = POLLIN }; poll(&p, 1, REPLY_MS) > 0;) {
-            got = read(fd, bytes, sizeof bytes);
-            if (got <= 0 || !ebb_buf_add(&reply, bytes, (size_t)got))
-                break;
-        }
+        while (read_more(fd, end, &reply))
+            ;
     close(fd);
     body = strstr(ebb_buf_text(&reply), "\r\n\r\n");
     if (body && strncmp(ebb_buf_text(&reply), "HTTP/1.", 7) == 0)

@@ -16,6 +16,38 @@ answers() { "$EBB" stat --json | python3 -c 'import json, sys; print(sum(p.get("
 # run WORDS...: the answer in $dir/out, what is told in $dir/err
 run() { "$EBB" run -v --greedy -n 40 -p "$question" "$@" </dev/null >"$dir/out" 2>"$dir/err" || fail "run $*: $(cat "$dir/err")"; }
 
+# What hangs or dribbles at the server's place is left alone: the model is opened here.
+python3 - "$EBB" "$dir/run/ebb" <<'P' || exit 1
+import os, socket, subprocess, sys, threading, time
+ebb, folder = sys.argv[1:]
+os.makedirs(folder, 0o700, exist_ok=True)
+door = socket.socket(socket.AF_UNIX)
+door.bind(folder + "/serve.sock")
+door.listen()
+left_early = threading.Event()
+
+
+def dribble():
+    peer = door.accept()[0]
+    try:
+        peer.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        for _ in range(100):
+            peer.sendall(b" ")
+            time.sleep(0.2)
+    except OSError:
+        left_early.set()
+    peer.close()
+
+
+t = threading.Thread(target=dribble)
+t.start()
+subprocess.run([ebb, "run", "-m", "guide", "-n", "1", "-p", "x"], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+t.join()
+os.unlink(folder + "/serve.sock")
+if not left_early.is_set():
+    sys.exit("a server that dribbles is waited for to its end")
+P
+
 # Sharing: the model of the server, by whatever name, and nothing but that.
 run -m "$model"
 grep -q "ebb serve (process" "$dir/err" && fail "shared without a server"

@@ -11,13 +11,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "os/file.h"
 
-enum { BACKLOG = 512 };
+/* how long who connects waits for a server that takes nobody any more */
+enum { BACKLOG = 512, CONNECT_S = 2 };
 
 /* -- UNIX ---------------------------------------------------------------------------------------------- */
 
@@ -66,6 +68,12 @@ static ebb_status bind_unix(const char *path, const struct sockaddr_un *at, int 
 
     if (lstat(path, &s) == 0 && !S_ISSOCK(s.st_mode))
         return EBB_FAIL(err, EBB_USAGE, "%.200s: exists and is not a socket", path);
+    if (ebb_connect_unix(path, fd, NULL) != EBB_NOTFOUND) {
+        ebb_file_close(*fd);
+        *fd = -1;
+        return EBB_FAIL(err, EBB_BUSY, "another program listens at %.200s; --socket PATH puts this one elsewhere",
+                        path);
+    }
     unlink(path);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     /* The mode of a socket is that of its descriptor when it is bound, so at no moment is it open to others. */
@@ -95,6 +103,14 @@ ebb_status ebb_listen_unix(const char *path, int *fd, int *lock, ebb_error *err)
     return st;
 }
 
+/* Of a UNIX socket it is also the time for connect(2).  0: for ever. */
+static void set_send_timeout(int fd, int seconds)
+{
+    const struct timeval t = { .tv_sec = seconds };
+
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
+}
+
 ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err)
 {
     struct sockaddr_un at;
@@ -106,13 +122,15 @@ ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err)
     if (st != EBB_OK)
         return st;
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    set_send_timeout(*fd, CONNECT_S);
     if (*fd < 0)
         st = EBB_FAIL(err, EBB_IO, "socket: %s", strerror(errno));
     else if (connect(*fd, (struct sockaddr *)&at, sizeof at) != 0)
         st = EBB_FAIL(err, errno == ENOENT || errno == ECONNREFUSED ? EBB_NOTFOUND : EBB_IO, "%.200s: %s", path,
-                      strerror(errno));
+                      errno == EAGAIN ? "that server takes no connections; it may hang" : strerror(errno));
     else if (getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.uid != geteuid())
         st = EBB_FAIL(err, EBB_IO, "%.200s: that server belongs to another user", path);
+    set_send_timeout(*fd, 0);
     if (st == EBB_OK)
         return EBB_OK;
     ebb_file_close(*fd);

@@ -7,8 +7,8 @@
 #include "ebb/status.h"
 
 /* A UNIX socket at `path`, which nobody else may open (0600), in a folder that is made if need be
- * (0700).  What an ended server left there is replaced; BUSY: one is at work there.  *lock holds
- * the place as long as it is open.  Errors: USAGE (too long), IO. */
+ * (0700).  What an ended server left there is replaced; BUSY: one, or another program, is at work
+ * there.  *lock holds the place as long as it is open.  Errors: USAGE (too long), IO. */
 EBB_MUST_CHECK
 ebb_status ebb_listen_unix(const char *path, int *fd, int *lock, ebb_error *err);
 /* TCP at a numeric address or "localhost"; port 0: any that is free.  *port: the one it is.
@@ -18,8 +18,8 @@ ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_e
 /* The socket that systemd has opened for this process (sd_listen_fds(3)); -1: none.  *is_unix: of
  * what kind; host: of TCP, the numeric address, else "". */
 int ebb_listen_inherited(bool *is_unix, char *host, size_t cap);
-/* Connect to the server at `path`.  Errors: NOTFOUND (none is there), IO (it is another user's,
- * among others). */
+/* Connect to the server at `path`, which has two seconds to take the connection.  Errors: NOTFOUND
+ * (none is there), IO (it is another user's, among others). */
 EBB_MUST_CHECK
 ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err);
 
