@@ -8,17 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/grow.h"
 #include "cli.h"
 #include "json/json_load.h"
 #include "os/paths.h"
 
-enum { MAX_ANSWER = 1 << 16, WAIT_MS = 2000, RETRY_MS = 20, AT_ONCE = 64 };
+enum { MAX_ANSWER = 1 << 16, WAIT_MS = 2000, RETRY_MS = 20 };
 
 /* Whose socket this is, as this process sees it, even from another PID namespace. */
 static int open_peer(int fd)
@@ -47,13 +49,11 @@ static void hang_up(asked *q)
     q->fd = -1;
 }
 
-static void ask(asked *q, const char *path)
+static bool is_socket(const char *path)
 {
-    *q = (asked){ .at.sun_family = AF_UNIX, .fd = -1, .process = -1, .answer.max = MAX_ANSWER };
-    if (strlen(path) >= sizeof q->at.sun_path)
-        return;
-    strcpy(q->at.sun_path, path);
-    q->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct stat s;
+
+    return lstat(path, &s) == 0 && S_ISSOCK(s.st_mode);
 }
 
 /* Where nobody is there any more the socket is removed.  EAGAIN: too many others are asking it. */
@@ -63,10 +63,21 @@ static void connect_asked(asked *q)
         q->is_connected = true;
         q->process = open_peer(q->fd);
     } else if (errno != EAGAIN && errno != EINTR) {
-        if (errno == ECONNREFUSED)
+        if (errno == ECONNREFUSED && is_socket(q->at.sun_path))
             unlink(q->at.sun_path);
         hang_up(q);
     }
+}
+
+static void ask(asked *q, const char *path)
+{
+    *q = (asked){ .at.sun_family = AF_UNIX, .fd = -1, .process = -1, .answer.max = MAX_ANSWER };
+    if (strlen(path) >= sizeof q->at.sun_path)
+        return;
+    strcpy(q->at.sun_path, path);
+    q->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (q->fd >= 0)
+        connect_asked(q);
 }
 
 static void read_asked(asked *q)
@@ -85,9 +96,9 @@ static void read_asked(asked *q)
 static void hear_all(asked *q, int n)
 {
     uint64_t end = ebb_clock_ns() + WAIT_MS * UINT64_C(1000000), now;
-    struct pollfd fds[AT_ONCE];
+    struct pollfd *fds = calloc((size_t)n + 1, sizeof *fds);
 
-    while ((now = ebb_clock_ns()) < end) {
+    while (fds && (now = ebb_clock_ns()) < end) {
         int left_ms = (int)((end - now) / 1000000) + 1, n_open = 0;
 
         for (int i = 0; i < n; i++) {
@@ -104,6 +115,7 @@ static void hear_all(asked *q, int n)
             if (q[i].fd >= 0 && fds[i].revents)
                 read_asked(&q[i]);
     }
+    free(fds);
 }
 
 /* What it said; NULL: nobody is there, or it is busy.  *process, if not NULL, is the caller's. */
@@ -120,23 +132,13 @@ static json_t *take_answer(asked *q, int *process)
     return o;
 }
 
-static void hear_and_list(asked *q, int n, json_t *list)
-{
-    hear_all(q, n);
-    for (int i = 0; i < n; i++) {
-        json_t *one = take_answer(&q[i], NULL);
-        if (one)
-            json_array_append_new(list, one);
-    }
-}
-
 json_t *ebb_cli_running(const char *dir, const char *pid)
 {
     json_t *list = json_array();
     ebb_buf path = { 0 };
-    asked q[AT_ONCE];
+    asked *q = NULL, *more;
     DIR *d = opendir(dir);
-    int n_asked = 0;
+    size_t n_asked = 0, cap = 0;
 
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
         size_t n = strlen(e->d_name);
@@ -145,15 +147,21 @@ json_t *ebb_cli_running(const char *dir, const char *pid)
             continue;
         ebb_buf_clear(&path);
         ebb_buf_addf(&path, "%s/%s", dir, e->d_name);
-        ask(&q[n_asked++], ebb_buf_text(&path));
-        if (n_asked == AT_ONCE) {
-            hear_and_list(q, n_asked, list);
-            n_asked = 0;
-        }
+        if ((more = ebb_grow(q, n_asked, &cap, sizeof *q)) == NULL)
+            break;
+        q = more;
+        ask(&q[n_asked], ebb_buf_text(&path));
+        n_asked += q[n_asked].fd >= 0;
     }
-    hear_and_list(q, n_asked, list);
+    hear_all(q, (int)n_asked);
+    for (size_t i = 0; i < n_asked; i++) {
+        json_t *one = take_answer(&q[i], NULL);
+        if (one)
+            json_array_append_new(list, one);
+    }
     if (d)
         closedir(d);
+    free(q);
     ebb_buf_fini(&path);
     return list;
 }
@@ -180,9 +188,12 @@ bool ebb_cli_signal(const json_t *running, int number)
     return ok;
 }
 
+/* What is no size, count or number of any machine is 0, since who answers may say anything. */
 static double json_number(json_t *o, const char *name)
 {
-    return json_number_value(json_object_get(o, name));
+    double v = json_number_value(json_object_get(o, name));
+
+    return v >= 0 && v <= 9e15 ? v : 0;
 }
 
 static void print_json_text(json_t *o, const char *name)

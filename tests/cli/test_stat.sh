@@ -94,24 +94,46 @@ while True:
     other.wait()
 
     # all are asked at once: these answer when the last of them is asked; one more never does
-    listeners = [socket.socket(socket.AF_UNIX) for _ in range(9)]
+    listeners = [socket.socket(socket.AF_UNIX) for _ in range(101)]
     for i, listener in enumerate(listeners):
         listener.bind("%s/%d.sock" % (folder, 4000000 + i))
         listener.listen(0)
+        listener.settimeout(60)                      # rather a failure than a test that hangs
     crowd = [socket.socket(socket.AF_UNIX) for _ in range(2)]        # at the last one's there is no room
     for one in crowd:
         one.setblocking(False)
-        one.connect_ex("%s/4000008.sock" % folder)
+        one.connect_ex("%s/4000100.sock" % folder)
     p = subprocess.Popen([ebb, "stat", "--json"], env=env, stdout=subprocess.PIPE, text=True)
-    peers = [listener.accept()[0] for listener in listeners[:8]]
+    peers = [listener.accept()[0] for listener in listeners[:100]]
     for i, peer in enumerate(peers):
         peer.sendall(b'{"pid": %d}' % (4000000 + i))
         peer.close()
     running = json.loads(p.communicate()[0])["running"]
-    if sorted(one["pid"] for one in running) != [4000000 + i for i in range(8)]:
+    if sorted(one["pid"] for one in running) != [4000000 + i for i in range(100)]:
         sys.exit("asked at once: %r" % running)
-    if not os.path.exists("%s/4000008.sock" % folder):
+    if not os.path.exists("%s/4000100.sock" % folder):
         sys.exit("the socket of one that is busy was removed")
+
+    # what is no socket is nobody's to remove; numbers that are none are not printed
+    for door in doors:
+        os.unlink(door.getsockname())
+    with open(folder + "/11.sock", "w") as f:
+        f.write("mine")
+    os.symlink("11.sock", folder + "/12.sock")
+    os.mkfifo(folder + "/13.sock")
+    door = socket.socket(socket.AF_UNIX)
+    door.bind(folder + "/14.sock")
+    door.listen()
+    p = subprocess.Popen([ebb, "stat"], env=env, stdout=subprocess.PIPE, text=True)
+    peer = door.accept()[0]
+    peer.sendall(b'{"pid": 1e300, "used": -1e300, "anon_bytes": 1e300}')
+    peer.close()
+    told = p.communicate()[0]
+    if "context 0/0" not in told or "memory 0 B" not in told or len(told) > 1000:
+        sys.exit("figures of no machine: %r" % told)
+    left = sorted(os.listdir(folder))
+    if left != ["11.sock", "12.sock", "13.sock", "14.sock"]:
+        sys.exit("left in the folder of sockets: %r" % left)
 finally:
     shutil.rmtree(home)
 PY
