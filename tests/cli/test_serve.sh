@@ -7,7 +7,7 @@ trap 'rm -rf "$dir"' EXIT
 export XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state" XDG_CACHE_HOME="$dir/cache" XDG_DATA_HOME="$dir/data" XDG_RUNTIME_DIR="$dir/run" LC_ALL=C.UTF-8
 unset EBB_MODELS http_proxy HTTP_PROXY https_proxy ALL_PROXY all_proxy
 PYTHONPATH=tests/support python3 - "$EBB" "$dir" <<'P'
-import json, os, socket, struct, subprocess, sys, threading, time
+import json, os, signal, socket, struct, subprocess, sys, threading, time
 from serve import Server, fail, sse, text_of, parse, read_all
 ebb, folder = sys.argv[1:3]
 question = "What is a token?"
@@ -308,6 +308,11 @@ for at, _, names in os.walk(folder):
     for name in names:
         if name != "key" and key[:-1].encode() in open(os.path.join(at, name), "rb").read():
             fail("the key is in", os.path.join(at, name))
+
+# The terminal from which it was started hangs up.
+s = Server(ebb, folder, "-m", "guide")
+s.p.send_signal(signal.SIGHUP)
+same("hung up", (s.p.wait(60), os.path.exists(s.path)), (0, False))
 
 # It leaves when nobody wants it.
 s = Server(ebb, folder, "-m", "guide", "--idle", "1")
