@@ -295,6 +295,14 @@ same("health needs none", s.json("GET", "/health"), {"status": "ok"})
 s.json("GET", "/v1/models", want=403, headers=bearer, host="evil.example:80")
 s.json("GET", "/v1/models", want=403, headers={**bearer, "Origin": "http://evil.example"})
 s.json("GET", "/v1/models", headers=bearer, host=f"127.0.0.1:{s.port}")
+for host, status in ("[::1]:80", 200), ("[::1].evil.example", 403), ("[::1", 403), ("localhost.evil.example", 403), ("", 403):
+    s.json("GET", "/v1/models", want=status, headers=bearer, host=host)
+for method in "\x1b[2JGET", "GET\x07", "\x1b]0;x":             # it is in the trace, with or without the key
+    s.json(method, "/v1/models", want=400, headers=bearer)
+    s.json(method, "/v1/models", want=401)
+trace = open(folder + "/trace", "rb").read()
+if b"GET /v1/models: ok" not in trace or b"\x1b" in trace or b"\x07" in trace:
+    fail("a client writes into the trace:", trace)
 out = subprocess.run([ebb, "run", "-e", f"http://127.0.0.1:{s.port}", "-p", "x"], capture_output=True).stderr
 if b"wants a key" not in out:
     fail("ebb without the key says", out)
@@ -308,6 +316,18 @@ for at, _, names in os.walk(folder):
     for name in names:
         if name != "key" and key[:-1].encode() in open(os.path.join(at, name), "rb").read():
             fail("the key is in", os.path.join(at, name))
+
+# An IPv6 address stands between brackets in Host.
+try:
+    socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+except OSError:
+    print("no IPv6 here")
+else:
+    s = Server(ebb, folder, "-m", "guide", "--key-file", folder + "/key", "--host", "0:0:0:0:0:0:0:1", unix=False)
+    s.connect = lambda: socket.create_connection(("::1", s.port), timeout=120)
+    s.json("GET", "/v1/models", headers=bearer, host="[0:0:0:0:0:0:0:1]:%d" % s.port)
+    s.json("GET", "/v1/models", want=403, headers=bearer, host="[::2]")
+    s.end()
 
 # The terminal from which it was started hangs up.
 s = Server(ebb, folder, "-m", "guide")

@@ -18,7 +18,7 @@ class Server:
             if self.p.poll() is not None:
                 fail("the server has ended:", open(self.err).read())
             text = open(self.err).read()
-            found = re.search(r"listening at http://[^:]*:(\d+)", text)
+            found = re.search(r"listening at http://.*:(\d+)\n", text)
             self.port = int(found.group(1)) if found else 0
             if "answers, with a context" in text:
                 return

@@ -37,17 +37,33 @@ static bool has_key(const ebb_serve *s, const ebb_http_exchange *x)
     return own && is_same_key(own, s->key);
 }
 
+/* Of "name:port" or "[IPv6]:port"; *n: its bytes.  NULL: neither. */
+static const char *name_in_host(const char *host, size_t *n)
+{
+    const char *end;
+
+    if (*host != '[') {
+        *n = strcspn(host, ":");
+        return host;
+    }
+    *n = strcspn(++host, "]");
+    end = host + *n + 1;
+    return host[*n] && (*end == '\0' || *end == ':') ? host : NULL;
+}
+
 /* A page in a browser can make it ask this machine, under another machine's name: that name gives it away, and so does
  * Origin. */
 static bool is_host_ours(const ebb_serve *s, const ebb_http_exchange *x)
 {
-    static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+    static const char *const names[] = { "localhost", "127.0.0.1", "::1" };
     const char *host = ebb_http_header(x, "Host");
     size_t n;
 
     if (s->opts.is_unix || !host)
         return true;
-    n = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");
+    host = name_in_host(host, &n);
+    if (!host)
+        return false;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == n && strncasecmp(host, names[i], n) == 0)
             return true;
@@ -241,8 +257,8 @@ static void note_request(ebb_serve *s, const ebb_http_exchange *x, bool is_refus
     s->n_requests++;
     s->n_refused += is_refused;
     pthread_mutex_unlock(&s->lock);
-    if (is_printable(ebb_http_path(x)))
-        ebb_log("serve", "%s %.80s: %s", ebb_http_method(x), ebb_http_path(x), how);
+    if (is_printable(ebb_http_method(x)) && is_printable(ebb_http_path(x)))
+        ebb_log("serve", "%.20s %.80s: %s", ebb_http_method(x), ebb_http_path(x), how);
 }
 
 bool ebb_serve_may_ask(void *arg, ebb_http_exchange *x)
