@@ -89,9 +89,10 @@ static ebb_status listen_tcp(const ebb_args *a, ebb_serve_opts *o, ebb_error *er
 static ebb_status open_socket(const ebb_args *a, ebb_serve_opts *o, ebb_buf *path, int *lock, ebb_error *err)
 {
     char host[64];
-    ebb_status st;
+    ebb_status st = ebb_listen_inherited(&o->listen_fd, &o->is_unix, host, sizeof host, err);
 
-    o->listen_fd = ebb_listen_inherited(&o->is_unix, host, sizeof host);
+    if (st != EBB_OK)
+        return st;
     if (o->listen_fd >= 0)
         return o->is_unix ? EBB_OK : check_exposure(a, host, err);
     if (a->has_port || a->host)

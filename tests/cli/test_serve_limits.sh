@@ -266,4 +266,18 @@ s.end()
 code = "import os, socket, sys; s = socket.socket(); s.bind((sys.argv[2], 0)); s.listen(); os.dup2(s.fileno(), 3); os.set_inheritable(3, True); os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); os.execv(sys.argv[1], [sys.argv[1], 'serve', '-m', 'guide'])"
 if b"--key-file" not in subprocess.run([sys.executable, "-c", code, ebb, "0.0.0.0"], capture_output=True, timeout=300).stderr:
     fail("a socket of systemd that others can reach needs no key")
+code = """
+import os, socket, sys
+kind = sys.argv[2]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) if kind == "datagrams" else socket.create_server(("127.0.0.1", 0)) if kind == "two" else socket.socket()
+fd = os.open("/dev/null", os.O_RDONLY) if kind == "a file" else s.fileno()
+os.dup2(fd, 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_FDS="2" if kind == "two" else "1", LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[1], [sys.argv[1], "serve", "-m", "guide"])
+"""
+for kind in "datagrams", "no listener", "a file", "two":
+    p = subprocess.run([sys.executable, "-c", code, ebb, kind], capture_output=True, timeout=300)
+    if p.returncode != 2 or b"ListenStream=" not in p.stderr:
+        fail("systemd hands over", kind, "and the server says", p)
 P

@@ -190,20 +190,32 @@ ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_e
 
 /* -- From systemd ------------------------------------------------------------------------------------------ */
 
-int ebb_listen_inherited(bool *is_unix, char *host, size_t cap)
+static bool is_listening(int fd)
+{
+    socklen_t n = sizeof(int);
+    int yes = 0;
+
+    return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &yes, &n) == 0 && yes;
+}
+
+ebb_status ebb_listen_inherited(int *fd, bool *is_unix, char *host, size_t cap, ebb_error *err)
 {
     enum { FIRST = 3 };
     const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
     struct sockaddr_storage at = { 0 };
     socklen_t size = sizeof at;
 
-    if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid() || strcmp(n, "1") != 0 ||
-        getsockname(FIRST, (struct sockaddr *)&at, &size) != 0)
-        return -1;
+    *fd = -1;
+    if (!pid || !n || strtol(pid, NULL, 10) != (long)getpid())
+        return EBB_OK;
+    if (strcmp(n, "1") != 0 || !is_listening(FIRST) || getsockname(FIRST, (struct sockaddr *)&at, &size) != 0)
+        return EBB_FAIL(err, EBB_USAGE, "what systemd hands over is not one socket that listens; the unit needs one "
+                        "ListenStream=");
     *is_unix = at.ss_family == AF_UNIX;
     host[0] = '\0';                              /* also where it cannot be told, which is no loopback */
     if (!*is_unix)
         (void)!getnameinfo((const struct sockaddr *)&at, size, host, (socklen_t)cap, NULL, 0, NI_NUMERICHOST);
     fcntl(FIRST, F_SETFD, FD_CLOEXEC);
-    return FIRST;
+    *fd = FIRST;
+    return EBB_OK;
 }

@@ -15,9 +15,11 @@ ebb_status ebb_listen_unix(const char *path, int *fd, int *lock, ebb_error *err)
  * Errors: USAGE (no such address), BUSY, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_error *err);
-/* The socket that systemd has opened for this process (sd_listen_fds(3)); -1: none.  *is_unix: of
- * what kind; host: of TCP, the numeric address, else "". */
-int ebb_listen_inherited(bool *is_unix, char *host, size_t cap);
+/* *fd: the socket that systemd has opened for this process (sd_listen_fds(3)); -1: none.  *is_unix:
+ * of what kind; host: of TCP, the numeric address, else "".  Error: USAGE (what was handed over is
+ * several, or does not listen). */
+EBB_MUST_CHECK
+ebb_status ebb_listen_inherited(int *fd, bool *is_unix, char *host, size_t cap, ebb_error *err);
 /* Connect to the server at `path`, which has two seconds to take the connection.  Errors: NOTFOUND
  * (none is there), IO (it is another user's, among others). */
 EBB_MUST_CHECK
