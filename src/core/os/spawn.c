@@ -18,7 +18,7 @@
 extern char **environ;
 
 /* This process ignores or handles them, and a thread may have blocked some. */
-static const int usual[] = { SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGHUP };
+static const int usual[] = { SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE, SIGXFSZ, SIGHUP };
 enum { N_USUAL = sizeof usual / sizeof *usual };
 
 /* -- By this process ------------------------------------------------------------------------------- */
