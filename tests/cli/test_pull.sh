@@ -100,10 +100,16 @@ how huge;            says 1 "pull $repo" 'the most that is accepted'
 how deep;            says 1 "pull $repo" 'did not send a list of files'
 rm "$there/Tiny-1B-IQ4_XS.gguf"
 how loop;            says 1 "pull $repo:IQ4_XS" 'redirects more than'
+how loop endless;    says 1 "pull $repo:IQ4_XS" 'answers 302'
+how api=404 endless; says 1 "pull $repo" 'not found (404'
+how status=403 endless; says 1 "pull $repo:IQ4_XS" 'no such repository, or it is private'
+how trailers;        says 1 "pull $repo" 'KiB of headers, the most that is accepted'
+how api=404 slowsearch; says 1 "pull $repo" 'not found (404'
+how parts=600;       says 1 "pull $repo:x" 'a model of 600 files'
 
 # Names that could leave the folder or forge a screen are not taken, and not shown.
 how hostile
-says 0 "pull $repo" 'files with names that cannot be used'
+says 0 "pull $repo" '14 files with names or sizes that cannot be used'
 grep -qi 'evil\|eeee' "$dir/both" && fail "hostile names: $(cat "$dir/both")"
 [ "$(find "$dir" -name '*evil*' | wc -l)" = 0 ] || fail "evil is there"
 
@@ -178,6 +184,8 @@ rm -f "$there"/*
 how elsewhere busy=2
 says 0 "pull $repo:Q8_0" Tiny
 [ "$(grep -c '/blob/' "$hub/log")" = 3 ] || fail "it was not tried again: $(cat "$hub/log")"
+(ulimit -f 1000; says 1 "pull $repo:Q4_K_M" 'File too large') || exit 1
+rm -f "$there"/*
 how status=500
 says 1 "pull $repo:Q4_K_M" 'answers 500'
 HF_ENDPOINT=http://127.0.0.1:1 says 1 "pull $repo" '127.0.0.1'

@@ -21,8 +21,11 @@ what it does:
     wrongsize     one byte more in the listing
     status=N      of files; busy=N: so many requests for files get 503 first
     api=N         status of the listing; gated, missing: with the hub's X-Error-Code
-    hostile       names that no file may have, in the listing
-    huge          a listing without end; deep: one of nested arrays
+    endless       what is said with a refusal or a redirect has no end
+    hostile       names and sizes that no file may have, in the listing
+    parts=N       N files in the listing, parts of one model
+    huge          a listing without end; deep: one of nested arrays; trailers: one with headers behind it without end
+    slowsearch    names that are like another one come byte by byte
     pages         a listing of one file on each page
     loop          redirects without end
     token=X       files need this token
@@ -55,8 +58,21 @@ class Hub(BaseHTTPRequestHandler):
             print(self.command, self.headers.get("Host"), self.path, self.headers.get("Range", "-"), self.headers.get("If-Range", "-"),
                   token, file=f)
 
+    def without_end(self, piece):
+        try:
+            while True:
+                self.wfile.write(piece)
+        except OSError:
+            self.close_connection = True
+
     def answer(self, status, body=b"", **headers):
         self.send_response(status)
+        if status >= 300 and "endless" in how():
+            for k, v in headers.items():
+                self.send_header(k.replace("_", "-"), v)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            return self.without_end(b"400\r\n" + b"x" * 1024 + b"\r\n")
         for k, v in headers.items():
             self.send_header(k.replace("_", "-"), v)
         self.send_header("Content-Length", str(len(body)))
@@ -67,6 +83,16 @@ class Hub(BaseHTTPRequestHandler):
         if "api" in do:
             code = "GatedRepo" if "gated" in do else "RepoNotFound" if "missing" in do else ""
             return self.answer(int(do["api"]), b"{}", X_Error_Code=code, Retry_After="120")
+        if "trailers" in do:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"2\r\n[]\r\n0\r\n")
+            return self.without_end(b"X: y\r\n" * 1000)
+        if "parts" in do:
+            n = int(do["parts"])
+            return self.answer(200, json.dumps([{"type": "file", "path": "x-%05d-of-%05d.gguf" % (i + 1, n), "size": 1}
+                                                for i in range(n)]).encode())
         if "huge" in do:
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
@@ -96,9 +122,11 @@ class Hub(BaseHTTPRequestHandler):
                 items.append(item)
         if "hostile" in do:
             for path in ["../../evil.gguf", "a/../../evil.gguf", "/etc/evil.gguf", "evil\x1b[31m.gguf", "evil\n.gguf", ".evil.gguf",
-                         "evil\u202e.gguf", "e" * 300 + ".gguf", "a\\b.gguf"]:
+                         "evil\u202e.gguf", "e" * 300 + ".gguf", "a\\b.gguf", "evil\x1b[31m/a.gguf", "evil\n/a.gguf"]:
                 items.append({"type": "file", "path": path, "size": 10})
-            items += [{"type": "file", "path": 5, "size": "x"}, 7, None, {"type": "file", "path": "neg.gguf", "size": -1}]
+            items += [{"type": "file", "path": 5, "size": "x"}, 7, None, {"type": "file", "path": "neg.gguf", "size": -1},
+                      {"type": "file", "path": "evil.gguf", "size": 1 << 60},
+                      {"type": "file", "path": "evil.gguf", "size": 1, "lfs": {"size": -1}}]
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(self.path).query)
         more = {}
         if "pages" in do:
@@ -181,6 +209,14 @@ class Hub(BaseHTTPRequestHandler):
         resolve = re.fullmatch(r"/([^/]+/[^/]+)/resolve/[^/]+/(.*)", path)
         if api:
             return self.listing(api.group(1), do)
+        if path == "/api/models" and "slowsearch" in do:
+            self.send_response(200)
+            self.end_headers()
+            self.close_connection = True
+            while how() == do:
+                self.wfile.write(b" ")
+                time.sleep(0.1)
+            return None
         if path == "/api/models":
             return self.answer(200, json.dumps([{"id": "owner/Like-It-GGUF"}, {"id": "../x\x1b"}]).encode())
         if "loop" in do:

@@ -47,6 +47,7 @@ EBB_MUST_CHECK
 ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err);
 /* "x-00002-of-00003.gguf": which part; false: the file is whole. */
 bool ebb_models_is_part(const char *path, unsigned *part, unsigned *of);
+#define EBB_MODELS_MAX_PARTS 512u                /* of a model that the engine opens */
 
 /* An id of the file at `path` in its present state that does not reveal the path.  false: there is
  * no such file. */

@@ -7,10 +7,14 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
+
 #define MAX_PAGES     20
-#define MAX_PAGE      ((size_t)16 << 20)
+#define MAX_TEXT      ((size_t)16 << 20)         /* of all pages */
 #define MAX_FILES     10000u
+#define MAX_BYTES     ((json_int_t)1 << 50)      /* of a file; of all of them the sum has room in 64 bits */
 #define N_SUGGESTIONS 5
+#define SUGGEST_S     2.0                        /* so much a wrong name is worth waiting for */
 
 const char *ebb_hub_endpoint(const ebb_pull_env *env)
 {
@@ -52,12 +56,17 @@ static bool is_path(const char *path)
     for (const char *p = path; *p; p += strcspn(p, "/"), p += *p == '/')
         if (strncmp(p, "..", 2) == 0 && (p[2] == '/' || p[2] == '\0'))
             return false;
-    return n < 1000 && path[0] != '/';
+    return n < 1000 && path[0] != '/' && ebb_pull_is_plain(path);
 }
 
 static bool is_sha256(const char *s)
 {
     return s && strlen(s) == 64 && strspn(s, "0123456789abcdef") == 64;
+}
+
+static bool is_size(const json_t *size)
+{
+    return json_is_integer(size) && json_integer_value(size) >= 0 && json_integer_value(size) <= MAX_BYTES;
 }
 
 /* Projectors and tables of importance end in .gguf, too, and are no models. */
@@ -78,7 +87,9 @@ static ebb_status add_listed_file(ebb_hub_list *l, const json_t *item, ebb_error
     if (!name || !type || strcmp(type, "file") != 0 || strlen(name) < 5 ||
         strcasecmp(name + strlen(name) - 5, ".gguf") != 0)
         return EBB_OK;
-    if (!is_path(path) || !ebb_pull_is_name(name) || !json_is_integer(size) || json_integer_value(size) < 0) {
+    if (json_is_integer(json_object_get(lfs, "size")))
+        size = json_object_get(lfs, "size");
+    if (!is_path(path) || !ebb_pull_is_name(name) || !is_size(size)) {
         l->n_rejected++;
         return EBB_OK;
     }
@@ -94,8 +105,6 @@ static ebb_status add_listed_file(ebb_hub_list *l, const json_t *item, ebb_error
     if (!more->path)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of files");
     more->name = more->path + (name - path);
-    if (json_is_integer(json_object_get(lfs, "size")) && json_integer_value(json_object_get(lfs, "size")) >= 0)
-        more->n_bytes = (uint64_t)json_integer_value(json_object_get(lfs, "size"));
     if (is_sha256(oid))
         memcpy(more->sha256, oid, 65);
     return EBB_OK;
@@ -130,12 +139,30 @@ void ebb_hub_list_fini(ebb_hub_list *l)
     *l = (ebb_hub_list){ 0 };
 }
 
+static bool is_listing_canceled(const ebb_pull_env *env)
+{
+    return env->is_canceled && env->is_canceled(env->arg);
+}
+
 /* -- Refusals --------------------------------------------------------------------------------- */
+
+typedef struct suggesting {
+    const ebb_pull_env *env;
+    double              until_s;
+} suggesting;
+
+static bool on_suggestion_tick(void *arg)
+{
+    const suggesting *s = arg;
+
+    return ebb_clock_s() < s->until_s && !is_listing_canceled(s->env);
+}
 
 /* Repositories whose names are like this one, as the hub finds them. */
 static void suggest(const ebb_pull_env *env, const char *repo, ebb_buf *out)
 {
     const char *slash = strchr(repo, '/'), *id;
+    suggesting s = { env, ebb_clock_s() + SUGGEST_S };
     ebb_buf url = { 0 }, text = { 0 };
     ebb_http_reply r;
     json_t *root = NULL, *item;
@@ -144,14 +171,14 @@ static void suggest(const ebb_pull_env *env, const char *repo, ebb_buf *out)
     ebb_buf_addf(&url, "%s/api/models?filter=gguf&sort=downloads&limit=%d&search=", ebb_hub_endpoint(env),
                  N_SUGGESTIONS);
     ebb_http_escape(&url, slash ? slash + 1 : repo);
-    if (ebb_http_get_text(&(ebb_http_request){ .url = ebb_buf_text(&url), .connect_s = 5, .stall_s = 5 },
-                          MAX_PAGE, &text, &r, NULL) == EBB_OK && r.status == 200)
+    if (ebb_http_get_text(&(ebb_http_request){ .url = ebb_buf_text(&url), .on_tick = on_suggestion_tick, .arg = &s },
+                          MAX_TEXT, &text, &r, NULL) == EBB_OK && r.status == 200)
         root = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     json_array_foreach(root, i, item) {
-        ebb_pull_source s;
+        ebb_pull_source like;
 
         id = json_string_value(json_object_get(item, "id"));
-        if (i < N_SUGGESTIONS && id && ebb_pull_parse(id, &s, NULL) == EBB_OK && strcmp(s.repo, id) == 0)
+        if (i < N_SUGGESTIONS && id && ebb_pull_parse(id, &like, NULL) == EBB_OK && strcmp(like.repo, id) == 0)
             ebb_buf_addf(out, "%s%s", out->len ? ", " : "; there are: ", id);
     }
     json_decref(root);
@@ -221,9 +248,7 @@ ebb_status ebb_hub_refusal(const ebb_pull_env *env, const ebb_http_reply *r, con
 
 static bool on_listing_tick(void *arg)
 {
-    const ebb_pull_env *env = arg;
-
-    return !env->is_canceled || !env->is_canceled(env->arg);
+    return !is_listing_canceled(arg);
 }
 
 static ebb_status get_page(const ebb_pull_env *env, const char *url, const char *repo, ebb_buf *text, ebb_http_reply *r,
@@ -232,7 +257,7 @@ static ebb_status get_page(const ebb_pull_env *env, const char *url, const char 
     ebb_http_request q = { .url = url, .secret = env->token, .secret_url = ebb_hub_endpoint(env),
                            .connect_s = env->connect_s,
                            .stall_s = env->stall_s, .on_tick = on_listing_tick, .arg = (void *)(uintptr_t)env };
-    ebb_status st = ebb_http_get_text(&q, MAX_PAGE, text, r, err);
+    ebb_status st = ebb_http_get_text(&q, MAX_TEXT, text, r, err);
 
     if (st == EBB_OK && r->status != 200)
         st = ebb_hub_refusal(env, r, repo, repo, err);
@@ -243,6 +268,7 @@ ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_
 {
     ebb_buf url = { 0 }, text = { 0 };
     ebb_http_reply r = { 0 };
+    size_t n_read = 0;
     ebb_status st = EBB_OK;
 
     *out = (ebb_hub_list){ 0 };
@@ -253,6 +279,10 @@ ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_
         ebb_buf_clear(&text);
         st = i < MAX_PAGES ? get_page(env, ebb_buf_text(&url), s->repo, &text, &r, err)
                            : EBB_FAIL(err, EBB_LIMIT, "%s: its list of files has no end", s->repo);
+        n_read += text.len;
+        if (st == EBB_OK && n_read > MAX_TEXT)
+            st = EBB_FAIL(err, EBB_LIMIT, "%s: its list of files has more than %zu MiB, the most that is accepted",
+                          s->repo, MAX_TEXT >> 20);
         if (st == EBB_OK)
             st = add_page(out, &text, s->repo, err);
         ebb_buf_clear(&url);
@@ -264,7 +294,7 @@ ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_
     if (st == EBB_OK && out->n == 0)
         st = EBB_FAIL(err, EBB_NOTFOUND,
                       "%s: has no GGUF files; repositories of converted models usually end in -GGUF%s", s->repo,
-                      out->n_rejected ? " (it has some with names that cannot be used)" : "");
+                      out->n_rejected ? " (it has some with names or sizes that cannot be used)" : "");
     if (st != EBB_OK)
         ebb_hub_list_fini(out);
     else

@@ -1,7 +1,8 @@
 /* pull/hub_listing.h - the files of a repository, as huggingface.co and its mirrors list them.
  *
- * A listing is from outside: at most 16 MiB of JSON on each of 20 pages, and 10,000 files; names
- * that could not be a file here (pull_source.h) are left out and counted. */
+ * A listing is from outside: at most 16 MiB of JSON, on 20 pages, and 10,000 files; paths that
+ * cannot be shown, names that could not be a file here (pull_source.h) and sizes that no file has
+ * are left out and counted. */
 #ifndef EBB_PULL_HUB_LISTING_H
 #define EBB_PULL_HUB_LISTING_H
 #include <stddef.h>
@@ -34,7 +35,7 @@ typedef struct ebb_hub_file {
 
 typedef struct ebb_hub_list {
     ebb_hub_file *files;         /* all *.gguf, by path */
-    size_t        n, n_rejected; /* rejected: names that no file here may have */
+    size_t        n, n_rejected; /* rejected: names and sizes that no file here may have */
 } ebb_hub_list;
 
 /* Fetch the listing.  Errors: those of http.h; NOTFOUND, LIMIT, IO (refused: what to do is said),

@@ -245,7 +245,7 @@ static ebb_status list_url_files(pull_job *j, const char *name, ebb_error *err)
     for (const char *p = s->url; s->name[0] && (p = strstr(p, s->name)) != NULL; p++)
         at = p;                                  /* the last: a folder may be called so, too */
     j->n = 1;
-    if (!name && at && ebb_models_is_part(s->name, &part, &of) && of >= 1 && of <= 512)
+    if (!name && at && ebb_models_is_part(s->name, &part, &of) && of >= 1 && of <= EBB_MODELS_MAX_PARTS)
         j->n = of;
     j->files = calloc(j->n, sizeof *j->files);
     if (!j->files)
@@ -270,6 +270,9 @@ static ebb_status list_url_files(pull_job *j, const char *name, ebb_error *err)
 
 static ebb_status list_variant_files(pull_job *j, const ebb_pull_variant *o, ebb_error *err)
 {
+    if (o->n_parts > EBB_MODELS_MAX_PARTS)
+        return EBB_FAIL(err, EBB_LIMIT, "%s: a model of %u files; ebb opens those of %u at most", o->parts[0].name,
+                        o->n_parts, EBB_MODELS_MAX_PARTS);
     j->files = calloc(o->n_parts, sizeof *j->files);
     if (!j->files)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a list of files");

@@ -15,18 +15,22 @@ static const char *const hub_hosts[] = { "huggingface.co", "www.huggingface.co",
 
 /* -- Names ------------------------------------------------------------------------------- */
 
+bool ebb_pull_is_plain(const char *text)
+{
+    ebb_buf shown = { 0 };
+    bool ok = !strpbrk(text, "\t\n") && ebb_utf8_add_visible(&shown, text, strlen(text), false) &&
+              strcmp(ebb_buf_text(&shown), text) == 0 && !strstr(text, "\xef\xbf\xbd");
+
+    ebb_buf_fini(&shown);
+    return ok;
+}
+
 bool ebb_pull_is_name(const char *name)
 {
     size_t n = strlen(name);
-    ebb_buf shown = { 0 };
-    bool ok = n > 5 && n <= MAX_NAME && strcasecmp(name + n - 5, ".gguf") == 0 && name[0] != '.' &&
-              !strpbrk(name, "/\\\t\n");
 
-    /* What the display filter would change is no name. */
-    ok = ok && ebb_utf8_add_visible(&shown, name, n, false) && strcmp(ebb_buf_text(&shown), name) == 0 &&
-         !strstr(name, "\xef\xbf\xbd");
-    ebb_buf_fini(&shown);
-    return ok;
+    return n > 5 && n <= MAX_NAME && strcasecmp(name + n - 5, ".gguf") == 0 && name[0] != '.' &&
+           !strpbrk(name, "/\\") && ebb_pull_is_plain(name);
 }
 
 static bool is_repo_word(const char *s, size_t n)

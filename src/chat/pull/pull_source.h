@@ -30,8 +30,11 @@ ebb_status ebb_pull_parse(const char *text, ebb_pull_source *out, ebb_error *err
 /* The command that pulls `want` of the source (NULL: what it says itself), for the shell. */
 void ebb_pull_add_command(ebb_buf *out, const ebb_pull_source *s, const char *want);
 
-/* Whether a name from outside may be that of a model file here: one name and no path, valid UTF-8
- * that can be shown, not hidden, and ending in .gguf. */
+/* Whether a text from outside can be shown as it is: a line of valid UTF-8 that the display filter
+ * leaves alone. */
+bool ebb_pull_is_plain(const char *text);
+/* Whether a name from outside may be that of a model file here: one name and no path,
+ * plain, not hidden, and ending in .gguf. */
 bool ebb_pull_is_name(const char *name);
 
 #endif

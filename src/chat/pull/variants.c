@@ -10,6 +10,7 @@
 #include "models/suggestions.h"
 
 #define SPLIT_SUFFIX 20u         /* strlen("-00001-of-00003.gguf") */
+#define N_NEAR       3u          /* names that are told where none is meant */
 
 /* -- Types in names -------------------------------------------------------------------------- */
 
@@ -169,20 +170,26 @@ static unsigned type_distance(const char *a, const char *b)
 
 static ebb_status fail_no_such_variant(const ebb_pull_variant *o, size_t n, const char *want, ebb_error *err)
 {
+    const char *near[N_NEAR + 1] = { NULL };     /* the nearest first; the last one is for what is pushed out */
+    unsigned far[N_NEAR + 1];
     ebb_buf like = { 0 };
     ebb_status st;
 
-    for (unsigned far = 0, found = 0; far < 64 && found < 3; far++)
-        for (size_t i = 0; i < n && found < 3; i++) {
-            const char *name = ebb_pull_variant_spec(o, n, i);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = ebb_pull_variant_spec(o, n, i);
+        unsigned its = type_distance(want, name), at = N_NEAR;
 
-            if (type_distance(want, name) == far) {
-                ebb_buf_addf(&like, "%s%s", found ? ", " : "", name);
-                found++;
-            }
+        for (; at > 0 && (!near[at - 1] || its < far[at - 1]); at--) {
+            near[at] = near[at - 1];
+            far[at] = far[at - 1];
         }
+        near[at] = name;
+        far[at] = its;
+    }
+    for (unsigned i = 0; i < N_NEAR && near[i]; i++)
+        ebb_buf_addf(&like, "%s%s", i ? ", " : "", near[i]);
     st = EBB_FAIL(err, EBB_NOTFOUND, "%.60s: not in this repository; it has %s%s", want, ebb_buf_text(&like),
-                  n > 3 ? " ..." : "");
+                  n > N_NEAR ? " ..." : "");
     ebb_buf_fini(&like);
     return st;
 }
@@ -216,7 +223,7 @@ const char *ebb_pull_variant_spec(const ebb_pull_variant *o, size_t n, size_t i)
 {
     size_t same = 0;
 
-    for (size_t j = 0; j < n; j++)
+    for (size_t j = 0; j < n && same < 2; j++)
         same += o[i].type[0] && strcmp(o[i].type, o[j].type) == 0;
     return same == 1 ? o[i].type : o[i].n_parts > 1 ? o[i].parts[0].path : o[i].parts[0].name;
 }

@@ -11,9 +11,11 @@
 #include "ebb/version.h"
 #include "net/dynlib.h"
 
-#define MAX_HOPS   10
-#define CONNECT_S  30u
-#define STALL_S    60u
+#define MAX_HOPS     10
+#define MAX_HEADERS  ((size_t)256 << 10)     /* bytes, of a hop, its trailers among them: libcurl keeps them all */
+#define MAX_REDIRECT ((size_t)64 << 10)      /* bytes of the body of a redirect: libcurl says where to at its end */
+#define CONNECT_S    30u
+#define STALL_S      60u
 
 typedef struct call {
     const ebb_curl         *curl;
@@ -21,7 +23,10 @@ typedef struct call {
     const ebb_http_request *q;
     ebb_http_reply         *r;
     uint64_t                length;          /* Content-Length of this hop */
+    size_t                  n_headers;       /* bytes of them in this hop, */
+    size_t                  n_for_browsers;  /* and of the body of a redirect or a refusal */
     bool                    is_first_origin, is_reported, is_stopped;
+    bool                    has_enough;      /* the rest of that body is not wanted */
 } call;
 
 /* -- URLs ------------------------------------------------------------------------------ */
@@ -86,6 +91,12 @@ static bool may_have_secret(const call *c, const char *url)
         return false;
     c->r->held_back = strncasecmp(mine, "https:", 6) != 0 && !is_this_machine(host);
     return !c->r->held_back;
+}
+
+/* H2. */
+static bool is_tls_only(const call *c)
+{
+    return strncasecmp(c->q->url, "https:", 6) == 0;
 }
 
 /* -- Headers ---------------------------------------------------------------------------- */
@@ -169,6 +180,9 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     uint64_t wait_s = 0;
 
     n *= size;
+    c->n_headers += n;
+    if (c->n_headers > MAX_HEADERS)
+        return 0;
     if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {   /* of this hop, or behind a "100 Continue" or a proxy's
                                                             answer */
         r->from = 0;
@@ -220,8 +234,11 @@ static size_t on_data(char *data, size_t size, size_t n, void *arg)
     n *= size;
     if (!report_tick(c))
         return 0;
-    if (c->r->status != 200 && c->r->status != 206)
-        return n;                                /* what a refusal or a redirect says is for browsers */
+    if (c->r->status != 200 && c->r->status != 206) {    /* what a refusal or a redirect says is for browsers */
+        c->n_for_browsers += n;
+        c->has_enough = c->r->status / 100 != 3 || c->n_for_browsers > MAX_REDIRECT;
+        return c->has_enough ? 0 : n;
+    }
     if (c->q->on_body && !c->q->on_body(c->q->arg, data, n))
         c->is_stopped = true;
     return c->is_stopped ? 0 : n;
@@ -291,7 +308,7 @@ static struct curl_slist *request_headers(const call *c, const char *url, bool *
     return list;
 }
 
-static void set_options(call *c, const char *url, const char *host, struct curl_slist *headers, bool only_tls)
+static void set_options(call *c, const char *url, const char *host, struct curl_slist *headers)
 {
     const ebb_curl *curl = c->curl;
     CURL *e = c->easy;
@@ -305,9 +322,9 @@ static void set_options(call *c, const char *url, const char *host, struct curl_
     curl->curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
     curl->curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, only_tls ? "https" : "http,https");
+    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, is_tls_only(c) ? "https" : "http,https");
 #else
-    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS, (long)(only_tls ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTPS | (is_tls_only(c) ? 0 : CURLPROTO_HTTP)));
 #endif
     curl->curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)(c->q->connect_s ? c->q->connect_s : CONNECT_S));
     curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
@@ -333,8 +350,11 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
         return EBB_FAIL(err, EBB_CANCELED, "stopped");
     c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     c->r->status = (int)status;
-    if (code == CURLE_OK)
+    if (code == CURLE_OK || c->has_enough)
         return EBB_OK;
+    if (c->n_headers > MAX_HEADERS)
+        return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %zu KiB of headers, the most that is accepted", host,
+                        MAX_HEADERS >> 10);
     c->r->may_retry = may_retry(code);
     c->r->is_refused = is_refused(c, code);
     ebb_log("net", "%s: %s", host, c->curl->curl_easy_strerror(code));
@@ -344,7 +364,9 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
             "%s: its certificate cannot be trusted (%s); is ca-certificates installed and the clock right?", host,
             c->curl->curl_easy_strerror(code));
     if (code == CURLE_UNSUPPORTED_PROTOCOL)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s: redirects away from https, which ebb does not follow", host);
+        return EBB_FAIL(err, EBB_UNSUPPORTED,
+                        is_tls_only(c) ? "%s: redirects away from https, which ebb does not follow"
+                                       : "%s: does not speak HTTP, and ebb nothing else", host);
     return EBB_FAIL(err, EBB_IO, "%s: %s", host, c->curl->curl_easy_strerror(code));
 }
 
@@ -361,13 +383,14 @@ static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error 
         return EBB_FAIL(err, EBB_USAGE, "%.100s: is not an address that can be fetched", url);
     snprintf(c->r->host, sizeof c->r->host, "%s", host);
     c->is_first_origin = ebb_http_same_origin(url, c->q->url);
-    c->is_reported = false;
+    c->is_reported = c->has_enough = false;
+    c->n_headers = c->n_for_browsers = 0;
     headers = request_headers(c, url, &failed);
     c->easy = c->curl->curl_easy_init();
     if (!c->easy || failed) {
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a request");
     } else {
-        set_options(c, url, host, headers, strncasecmp(c->q->url, "https:", 6) == 0);
+        set_options(c, url, host, headers);
         st = perform(c, host, err);
         ebb_log("net", "GET from %s at byte %llu: %d", host, (unsigned long long)c->q->from, c->r->status);
     }

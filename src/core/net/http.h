@@ -5,6 +5,8 @@
  *  H2  From https nothing leads to http, and nothing leads to another protocol.
  *  H3  Texts of a reply are from outside: they have no control characters, but are otherwise as the
  *      server wrote them.
+ *  H4  Headers have limits, and the body of a refusal is not read.  A body that was asked for goes
+ *      to the caller piece by piece.
  * Proxies are those of $http_proxy, $https_proxy, $no_proxy, as libcurl reads them; this machine is
  * reached without. */
 #ifndef EBB_NET_HTTP_H
@@ -56,8 +58,8 @@ typedef struct ebb_http_request {
 } ebb_http_request;
 
 /* OK: there was an answer, and of 200 and 206 the whole body.  Errors: CANCELED (by a callback), IO
- * (no answer, or cut off: r->may_retry), LIMIT (too many redirects), UNSUPPORTED (library missing,
- * or H2), USAGE (no such URL), NOMEM. */
+ * (no answer, or cut off: r->may_retry), LIMIT (too many redirects or headers), UNSUPPORTED (library
+ * missing, or H2), USAGE (no such URL), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_http_get(const ebb_http_request *q, ebb_http_reply *r, ebb_error *err);
 
