@@ -18,6 +18,7 @@ cp "$guide" "$hub/files/$repo/old/Tiny-1B-IQ4_XS.gguf"
 cp "$guide" "$hub/files/$repo/mmproj-Tiny-1B-f16.gguf"
 head -c 600000 "$guide" >"$hub/files/owner/Cut-GGUF/Cut-1B-F16.gguf"
 printf '<!doctype html>' >"$hub/files/owner/Cut-GGUF/page.gguf"
+: >"$hub/files/owner/Cut-GGUF/Empty-1B-Q8_0.gguf"
 python3 tests/support/hub.py "$hub" &
 server=$!
 for i in $(seq 3000); do [ -e "$hub/port" ] && break; sleep 0.1; done
@@ -80,6 +81,8 @@ says 1 'pull owner/Tinny' 'there are: owner/Like-It-GGUF'
 says 1 'pull owner/None' 'has no GGUF files'
 says 1 "pull owner/Cut-GGUF:F16" 'download it again'
 gone Cut-1B
+says 1 "pull owner/Cut-GGUF:Q8_0" 'it has 0 bytes'
+gone Empty
 says 1 "pull $HF_ENDPOINT/owner/Cut-GGUF/page.gguf" 'is not a GGUF file but a web page'
 gone page
 says 1 "pull $HF_ENDPOINT/$repo/nowhere.gguf" 'not found (404'

@@ -104,7 +104,8 @@ static ebb_status run_download(ebb_download *d, ebb_error *err)
 
     if (st != EBB_OK || d->result->was_there)
         return st;
-    st = ebb_download_check_header(d, err);
+    if (d->pos)
+        st = ebb_download_check_header(d, err);
     if (st == EBB_OK && !(d->has_header && d->request->header_only))
         st = fetch_rest(d, err);
     d->result->has_header_only = d->request->header_only && d->has_header && (st == EBB_CANCELED || st == EBB_OK);

@@ -1,6 +1,7 @@
 /* pull/download.h - one file, from the net to its folder.
  *
- *     NAME.gguf.part        the bytes received so far, without holes; locked by its writer
+ *     NAME.gguf.part        the bytes received so far, without holes; locked by its writer.  A file
+ *                           that has another name, too, is not taken for one
  *     NAME.gguf.part.json   what it is of (part_sidecar.h)
  *     NAME.gguf             the whole file: it gets this name after its size, its checksum and
  *                           its header were right and its bytes are on the disk

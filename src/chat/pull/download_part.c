@@ -30,7 +30,10 @@ static ebb_status look_for_file(ebb_download *d, ebb_error *err)
 {
     char has[16], wants[16];
     uint64_t n;
+    ebb_status st = ebb_file_expect_regular(d->path.data, err);
 
+    if (st != EBB_OK)
+        return st;
     d->result->was_there = get_file_size(d->path.data, &n);
     if (!d->result->was_there)
         return EBB_OK;
@@ -43,6 +46,17 @@ static ebb_status look_for_file(ebb_download *d, ebb_error *err)
     return EBB_FAIL(err, EBB_IO, "%s: already there, with %llu bytes where the file to fetch has %llu: rename or "
                                  "delete it first",
                     d->path.data, (unsigned long long)n, (unsigned long long)d->total);
+}
+
+/* By another name the part is somebody's file as well, and would change under it. */
+static ebb_status expect_one_name(const ebb_download *d, ebb_error *err)
+{
+    struct stat st;
+
+    if (fstat(d->fd, &st) == 0 && st.st_nlink > 1)
+        return EBB_FAIL(err, EBB_IO, "%s: is a hard link: the same file has another name, and would be changed; move "
+                                     "it away", d->part.data);
+    return EBB_OK;
 }
 
 /* Does the path still name the locked file?  The process that held the lock may have renamed it. */
@@ -59,6 +73,8 @@ static ebb_status open_download_part(ebb_download *d, ebb_error *err)
     ebb_status st = ebb_file_mkdirs(d->request->folder, err);
 
     if (st == EBB_OK)
+        st = ebb_file_expect_regular(d->part.data, err);
+    if (st == EBB_OK)
         st = ebb_file_open(d->part.data, EBB_FILE_UPDATE_HERE, &d->fd, err);
     if (st != EBB_OK)
         return st;
@@ -67,6 +83,8 @@ static ebb_status open_download_part(ebb_download *d, ebb_error *err)
         st = EBB_FAIL(err, EBB_BUSY, "%s: it has been moved meanwhile", d->part.data);
     if (st == EBB_BUSY)
         st = EBB_FAIL(err, EBB_BUSY, "%s: another ebb pull is fetching it right now", d->request->name);
+    if (st == EBB_OK)
+        st = expect_one_name(d, err);
     return st == EBB_OK ? ebb_file_size(d->fd, d->part.data, &d->pos, err) : st;
 }
 
@@ -183,7 +201,7 @@ ebb_status ebb_download_check_header(ebb_download *d, ebb_error *err)
     ebb_error why = { 0 };
     ebb_status st;
 
-    if (!d->request->on_header || d->has_header || d->pos == 0)
+    if (!d->request->on_header || d->has_header)
         return EBB_OK;
     st = d->request->on_header(d->request->arg, d->part.data, d->total, &why);
     d->has_header = st == EBB_OK;

@@ -161,13 +161,16 @@ bool ebb_download_may_pass(int status)
     return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 || status == 504;
 }
 
-/* 416, range not satisfiable: the part is complete, or longer than the server's file. */
+/* 416, range not satisfiable: the part is complete, or longer than the server's file.  Of a file that goes on behind
+ * the part it cannot be true, and the part is kept. */
 static ebb_status handle_416(ebb_download *d, const ebb_http_reply *r, bool *again, ebb_error *err)
 {
     ebb_status st = read_size(d, r, err);
 
     if (st != EBB_OK || d->pos == d->total)
         return st;
+    if (d->total != UNKNOWN && d->pos < d->total)
+        return ebb_hub_refusal(d->env, r, d->request->repo, d->request->name, err);
     ebb_download_notice(d, "the server has less than is here: starting over");
     *again = true;
     return ebb_download_restart(d, err);

@@ -9,6 +9,7 @@
 #include "json/json_load.h"
 #include "os/file.h"
 #include "os/folder.h"
+#include "pull/pull_source.h"
 
 #define MAX_SIDECAR 65536u
 
@@ -19,11 +20,12 @@ static ebb_status sidecar_path(const char *part_path, ebb_buf *out, ebb_error *e
     return ebb_buf_addf(out, "%s.json", part_path) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
 }
 
+/* Whoever may write to the folder may have written it: it goes into requests and onto the screen as plain text alone. */
 static void read_string(const json_t *root, const char *key, char *out, size_t cap)
 {
     const char *text = json_string_value(json_object_get(root, key));
 
-    if (text && strlen(text) < cap)
+    if (text && strlen(text) < cap && ebb_pull_is_plain(text))
         memcpy(out, text, strlen(text) + 1);
 }
 
@@ -34,7 +36,7 @@ bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
 
     memset(n, 0, sizeof *n);
     n->n_bytes = UINT64_MAX;
-    if (sidecar_path(part_path, &path, NULL) == EBB_OK &&
+    if (sidecar_path(part_path, &path, NULL) == EBB_OK && ebb_file_expect_regular(path.data, NULL) == EBB_OK &&
         ebb_file_slurp(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
         root = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     read_string(root, "command", n->command, sizeof n->command);

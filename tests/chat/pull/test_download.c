@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "net/dynlib.h"
 #include "os/fault.h"
@@ -275,6 +276,87 @@ static void test_no_room(void **state)
     ebb_small_disk_unmount(folder);
 }
 
+/* A server that refuses the rest of a file that is longer than the part: the part is kept. */
+static void test_rest_refused(void **state)
+{
+    ebb_download_result got;
+    char sha256[65];
+    uint64_t n;
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    hash(sha256);
+    clear();
+    put_part(100000, sha256);
+    test_hub_how(&hub, "status=416");
+    assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_IO);
+    assert_true(is_there(".part", &n) && n == 100000);
+    test_hub_how(&hub, "");
+    assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);
+    assert_int_equal(got.n_resumed, 100000);
+    assert_whole();
+}
+
+/* In the place of a part or of the file: what is no file, and what is somebody's file under another name. */
+static void test_others_in_place(void **state)
+{
+    static const char *const endings[] = { ".part", "" };
+    char path[160], copy[160], other[65];
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    struct stat st;
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    clear();
+    for (int i = 0; i < 2; i++) {
+        name(path, endings[i]);
+        assert_int_equal(mkfifo(path, 0600), 0);
+        assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_FORMAT);
+        assert_non_null(strstr(err.msg, "a named pipe, not a file"));
+        assert_int_equal(remove(path), 0);       /* it is still there */
+        assert_int_equal(mkdir(path, 0700), 0);
+        assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_FORMAT);
+        assert_non_null(strstr(err.msg, "a folder, not a file"));
+        assert_int_equal(remove(path), 0);
+    }
+    hash(other);
+    other[0] = other[0] == '0' ? '1' : '0';
+    put_part(100000, other);
+    name(path, ".part");
+    name(copy, ".copy");
+    assert_int_equal(link(path, copy), 0);
+    hash(other);
+    assert_int_equal(get(N_BYTES, other, &got, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "is a hard link"));
+    assert_int_equal(stat(copy, &st), 0);
+    assert_int_equal(st.st_size, 100000);
+    assert_int_equal(remove(copy), 0);
+}
+
+/* What stands in a sidecar goes into a request and onto the screen. */
+static void test_sidecar_is_plain(void **state)
+{
+    ebb_pull_sidecar note = { .command = "ebb pull x\nrm -rf x", .n_bytes = 7, .etag = "\"x\"\r\nX-Other: 1",
+                              .modified = "now\x1b[31m", .sha256 = "abc" };
+    char path[160];
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    name(path, ".part");
+    assert_int_equal(ebb_pull_sidecar_write(path, &note, NULL), EBB_OK);
+    assert_false(ebb_pull_sidecar_read(path, &note));
+    assert_string_equal(note.command, "");
+    assert_string_equal(note.etag, "");
+    assert_string_equal(note.modified, "");
+    assert_string_equal(note.sha256, "abc");
+    assert_int_equal(note.n_bytes, 7);
+    ebb_pull_sidecar_remove(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +365,9 @@ int main(void)
         cmocka_unit_test(test_breaks),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_rest_refused),
+        cmocka_unit_test(test_others_in_place),
+        cmocka_unit_test(test_sidecar_is_plain),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
