@@ -82,8 +82,9 @@ ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned fl
 /* Where a server of this user (`ebb serve`) has the model that this process would load, let it
  * answer: a->engine_name names it then.  Where a chat has it, a server takes over for both: the
  * address is a->shared_address, also for when this chat is the one that is asked later.  Not with
- * options of the engine, with -e, or with --private.  `tells`: one line about it where progress may
- * be shown; else a->first_notice has it. */
+ * options of the engine, with -e, or with --private.  What a->model names is looked for once: it
+ * becomes a path.  `tells`: one line about it all where progress may be shown; else
+ * a->first_notice has it. */
 void ebb_cli_share(ebb_args *a, bool tells);
 /* Of a server, before it loads the model at `path`: a chat that has the same file hands it over;
  * waits until it has, while *stop is 0, for ten minutes at most. */

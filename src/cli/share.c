@@ -104,6 +104,20 @@ static bool is_reachable(const ebb_address *at)
     return access(ebb_address_socket(at), R_OK | W_OK) == 0;
 }
 
+static bool names_file(const ebb_args *a)
+{
+    return a->model && strcmp(a->model, EBB_MODELS_GUIDE) != 0 && strcmp(a->model, EBB_MODELS_AUTO) != 0;
+}
+
+/* A name is looked for once, for stores are large: what is found is the model from here on. */
+static void resolve_model(ebb_args *a)
+{
+    static char *path;                           /* for as long as the program runs, as all arguments are */
+
+    if (!path && names_file(a) && ebb_models_resolve(a->model, &path, NULL) == EBB_OK)
+        a->model = path;
+}
+
 /* The model that this process would take: the one named, else the one named last.  *path is a real one, for free();
  * NULL: another one, or none yet. */
 static void find_wanted(const ebb_args *a, char **path)
@@ -112,12 +126,10 @@ static void find_wanted(const ebb_args *a, char **path)
     char *found = NULL;
 
     *path = NULL;
-    if (a->model) {
-        if (ebb_models_resolve(a->model, &found, NULL) == EBB_OK)
-            *path = realpath(found, NULL);
-    } else if (ebb_models_remembered(&remembered)) {
+    if (names_file(a) && ebb_models_resolve(a->model, &found, NULL) == EBB_OK)
+        *path = realpath(found, NULL);
+    else if (!a->model && ebb_models_remembered(&remembered))
         *path = realpath(ebb_buf_text(&remembered), NULL);
-    }
     free(found);
     ebb_buf_fini(&remembered);
 }
@@ -337,6 +349,7 @@ void ebb_cli_share(ebb_args *a, bool tells)
 
     if (!may_share(a))
         return;
+    resolve_model(a);
     find_wanted(a, &path);
     if (use_server(a, path, tells)) {
         free(path);

@@ -85,6 +85,21 @@ P
 snapshot >after
 cmp -s before after || fail "a store was changed: $(diff before after)"
 
+# A pipe in the place of a manifest is not read, and of a store without end no more than a start has time for.
+many=$dir/many/manifests/registry.ollama.ai/library
+mkdir -p "$many/piped" "$many/more"
+cp -r "$h/.ollama/models/blobs" "$dir/many"
+mkfifo "$many/piped/latest"
+cat "$h/.ollama/models/manifests/registry.ollama.ai/library/llama3.2/latest" >"$many/piped/latest" &
+writer=$!
+OLLAMA_MODELS=$dir/many status 0 "$EBB" models
+grep -q piped out && fail "a pipe was read: $(cat out)"
+kill $writer 2>/dev/null
+rm "$many/piped/latest"
+(cd "$many/more" && seq -f t%.0f 10001 | xargs touch)
+OLLAMA_MODELS=$dir/many status 0 "$EBB" models --trace "$dir/trace"
+grep -q 'more than 10000 manifests; the others are left out' "$dir/trace" || fail "a store without end: $(tail -3 "$dir/trace")"
+
 # A variable names another place, and then the usual one does not count.
 mv "$h/.ollama/models" "$h/elsewhere"
 OLLAMA_MODELS=$h/elsewhere "$EBB" models | grep -q 'llama3.2' || fail "OLLAMA_MODELS"

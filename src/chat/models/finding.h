@@ -16,7 +16,7 @@ typedef struct ebb_model_finding {
     const char     *ending;      /* of the names that count: ".gguf" */
     bool            with_llamafiles;
     const char     *store;       /* whose place it is that is looked into; NULL: ebb's own */
-    uint32_t        n_entries;
+    uint32_t        n_entries, n_manifests;
     bool            failed;      /* out of memory */
 } ebb_model_finding;
 

@@ -9,13 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "models/finding.h"
 #include "json/json_load.h"
 #include "os/file.h"
 
-#define MAX_MANIFEST ((size_t)1 << 20)
-#define MAX_TEXT     ((size_t)1 << 16)
-#define N_LEVELS     4           /* host, namespace, model, tag */
+#define MAX_MANIFEST  ((size_t)1 << 20)
+#define MAX_MANIFESTS 10000u     /* that are read, 60 us each: a chat begins with it */
+#define MAX_TEXT      ((size_t)1 << 16)
+#define N_LEVELS      4          /* host, namespace, model, tag */
 
 typedef struct walk {
     const char    *root;         /* real path */
@@ -55,7 +57,7 @@ static json_t *read_manifest_file(const char *real)
     ebb_buf text = { 0 };
     json_t *o = NULL;
 
-    if (ebb_file_slurp(real, MAX_MANIFEST, &text, NULL) == EBB_OK)
+    if (ebb_file_expect_regular(real, NULL) == EBB_OK && ebb_file_slurp(real, MAX_MANIFEST, &text, NULL) == EBB_OK)
         o = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     ebb_buf_fini(&text);
     return o;
@@ -162,9 +164,11 @@ static void visit_level(ebb_model_finding *f, const char *path, const char *name
     if (!is_plain_name(name))
         return;
     below.names[below.level++] = name;
-    if (below.level == N_LEVELS)
+    if (below.level == N_LEVELS && f->n_manifests < MAX_MANIFESTS)
         visit_manifest(&below, path);
-    else if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+    if (below.level == N_LEVELS && f->n_manifests++ == MAX_MANIFESTS)
+        ebb_log("models", "%s: has more than %u manifests; the others are left out", below.root, MAX_MANIFESTS);
+    if (below.level < N_LEVELS && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
         ebb_finding_each(f, path, visit_level, &below);
 }
 
