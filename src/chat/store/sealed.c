@@ -76,19 +76,23 @@ ebb_status ebb_stored_lock(const char *path, bool is_alone, int *fd, ebb_error *
     return is_alone || st == EBB_NOMEM ? st : EBB_OK;
 }
 
+/* Whoever has the empty file makes it; who waited for that finds it made.  PATH-lock would not do: those who want a
+ * database hold it shared already. */
 ebb_status ebb_stored_make_sealed(const char *path, const ebb_seal *s, ebb_error *err)
 {
     uint8_t plain[PAGE], page[PAGE];
-    int lock;
-    ebb_status st = ebb_stored_lock(path, true, &lock, err);
+    int fd;
+    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE, &fd, err);
 
+    if (st == EBB_OK)
+        st = ebb_file_lock_wait(fd, path, err);
     if (st == EBB_OK && ebb_stored_how(path) == EBB_STORED_NOTHING) {
         ebb_sealed_empty_page(plain);
         ebb_sealed_page_close(s, 1, plain, page);
         st = ebb_file_replace(path, page, sizeof page, err);
     }
-    ebb_file_close(lock);
-    return st == EBB_BUSY ? EBB_OK : st;         /* another ebb is making it, or has it already */
+    ebb_file_close(fd);
+    return st;
 }
 
 /* -- Files ---------------------------------------------------------------------------------------- */

@@ -265,7 +265,12 @@ ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *er
 
 static ebb_status take_lock(int fd, const char *path, int how, ebb_error *err)
 {
-    if (!ebb_os_fault(EIO) && flock(fd, how | LOCK_NB) == 0)
+    int failed;
+
+    do {
+        failed = ebb_os_fault(EIO) ? -1 : flock(fd, how);
+    } while (failed && errno == EINTR);
+    if (!failed)
         return EBB_OK;
     if (errno == EWOULDBLOCK)
         return EBB_FAIL(err, EBB_BUSY, "%s: another program is using it", path);
@@ -275,7 +280,7 @@ static ebb_status take_lock(int fd, const char *path, int how, ebb_error *err)
 ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    ebb_status st = take_lock(fd, path, LOCK_EX, err);
+    ebb_status st = take_lock(fd, path, LOCK_EX | LOCK_NB, err);
 
     if (st == EBB_OK)
         (void)fcntl(fd, F_SETLK, &whole);        /* it says who holds it, and nothing else */
@@ -284,7 +289,12 @@ ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err)
 
 ebb_status ebb_file_lock_shared(int fd, const char *path, ebb_error *err)
 {
-    return take_lock(fd, path, LOCK_SH, err);
+    return take_lock(fd, path, LOCK_SH | LOCK_NB, err);
+}
+
+ebb_status ebb_file_lock_wait(int fd, const char *path, ebb_error *err)
+{
+    return take_lock(fd, path, LOCK_EX, err);
 }
 
 /* The process that holds the lock, as this one sees it; 0: none, or one of another PID namespace. */

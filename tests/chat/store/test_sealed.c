@@ -133,18 +133,54 @@ static void test_nothing_to_read(void **state)
     assert_int_equal(n_readable(), 0);
 }
 
+/* As the program does it, which holds PATH-lock for its files of K and V, too. */
 static void test_new_one(void **state)
 {
+    ebb_error err = { 0 };
     ebb_store *s;
+    int lock;
 
     (void)state;
     ebb_seal_use_here(seal);
+    expect_ok(ebb_file_mkdirs(folder, &err), &err);
+    expect_ok(ebb_stored_lock(db, false, &lock, &err), &err);
     s = open_db();
+    assert_int_equal(ebb_stored_how(db), EBB_STORED_SEALED);
     plant(s);
     ebb_store_close(s);
-    assert_int_equal(ebb_stored_how(db), EBB_STORED_SEALED);
+    ebb_file_close(lock);
     assert_int_equal(n_readable(), 0);
     expect_planted();
+}
+
+/* Several that find none make one, and none takes it from another. */
+static void test_new_one_for_several(void **state)
+{
+    pid_t children[4];
+    ebb_store *s;
+    ebb_store_hit *hits;
+    size_t n;
+    int status;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    for (int i = 0; i < 4; i++) {
+        children[i] = fork();
+        if (children[i] == 0) {
+            s = open_db();
+            save_one(s, "Kumquat title", "a xylophon affair");
+            ebb_store_close(s);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 4; i++)
+        assert_true(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status));
+    assert_int_equal(ebb_stored_how(db), EBB_STORED_SEALED);
+    s = open_db();
+    assert_int_equal(ebb_store_search(s, "xylophon affair", 10, &hits, &n, NULL), EBB_OK);
+    assert_int_equal(n, 4);
+    free(hits);
+    ebb_store_close(s);
 }
 
 static void test_there_and_back(void **state)
@@ -449,7 +485,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_nothing_to_read), T(test_new_one), T(test_there_and_back), T(test_killed_writer),
+        T(test_nothing_to_read), T(test_new_one), T(test_new_one_for_several), T(test_there_and_back),
+        T(test_killed_writer),
         T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),
         T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_migration),
