@@ -70,13 +70,22 @@ static ebb_status turn_rest(const stored_paths *p, const ebb_seal *from, const e
     return st == EBB_OK ? drop_kv(err) : st;
 }
 
-/* Before anybody is asked for anything. */
-static ebb_status check_alone(const stored_paths *p, ebb_error *err)
-{
-    int lock;
-    ebb_status st = ebb_stored_lock(p->db.data, true, &lock, err);
+typedef ebb_status locked_fn(const ebb_args *a, const stored_paths *p, ebb_error *err);
 
+/* The lock is taken before anybody is asked for anything: a key that another ebb makes while this one waits for a
+ * passphrase would be replaced, and what it opens lost. */
+static ebb_status run_locked(locked_fn *run, bool is_alone, const ebb_args *a, ebb_error *err)
+{
+    stored_paths p = { 0 };
+    int lock = -1;
+    ebb_status st = find_stored_paths(&p, err);
+
+    if (st == EBB_OK)
+        st = ebb_stored_lock(p.db.data, is_alone, &lock, err);
+    if (st == EBB_OK)
+        st = run(a, &p, err);
     ebb_file_close(lock);
+    free_stored_paths(&p);
     return st;
 }
 
@@ -116,15 +125,8 @@ static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
 int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
 {
     const char *file = ebb_cli_unlock_file(a);
-    stored_paths p = { 0 };
-    ebb_status st = find_stored_paths(&p, err);
 
-    if (st == EBB_OK)
-        st = check_alone(&p, err);
-    if (st == EBB_OK)
-        st = encrypt_all(a, &p, err);
-    free_stored_paths(&p);
-    if (st != EBB_OK)
+    if (run_locked(encrypt_all, true, a, err) != EBB_OK)
         return ebb_cli_fail(err);
     if (file)
         printf("sessions, history, drafts, K and V are encrypted with %s: keep a copy of it elsewhere: without it "
@@ -138,7 +140,8 @@ static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
 {
     uint8_t data_key[EBB_SEAL_KEY];
     ebb_seal *seal = NULL;
-    ebb_status st = ebb_stored_check(p->db.data, err);
+    ebb_status st = ebb_cli_is_encrypted() ? ebb_stored_check(p->db.data, err)
+                                           : EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted");
 
     if (st == EBB_OK)
         st = ebb_cli_open_key(a, p->key.data, data_key, err);
@@ -157,42 +160,34 @@ static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
 
 int ebb_cmd_sessions_decrypt(ebb_args *a, ebb_error *err)
 {
-    stored_paths p = { 0 };
-    ebb_status st = find_stored_paths(&p, err);
-
-    if (st == EBB_OK && !ebb_cli_is_encrypted())
-        st = EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted");
-    if (st == EBB_OK)
-        st = check_alone(&p, err);
-    if (st == EBB_OK)
-        st = decrypt_all(a, &p, err);
-    free_stored_paths(&p);
-    if (st != EBB_OK)
+    if (run_locked(decrypt_all, true, a, err) != EBB_OK)
         return ebb_cli_fail(err);
     puts("sessions, history and drafts are no longer encrypted");
     return EBB_EXIT_OK;
 }
 
-/* The data key stays, so nothing else is written anew. */
-int ebb_cmd_sessions_rekey(ebb_args *a, ebb_error *err)
+/* The data key stays, so nothing else is written anew, and who has the sessions open goes on. */
+static ebb_status change_key(const ebb_args *a, const stored_paths *p, ebb_error *err)
 {
     uint8_t data_key[EBB_SEAL_KEY];
     ebb_secret_text secret = { 0 };
-    stored_paths p = { 0 };
-    ebb_status st = find_stored_paths(&p, err);
+    ebb_status st;
 
-    if (st == EBB_OK && !ebb_cli_is_encrypted())
-        st = EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted; ebb sessions encrypt does it");
-    if (st == EBB_OK)
-        st = ebb_cli_open_key(a, p.key.data, data_key, err);
+    if (!ebb_cli_is_encrypted())
+        return EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted; ebb sessions encrypt does it");
+    st = ebb_cli_open_key(a, p->key.data, data_key, err);
     if (st == EBB_OK)
         st = ebb_cli_new_secret(a->n_words > 1 ? a->words[1] : NULL, &secret, err);
     if (st == EBB_OK)
-        st = ebb_key_file_write(p.key.data, secret.kind, secret.text.data, secret.text.len, data_key, err);
+        st = ebb_key_file_write(p->key.data, secret.kind, secret.text.data, secret.text.len, data_key, err);
     explicit_bzero(data_key, sizeof data_key);
     ebb_secret_text_fini(&secret);
-    free_stored_paths(&p);
-    if (st != EBB_OK)
+    return st;
+}
+
+int ebb_cmd_sessions_rekey(ebb_args *a, ebb_error *err)
+{
+    if (run_locked(change_key, false, a, err) != EBB_OK)
         return ebb_cli_fail(err);
     printf("this %s opens the sessions from now on\n", a->n_words > 1 ? "file" : "passphrase");
     return EBB_EXIT_OK;

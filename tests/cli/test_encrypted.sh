@@ -143,6 +143,30 @@ $EBB sessions encrypt --unlock "$key" >/dev/null && [ -z "$(readable)" ] || fail
 $EBB sessions decrypt --unlock "$key" >/dev/null || fail "decrypted again"
 cmp "$state/history" "$dir/history" && cmp "$state/draft" "$dir/draft" || fail "history and draft are not what they were"
 
+# -- while one waits for a passphrase, no other one makes a key that it would replace --
+cat >"$dir/wait.py" <<'X'
+import os, pty, subprocess, sys
+ebb, key = sys.argv[1:]
+pid, fd = pty.fork()
+if pid == 0:
+    os.execv(ebb, [ebb, "sessions", "encrypt"])
+shown = b""
+while b"passphrase for the sessions: " not in shown:
+    shown += os.read(fd, 4096)
+other = subprocess.run([ebb, "sessions", "encrypt", "--unlock", key], stderr=subprocess.PIPE)
+os.write(fd, b"\n")                              # an empty passphrase: it encrypts nothing
+try:
+    while os.read(fd, 4096):
+        pass
+except OSError:
+    pass
+os.waitpid(pid, 0)
+sys.stdout.write(other.stderr.decode())
+sys.exit(other.returncode)
+X
+/usr/bin/python3 "$dir/wait.py" "$EBB" "$key" >"$dir/err"; [ $? = 1 ] || fail "two encrypt at once: $(cat "$dir/err")"
+one_line "two encrypt at once"; [ ! -e "$state/sessions.key" ] || fail "two encrypt at once: a key was made"
+
 # -- a passphrase, on a terminal, without echo --
 cat >"$dir/type.py" <<'X'
 import os, pty, select, signal, sys

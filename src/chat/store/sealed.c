@@ -363,22 +363,18 @@ static ebb_status turn_store(const char *path, ebb_stored from, const ebb_seal *
     return st;
 }
 
-static ebb_status turn_alone(const char *path, ebb_stored from, const ebb_seal *s, ebb_error *err)
+static ebb_status turn_real(const char *path, ebb_stored from, const ebb_seal *s, ebb_error *err)
 {
     char *real = realpath(path, NULL);          /* a link stays one; NULL: there is no file */
-    int lock;
-    ebb_status st = ebb_stored_lock(path, true, &lock, err);
+    ebb_status st = real ? turn_store(real, from, s, err) : EBB_OK;
 
-    if (st == EBB_OK && real)
-        st = turn_store(real, from, s, err);
-    ebb_file_close(lock);
     free(real);
     return st;
 }
 
 ebb_status ebb_store_encrypt(const char *path, const ebb_seal *s, ebb_error *err)
 {
-    ebb_status st = turn_alone(path, EBB_STORED_PLAIN, s, err);
+    ebb_status st = turn_real(path, EBB_STORED_PLAIN, s, err);
 
     return st == EBB_OK && ebb_stored_how(path) == EBB_STORED_NOTHING ? ebb_stored_make_sealed(path, s, err) : st;
 }
@@ -387,5 +383,5 @@ ebb_status ebb_store_decrypt(const char *path, const ebb_seal *s, ebb_error *err
 {
     ebb_status st = ebb_sealed_vfs_register(s, err);
 
-    return st == EBB_OK ? turn_alone(path, EBB_STORED_SEALED, s, err) : st;
+    return st == EBB_OK ? turn_real(path, EBB_STORED_SEALED, s, err) : st;
 }

@@ -353,7 +353,7 @@ static void test_busy(void **state)
 
     (void)state;
     plant(s);
-    assert_int_equal(ebb_store_encrypt(db, seal, &err), EBB_BUSY);
+    assert_int_equal(ebb_stored_lock(db, true, &lock, &err), EBB_BUSY);
     assert_non_null(strstr(err.msg, "leave it first"));
     ebb_store_close(s);
     assert_int_equal(ebb_stored_lock(db, true, &lock, &err), EBB_OK);
