@@ -1,6 +1,7 @@
 /* ebb sessions encrypt, decrypt and rekey (cmd_sessions.h): the database, its copies, the history, drafts, K and V.
  *
- * The key file is there before anything is encrypted, and until nothing is any more. */
+ * The key file is there before anything is encrypted, and until nothing is any more.  The database is the last to be
+ * encrypted and the first that no longer is: with a key beside it, one in the clear says what was begun. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "edit/history.h"
 #include "edit/unsent.h"
 #include "os/file.h"
+#include "os/folder.h"
 #include "os/paths.h"
 #include "store/sealed.h"
 #include "unlock.h"
@@ -95,6 +97,7 @@ static ebb_status make_key(const ebb_args *a, const stored_paths *p, uint8_t dat
     ebb_secret_text secret = { 0 };
     ebb_status st = ebb_cli_new_secret(ebb_cli_unlock_file(a), &secret, err);
 
+    ebb_file_wipe_begun(p->key.data);
     if (st == EBB_OK)
         st = ebb_key_draw(data_key, err);
     if (st == EBB_OK)
@@ -115,9 +118,9 @@ static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
         st = ebb_seal_new(data_key, &seal, err);
     explicit_bzero(data_key, sizeof data_key);
     if (st == EBB_OK)
-        st = ebb_store_encrypt(p->db.data, seal, err);
-    if (st == EBB_OK)
         st = turn_rest(p, seal, seal, err);
+    if (st == EBB_OK)
+        st = ebb_store_encrypt(p->db.data, seal, err);
     ebb_seal_free(seal);
     return st;
 }
@@ -136,6 +139,17 @@ int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
+/* Its name goes first: one that is overwritten would be taken for damaged, and be missed. */
+static void drop_key(const char *path)
+{
+    int fd;
+
+    (void)!ebb_file_open(path, EBB_FILE_UPDATE_HERE, &fd, NULL);         /* a link is only removed */
+    ebb_file_remove(path);
+    ebb_file_overwrite(fd);
+    ebb_file_close(fd);
+}
+
 static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
 {
     uint8_t data_key[EBB_SEAL_KEY];
@@ -149,11 +163,11 @@ static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
         st = ebb_seal_new(data_key, &seal, err);
     explicit_bzero(data_key, sizeof data_key);
     if (st == EBB_OK)
-        st = turn_rest(p, seal, NULL, err);
-    if (st == EBB_OK)
         st = ebb_store_decrypt(p->db.data, seal, err);
     if (st == EBB_OK)
-        ebb_file_wipe(p->key.data);
+        st = turn_rest(p, seal, NULL, err);
+    if (st == EBB_OK)
+        drop_key(p->key.data);
     ebb_seal_free(seal);
     return st;
 }

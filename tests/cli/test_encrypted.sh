@@ -143,6 +143,19 @@ $EBB sessions encrypt --unlock "$key" >/dev/null && [ -z "$(readable)" ] || fail
 $EBB sessions decrypt --unlock "$key" >/dev/null || fail "decrypted again"
 cmp "$state/history" "$dir/history" && cmp "$state/draft" "$dir/draft" || fail "history and draft are not what they were"
 
+# -- what is ended half way, here by a draft that is too long, is said by the database, which is the last to be encrypted
+#    and the first that no longer is --
+for turn in encrypt decrypt; do
+    truncate -s 129M "$state/draft-1"
+    $EBB sessions $turn --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "$turn with a draft that cannot be read"
+    one_line "$turn, half"; grep -q "draft-1" "$dir/err" || fail "$turn, half: $(cat "$dir/err")"
+    $EBB sessions list --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "$turn, half: list"
+    one_line "$turn, half: list"; grep -q "ends what was begun" "$dir/err" || fail "$turn, half: $(cat "$dir/err")"
+    rm "$state/draft-1"
+    $EBB sessions $turn --unlock "$key" >/dev/null 2>"$dir/err" || fail "$turn, the other half: $(cat "$dir/err")"
+done
+cmp "$state/history" "$dir/history" && cmp "$state/draft" "$dir/draft" || fail "history and draft are not what they were"
+
 # -- while one waits for a passphrase, no other one makes a key that it would replace --
 cat >"$dir/wait.py" <<'X'
 import os, pty, subprocess, sys

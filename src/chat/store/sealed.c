@@ -185,37 +185,6 @@ static void wipe_companion(const char *path, const char *suffix)
     ebb_buf_fini(&name);
 }
 
-typedef struct leftovers {
-    const char *folder, *stem;
-} leftovers;
-
-/* Begun by whoever was killed: sessions.db.<16 digits>.new, and what SQLite had beside it. */
-static void wipe_leftover(void *arg, const ebb_folder_entry *e)
-{
-    const leftovers *l = arg;
-    size_t n = strlen(l->stem);
-    ebb_buf path = { 0 };
-
-    if (strncmp(e->name, l->stem, n) != 0 || !strstr(e->name + n, ".new"))
-        return;
-    if (ebb_buf_addf(&path, "%s/%s", l->folder, e->name))
-        ebb_file_wipe(path.data);
-    ebb_buf_fini(&path);
-}
-
-static void wipe_leftovers(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    ebb_buf folder = { 0 };
-    leftovers l = { .stem = slash ? slash + 1 : path };
-
-    if (slash && slash > path && ebb_buf_add(&folder, path, (size_t)(slash - path))) {
-        l.folder = folder.data;
-        (void)!ebb_folder_each(l.folder, wipe_leftover, &l, NULL);       /* what cannot be listed stays */
-    }
-    ebb_buf_fini(&folder);
-}
-
 /* -- SQLite's part ---------------------------------------------------------------------------------- */
 
 static ebb_status open_raw(const char *path, const char *vfs, ebb_store *s, ebb_error *err)
@@ -328,6 +297,7 @@ static ebb_status turn_if(const char *path, ebb_stored from, turn_file_fn *turn,
 {
     ebb_status st = ebb_stored_check(path, err);
 
+    ebb_file_wipe_begun(path);
     return st == EBB_OK && ebb_stored_how(path) == from ? turn(path, s, err) : st;
 }
 
@@ -348,18 +318,19 @@ static ebb_status turn_copies(const char *path, ebb_stored from, turn_file_fn *t
     return st;
 }
 
+/* The database is the last to be encrypted, and the first that no longer is: as long as anything is in the clear, so is
+ * the database, and whoever has its key is told (choose_files in store_open.c). */
 static ebb_status turn_store(const char *path, ebb_stored from, const ebb_seal *s, ebb_error *err)
 {
-    turn_file_fn *turn = from == EBB_STORED_PLAIN ? encrypt_file : decrypt_file;
+    bool encrypts = from == EBB_STORED_PLAIN;
     ebb_status st = EBB_OK;
 
-    wipe_leftovers(path);
-    if (from == EBB_STORED_SEALED)               /* copies first: as long as anything is sealed, the database is */
-        st = turn_copies(path, from, turn, s, err);
+    if (encrypts)
+        st = turn_copies(path, from, encrypt_file, s, err);
     if (st == EBB_OK)
-        st = turn_if(path, from, turn, s, err);
-    if (st == EBB_OK && from == EBB_STORED_PLAIN)
-        st = turn_copies(path, from, turn, s, err);
+        st = turn_if(path, from, encrypts ? encrypt_file : decrypt_file, s, err);
+    if (st == EBB_OK && !encrypts)
+        st = turn_copies(path, from, decrypt_file, s, err);
     return st;
 }
 

@@ -93,6 +93,8 @@ static ebb_status choose_files(ebb_store *s, ebb_error *err)
         return st;
     if (!seal)
         return EBB_FAIL(err, EBB_USAGE, "%s is encrypted, and there is no key: --unlock FILE names one", s->path);
+    if (s->lock >= 0)                            /* of a program that was killed while it decrypted */
+        ebb_file_wipe_begun(s->path);
     s->vfs = EBB_SEALED_VFS;
     return ebb_sealed_vfs_register(seal, err);
 }

@@ -109,6 +109,9 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
  * open, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err);
+/* Overwrite and remove what was begun beside `path` by programs that were killed.  Nobody may be
+ * about to begin something there. */
+void ebb_file_wipe_begun(const char *path);
 /* Write beside, sync, rename: readers see the old file or the new one, after a loss of power,
  * too. */
 EBB_MUST_CHECK

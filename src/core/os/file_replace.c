@@ -137,3 +137,44 @@ void ebb_file_wipe(const char *path)
     ebb_file_close(fd);
     ebb_file_remove(path);
 }
+
+/* -- What was begun and not ended -------------------------------------------------------------------- */
+
+enum { DIGITS = 16 };
+
+typedef struct begun_files {
+    const char *folder, *of;
+} begun_files;
+
+/* `of`.<16 digits>.new, or what SQLite had beside that. */
+static bool is_begun(const char *name, const char *of)
+{
+    size_t n = strlen(of);
+
+    return strncmp(name, of, n) == 0 && name[n] == '.' &&
+           strspn(name + n + 1, "0123456789abcdef") == DIGITS && strncmp(name + n + 1 + DIGITS, ".new", 4) == 0;
+}
+
+static void wipe_if_begun(void *arg, const ebb_folder_entry *e)
+{
+    const begun_files *b = arg;
+    ebb_buf path = { 0 };
+
+    if (is_begun(e->name, b->of) && ebb_buf_addf(&path, "%s/%s", b->folder, e->name))
+        ebb_file_wipe(path.data);
+    ebb_buf_fini(&path);
+}
+
+void ebb_file_wipe_begun(const char *path)
+{
+    char *real = realpath(path, NULL), *folder = real ? real : strdup(path);
+    char *slash = folder ? strrchr(folder, '/') : NULL;
+    begun_files b = { .folder = folder };
+
+    if (slash && slash > folder) {
+        *slash = '\0';
+        b.of = slash + 1;
+        (void)!ebb_folder_each(folder, wipe_if_begun, &b, NULL);         /* what cannot be listed stays */
+    }
+    free(folder);
+}

@@ -241,6 +241,7 @@ ebb_status ebb_history_turn(const char *path, const ebb_seal *from, const ebb_se
 {
     struct stat st;
 
+    ebb_file_wipe_begun(path);
     return stat(path, &st) == 0 ? rewrite_history(path, from, to, NULL, NULL, err) : EBB_OK;
 }
 

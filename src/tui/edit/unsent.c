@@ -181,6 +181,8 @@ ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const eb
     ebb_buf path = { 0 };
     ebb_status st = EBB_OK;
 
+    if (ebb_buf_addf(&path, "%s/draft", state_dir))
+        ebb_file_wipe_begun(path.data);
     while (dir && st == EBB_OK && (e = readdir(dir)) != NULL) {
         if (strcmp(e->d_name, "draft") != 0 && strncmp(e->d_name, "draft-", 6) != 0)
             continue;

@@ -415,7 +415,8 @@ static void test_failing_calls(void **state)
     }
 }
 
-/* Killed at any moment, it is all there, and the next try ends it and takes away what was begun. */
+/* Killed at any moment, it is all there, and the next try ends it.  What was begun in the clear is gone once an encrypted
+ * one is opened. */
 static void test_killed_turns(void **state)
 {
     ebb_store *s = open_db();
@@ -437,10 +438,31 @@ static void test_killed_turns(void **state)
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
         expect_planted();
+        if (ebb_stored_how(db) == EBB_STORED_SEALED)
+            assert_int_equal(n_readable(), 0);
     }
     expect_ok(ebb_store_encrypt(db, seal, &err), &err);
     assert_int_equal(n_readable(), 0);
     expect_planted();
+}
+
+/* What a program was decrypting into when it was killed goes when the encrypted one is opened; nothing else does. */
+static void test_begun_in_the_clear(void **state)
+{
+    static const char *const names[] = { ".0123456789abcdef.new", ".0123456789abcdef.new-journal",
+                                         "-before-v1.0123456789abcdef.new", ".new" };
+    char path[160];
+    ebb_error err;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    ebb_store_close(open_db());
+    for (size_t i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s%s", db, names[i]);
+        expect_ok(ebb_file_create(path, "xylophon", 8, &err), &err);
+    }
+    ebb_store_close(open_db());
+    assert_int_equal(n_readable(), 2);           /* those of no database */
 }
 
 /* The copy of before a migration is as sealed as what it is of. */
@@ -489,7 +511,8 @@ int main(void)
         T(test_killed_writer),
         T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),
         T(test_busy_with_an_older_one),
-        T(test_failing_calls), T(test_killed_turns), T(test_migration),
+        T(test_failing_calls), T(test_killed_turns), T(test_begun_in_the_clear),
+        T(test_migration),
     };
     int failed;
 
