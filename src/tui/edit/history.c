@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/grow.h"
@@ -90,6 +91,8 @@ static char *read_line(const ebb_seal *seal, const char *s, size_t n)
 {
     ebb_buf out = { 0 };
 
+    if (n == 0 || n > 2 * ENTRY_BYTES_MAX)
+        return NULL;
     if (!ebb_seal_is_text(s, n))
         return memchr(s, '\0', n) ? NULL : unescape_entry(s, n);
     if (seal && ebb_seal_open_text(seal, s, n, &out) && !memchr(out.data, '\0', out.len))
@@ -127,24 +130,32 @@ static ebb_status read_history_file(const char *path, ebb_buf *text, bool *is_cu
     return EBB_OK;
 }
 
+/* The next whole line; one without an end was cut off by a crash. */
+static bool next_line(const ebb_buf *text, size_t *at, const char **line, size_t *n)
+{
+    const char *nl = *at < text->len ? memchr(text->data + *at, '\n', text->len - *at) : NULL;
+
+    if (!nl)
+        return false;
+    *line = text->data + *at;
+    *n = (size_t)(nl - *line);
+    *at += *n + 1;
+    return true;
+}
+
 /* Replace the entries in memory with the file's; *must_trim: the file has far more of them, or some in the clear that
  * should not be so. */
 static ebb_status load_entries(ebb_history *h, const char *path, const ebb_seal *seal, bool *must_trim, ebb_error *err)
 {
     ebb_buf text = { 0 };
-    size_t n_lines = 0;
+    const char *line;
+    size_t n_lines = 0, at = 0, n;
     ebb_status st = read_history_file(path, &text, must_trim, err);
 
     drop_entries(h);
-    for (size_t at = 0; st == EBB_OK && at < text.len; n_lines++) {
-        const char *nl = memchr(text.data + at, '\n', text.len - at);
-        if (!nl)
-            break;                               /* cut off by a crash */
-        size_t len = (size_t)(nl - (text.data + at));
-        if (len > 0 && len <= 2 * ENTRY_BYTES_MAX)
-            push_entry(h, read_line(seal, text.data + at, len));
-        *must_trim = *must_trim || (seal && !ebb_seal_is_text(text.data + at, len));
-        at += len + 1;
+    for (; st == EBB_OK && next_line(&text, &at, &line, &n); n_lines++) {
+        push_entry(h, read_line(seal, line, n));
+        *must_trim = *must_trim || (seal && !ebb_seal_is_text(line, n));
     }
     keep_newest(h, ENTRIES_MAX);
     *must_trim = *must_trim || n_lines > 2 * ENTRIES_MAX;
@@ -167,7 +178,7 @@ static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
     ebb_status st;
 
     while ((st = ebb_file_open(path, EBB_FILE_UPDATE, fd, err)) == EBB_OK) {
-        if (ebb_file_lock_wait(*fd, path, NULL) != EBB_OK || is_file_at(*fd, path))
+        if (flock(*fd, LOCK_EX) != 0 || is_file_at(*fd, path))
             break;                               /* a file system without locks: go on without */
         ebb_file_close(*fd);
     }
@@ -186,49 +197,71 @@ static ebb_status replace_history_file(int fd, const char *path, const ebb_buf *
     return st;
 }
 
+/* Where the newest lines begin that a file is rewritten with. */
+static size_t first_kept(const ebb_buf *text)
+{
+    const char *nl = text->len ? memrchr(text->data, '\n', text->len) : NULL;
+    size_t end = nl ? (size_t)(nl + 1 - text->data) : 0, at = end;
+
+    for (size_t n = 0; at > 0 && n < ENTRIES_MAX && end - at < FILE_BYTES_MAX / 4; n++) {
+        nl = memrchr(text->data, '\n', at - 1);
+        at = nl ? (size_t)(nl + 1 - text->data) : 0;
+    }
+    return at;
+}
+
+/* Rewrite the file that is locked as fd; `keep` NULL: all that can be read.  What another key has sealed stays as it
+ * is: that key may come back. */
+static ebb_status rewrite_locked(int fd, const char *path, const ebb_seal *from, const ebb_seal *to,
+                                 ebb_history_keep_fn *keep, void *arg, ebb_error *err)
+{
+    ebb_buf text = { 0 }, kept = { 0 };
+    const char *line;
+    size_t at, n;
+    bool is_cut;
+    ebb_status st = read_history_file(path, &text, &is_cut, err);
+
+    for (at = first_kept(&text); st == EBB_OK && next_line(&text, &at, &line, &n);) {
+        char *entry = read_line(from, line, n);
+
+        if (!entry && ebb_seal_is_text(line, n))
+            ebb_buf_add(&kept, line, n + 1);
+        else if (entry && (!keep || keep(arg, entry, strlen(entry))))
+            add_line(&kept, to, entry, strlen(entry));
+        free(entry);
+    }
+    if (st == EBB_OK)
+        st = replace_history_file(fd, path, &kept, to, err);
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&kept);
+    return st;
+}
+
 /* The file has far more entries than are kept: rewrite it with those that are. */
 static ebb_status trim_history_file(ebb_history *h, ebb_error *err)
 {
     const ebb_seal *seal = ebb_seal_here();
-    ebb_buf text = { 0 };
-    size_t first, n_bytes = 0;
     bool must_trim = false;
     int fd;
     ebb_status st = open_locked(h->path, &fd, err);
 
     if (st == EBB_OK)
         st = load_entries(h, h->path, seal, &must_trim, err);  /* with entries appended before the lock */
-    for (first = h->n; first > 0 && n_bytes < FILE_BYTES_MAX / 4; first--)
-        n_bytes += strlen(h->entries[first - 1]);
-    for (size_t i = first; i < h->n; i++)
-        add_line(&text, seal, h->entries[i], strlen(h->entries[i]));
-    if (st == EBB_OK && !text.failed && must_trim)
-        st = replace_history_file(fd, h->path, &text, seal, err);
+    if (st == EBB_OK && must_trim)
+        st = rewrite_locked(fd, h->path, seal, seal, NULL, NULL, err);
     ebb_file_close(fd);
-    ebb_buf_fini(&text);
     return st;
 }
 
-/* `keep` NULL: all of them. */
 static ebb_status rewrite_history(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_history_keep_fn *keep,
                                   void *arg, ebb_error *err)
 {
-    ebb_history h = { 0 };
-    ebb_buf text = { 0 };
-    bool must_trim;
     int fd;
     ebb_status st = open_locked(path, &fd, err);
 
     if (st == EBB_OK)
-        st = load_entries(&h, path, from, &must_trim, err);
-    for (size_t i = 0; i < h.n; i++)
-        if (!keep || keep(arg, h.entries[i], strlen(h.entries[i])))
-            add_line(&text, to, h.entries[i], strlen(h.entries[i]));
-    if (st == EBB_OK)
-        st = replace_history_file(fd, path, &text, to, err);
+        st = rewrite_locked(fd, path, from, to, keep, arg, err);
     ebb_file_close(fd);
-    ebb_buf_fini(&text);
-    ebb_history_fini(&h);
     return st;
 }
 

@@ -2,8 +2,8 @@
  *
  * The file has one entry a line, \n and \\ escaped, 0600; several ebbs may append
  * to it.  Where sessions are encrypted (seal/seal.h), so is each line; lines in the clear are
- * encrypted when it is opened, and those that cannot be opened are passed over.  Trouble with it
- * never loses the entries in memory. */
+ * encrypted when it is opened, and those of another key are passed over, and stay in the file.
+ * Trouble with it never loses the entries in memory. */
 #ifndef EBB_TUI_HISTORY_H
 #define EBB_TUI_HISTORY_H
 #include <stdbool.h>

@@ -9,6 +9,7 @@
 #include "edit/history.h"
 #include "os/fault.h"
 #include "os/file.h"
+#include "support/own_key.h"
 #include "support/small_disk.h"
 
 static char path[] = "/tmp/ebb-history-XXXXXX";
@@ -319,6 +320,50 @@ static void is_swept(void **state)
     unlink(file());
 }
 
+static bool keeps_all(void *arg, const char *text, size_t n)
+{
+    (void)arg;
+    (void)text;
+    return n > 0;
+}
+
+/* A line that another key has sealed can be read with that one again, whatever rewrites the file meanwhile. */
+static void of_another_key(void **state)
+{
+    ebb_seal *ours = own_key(), *other;
+    uint8_t key[EBB_SEAL_KEY] = { 1 };
+    ebb_history h = { 0 };
+
+    (void)state;
+    if (!ours)
+        skip();
+    assert_int_equal(ebb_seal_new(key, &other, NULL), EBB_OK);
+    ebb_seal_use_here(other);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(ebb_history_add(&h, "theirs", 6, NULL), EBB_OK);
+    ebb_history_fini(&h);
+    ebb_seal_use_here(ours);
+    assert_int_equal(ebb_history_sweep(file(), keeps_all, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_history_turn(file(), ours, NULL, NULL), EBB_OK);
+    ebb_seal_use_here(NULL);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(h.n, 0);
+    assert_int_equal(ebb_history_add(&h, "in the clear", 12, NULL), EBB_OK);
+    ebb_history_fini(&h);
+    ebb_seal_use_here(ours);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);        /* which encrypts that line */
+    assert_int_equal(h.n, 1);
+    ebb_history_fini(&h);
+    ebb_seal_use_here(other);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(h.n, 1);
+    assert_string_equal(h.entries[0], "theirs");
+    ebb_history_fini(&h);
+    unlink(file());
+    ebb_seal_free(other);
+    own_key_end(ours);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +377,7 @@ int main(void)
         cmocka_unit_test(every_fault),
         cmocka_unit_test(grown_beyond_bounds),
         cmocka_unit_test(is_swept),
+        cmocka_unit_test(of_another_key),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_all);
 }
