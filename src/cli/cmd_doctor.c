@@ -108,11 +108,15 @@ static void check_confinement(ebb_doctor_report *r)
 /* Who finds the disk reads what, and what would help. */
 static void look_at_encryption(ebb_doctor_report *r)
 {
-    ebb_buf path = { 0 };
+    ebb_buf path = { 0 }, db = { 0 };
     ebb_key_kind kind;
-    bool is = ebb_cli_is_encrypted();
+    bool is = ebb_cli_is_encrypted(), is_half = is && ebb_stored_path(&db, NULL) == EBB_OK &&
+                                                ebb_stored_how(db.data) == EBB_STORED_PLAIN;
 
-    if (!is)
+    if (is_half)
+        ebb_doctor_advise(ebb_doctor_add(r, "sessions", "in the clear, but a key for them is there"),
+                          "ebb sessions encrypt or decrypt ends what was begun; or put the encrypted file back");
+    else if (!is)
         ebb_doctor_add(r, "sessions", "not encrypted; ebb sessions encrypt changes that");
     else if (ebb_stored_key_path(&path, NULL) != EBB_OK || ebb_key_file_kind(path.data, &kind, NULL) != EBB_OK)
         ebb_doctor_advise(ebb_doctor_add(r, "sessions", "encrypted, and their key is gone or damaged"),
@@ -120,8 +124,9 @@ static void look_at_encryption(ebb_doctor_report *r)
     else
         ebb_doctor_add(r, "sessions", "encrypted, history, drafts, K and V too (%s)",
                        kind == EBB_KEY_OF_FILE ? "with a key file" : "with a passphrase");
-    ebb_doctor_figure(r, "encrypted", is);
+    ebb_doctor_figure(r, "encrypted", is && !is_half);
     ebb_buf_fini(&path);
+    ebb_buf_fini(&db);
 }
 
 /* A folder of K and V that is not used (prefix_cache/persist.h); one that is has nothing to say. */

@@ -44,8 +44,9 @@ static void on_interrupt(int number)
  * terminal is as it was. */
 static bool read_silently(int tty, const char *prompt, ebb_buf *out)
 {
-    struct sigaction act = { .sa_handler = on_interrupt }, was[3];
-    static const int numbers[3] = { SIGINT, SIGTERM, SIGHUP };
+    enum { N_SIGNALS = 4 };
+    struct sigaction act = { .sa_handler = on_interrupt }, was[N_SIGNALS];
+    static const int numbers[N_SIGNALS] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
     struct termios usual, silent;
     bool is_whole = false;
     char c;
@@ -55,7 +56,7 @@ static bool read_silently(int tty, const char *prompt, ebb_buf *out)
     silent = usual;
     silent.c_lflag &= ~(tcflag_t)ECHO;
     silent.c_cc[VSUSP] = _POSIX_VDISABLE;        /* stopped, it would leave the shell without echo */
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < N_SIGNALS; i++)
         sigaction(numbers[i], &act, &was[i]);
     tcsetattr(tty, TCSAFLUSH, &silent);
     (void)!write(tty, prompt, strlen(prompt));
@@ -65,7 +66,7 @@ static bool read_silently(int tty, const char *prompt, ebb_buf *out)
             break;
     }
     tcsetattr(tty, TCSAFLUSH, &usual);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < N_SIGNALS; i++)
         sigaction(numbers[i], &was[i], NULL);
     if (interrupted)
         raise(interrupted);

@@ -151,6 +151,7 @@ for turn in encrypt decrypt; do
     one_line "$turn, half"; grep -q "draft-1" "$dir/err" || fail "$turn, half: $(cat "$dir/err")"
     $EBB sessions list --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "$turn, half: list"
     one_line "$turn, half: list"; grep -q "ends what was begun" "$dir/err" || fail "$turn, half: $(cat "$dir/err")"
+    $EBB doctor 2>/dev/null | grep -q 'sessions.*in the clear, but a key' || fail "$turn, half: doctor"
     rm "$state/draft-1"
     $EBB sessions $turn --unlock "$key" >/dev/null 2>"$dir/err" || fail "$turn, the other half: $(cat "$dir/err")"
 done
@@ -204,11 +205,26 @@ else:
 sys.stdout.write(shown.decode())
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 X
+cat >"$dir/quit.py" <<'X'
+import fcntl, os, pty, signal, sys, termios
+fd, held = pty.openpty()                         # held: or its settings would go with its last process
+pid = os.fork()
+if pid == 0:
+    os.setsid()
+    fcntl.ioctl(held, termios.TIOCSCTTY, 0)
+    os.execv(sys.argv[1], [sys.argv[1], "sessions", "list"])
+while b": " not in os.read(fd, 4096):
+    pass
+os.write(fd, b"\x1c")
+ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+sys.exit(ended != -signal.SIGQUIT or not termios.tcgetattr(held)[3] & termios.ECHO)
+X
 typed() { words=$1; shift; /usr/bin/python3 "$dir/type.py" "$words" "$EBB" "$@" >"$dir/out" 2>&1; }
 typed opensesame,opensesamy sessions encrypt && fail "the two passphrases differ"
 typed opensesame,opensesame sessions encrypt || fail "with a passphrase: $(cat "$dir/out")"
 grep -q opensesame "$dir/out" && fail "the passphrase is shown: $(cat "$dir/out")"
 [ -z "$(readable)" ] || fail "with a passphrase: $(readable)"
+/usr/bin/python3 "$dir/quit.py" "$EBB" || fail "Ctrl-\\ at the prompt leaves the terminal without echo"
 typed opensesame sessions list || fail "list with a passphrase: $(cat "$dir/out")"
 [ "$(grep -c planted "$dir/out")" = 49 ] || fail "list with a passphrase: $(cat "$dir/out")"
 typed opensesamy sessions list; [ $? = 1 ] || fail "list with a wrong passphrase"

@@ -33,12 +33,17 @@ ebb_stored ebb_stored_how(const char *path)
 }
 
 /* What is neither stays, and its key with it: it may be one of ours with a few damaged bytes. */
-ebb_status ebb_stored_check(const char *path, ebb_error *err)
+static ebb_status check_how(ebb_stored how, const char *path, ebb_error *err)
 {
-    return ebb_stored_how(path) != EBB_STORED_UNKNOWN
+    return how != EBB_STORED_UNKNOWN
                ? EBB_OK
                : EBB_FAIL(err, EBB_FORMAT, "%s is damaged, or not a session database; move it away, or put it back "
                           "from a copy", path);
+}
+
+ebb_status ebb_stored_check(const char *path, ebb_error *err)
+{
+    return check_how(ebb_stored_how(path), path, err);
 }
 
 ebb_status ebb_stored_path(ebb_buf *out, ebb_error *err)
@@ -295,10 +300,11 @@ typedef ebb_status turn_file_fn(const char *path, const ebb_seal *s, ebb_error *
 
 static ebb_status turn_if(const char *path, ebb_stored from, turn_file_fn *turn, const ebb_seal *s, ebb_error *err)
 {
-    ebb_status st = ebb_stored_check(path, err);
+    ebb_stored how = ebb_stored_how(path);
+    ebb_status st = check_how(how, path, err);
 
     ebb_file_wipe_begun(path);
-    return st == EBB_OK && ebb_stored_how(path) == from ? turn(path, s, err) : st;
+    return st == EBB_OK && how == from ? turn(path, s, err) : st;
 }
 
 /* The copies of before migrations. */
