@@ -10,6 +10,7 @@
 #include "cmd_sessions.h"
 #include "confinement.h"
 #include "edit/history.h"
+#include "edit/unsent.h"
 #include "json/json_text.h"
 #include "os/file.h"
 #include "os/folder.h"
@@ -209,6 +210,37 @@ static bool is_line_kept(void *arg, const char *text, size_t n)
     return ebb_kept_has_question(arg, text, n);
 }
 
+/* Drafts of sessions that are there. */
+typedef struct listed {
+    ebb_session_row *rows;
+    size_t           n;
+} listed;
+
+static bool is_draft_kept(void *arg, const char *session)
+{
+    const listed *l = arg;
+
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->rows[i].name, session) == 0)
+            return true;
+    return false;
+}
+
+static ebb_status purge_drafts(ebb_store *s, ebb_error *err)
+{
+    listed l = { 0 };
+    ebb_buf folder = { 0 };
+    ebb_status st = ebb_store_list(s, &l.rows, &l.n, err);
+
+    if (st == EBB_OK)
+        st = ebb_path_in(EBB_DIR_STATE, NULL, &folder, err);
+    if (st == EBB_OK)
+        ebb_unsent_sweep(folder.data, is_draft_kept, &l);
+    free(l.rows);
+    ebb_buf_fini(&folder);
+    return st;
+}
+
 /* Beside the database: copies from before a migration, what was copied last, what was typed. */
 static ebb_status purge_state(ebb_store *s, const ebb_kept *kept, ebb_error *err)
 {
@@ -238,6 +270,8 @@ static int purge(ebb_store *s, ebb_args *a, ebb_error *err)
     (void)a;
     if (st == EBB_OK)
         st = purge_state(s, &kept, err);
+    if (st == EBB_OK)
+        st = purge_drafts(s, err);
     ebb_kept_fini(&kept);
     return st == EBB_OK ? drop_kv_and_words(s, true, err) : ebb_cli_fail(err);
 }

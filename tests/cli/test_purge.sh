@@ -17,6 +17,8 @@ printf '{"messages": [{"role": "user", "content": "What stays?"},{"role": "assis
 $EBB sessions import "$dir/stays.json" stays >/dev/null || fail "import"
 mkdir -p "$HOME/.local/state/ebb"
 printf 'Sentence 3 of the xylophon affair\nWhat stays?\n' >"$HOME/.local/state/ebb/history"
+printf 'planted1\nan unsent xylophon' >"$HOME/.local/state/ebb/draft-1"
+printf 'stays\nunsent marmalade' >"$HOME/.local/state/ebb/draft-2"
 grep -rqa xylophon "$HOME/.local/state/ebb/sessions.db" "$HOME/.local/state/ebb/sessions.db-wal" 2>/dev/null || fail "the test does not see the database"
 
 # A conversation with the guide: K and V on the disk, with token ids.
@@ -35,5 +37,6 @@ for word in xylophon kumquat zanzibar quokka; do
     found=$(grep -rlai "$word" "$HOME") && fail "$word is still in $found"
 done
 $EBB sessions search marmalade | grep -q This || fail "what stays cannot be found"
+grep -q marmalade "$HOME/.local/state/ebb/draft-2" || fail "the draft of a session that stays is gone"
 grep -qx 'What stays?' "$HOME/.local/state/ebb/history" || fail "the history's line of a session that stays is gone"
 exit 0

@@ -15,6 +15,11 @@ bool ebb_small_disk_mount(const char *dir, unsigned kib)
     return mount("none", dir, "tmpfs", 0, size) == 0;
 }
 
+bool ebb_small_disk_read_only(const char *dir)
+{
+    return mount("none", dir, "tmpfs", MS_REMOUNT | MS_RDONLY, NULL) == 0;
+}
+
 void ebb_small_disk_unmount(const char *dir)
 {
     if (umount2(dir, MNT_DETACH) != 0)

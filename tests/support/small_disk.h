@@ -6,6 +6,8 @@
 
 /* Mount one of `kib` on the folder; false: it is not allowed here, and the test is skipped. */
 bool ebb_small_disk_mount(const char *dir, unsigned kib);
+/* Nothing is written to it or removed from it any more. */
+bool ebb_small_disk_read_only(const char *dir);
 void ebb_small_disk_unmount(const char *dir);
 /* Take all room that is left, in a file of the folder; and give it back. */
 bool ebb_small_disk_fill(const char *dir);

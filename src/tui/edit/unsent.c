@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "os/file.h"
+#include "os/folder.h"
+#include "os/random.h"
 
 #define UNSENT_BYTES_MAX ((size_t)128 << 20)     /* two of the longest pastes */
 
@@ -42,12 +44,16 @@ static bool open_text(const ebb_seal *seal, ebb_buf *whole)
     return true;
 }
 
+/* A file of its own: that of another conversation, or of another program's, stays. */
 ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text, size_t n, ebb_error *err)
 {
     ebb_buf path = { 0 }, whole = { 0 };
-    ebb_status st = EBB_OK;
+    uint64_t random;
+    ebb_status st = ebb_random(&random, sizeof random, err);
 
-    ebb_buf_addf(&path, "%s/draft", state_dir);
+    if (st != EBB_OK)
+        return st;
+    ebb_buf_addf(&path, "%s/draft-%016llx", state_dir, (unsigned long long)random);
     ebb_buf_add(&whole, session, strcspn(session, "\n"));
     ebb_buf_addc(&whole, '\n');
     ebb_buf_add(&whole, text, n);
@@ -56,10 +62,16 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
     if (st == EBB_OK)
         st = ebb_file_mkdirs(state_dir, err);
     if (st == EBB_OK)
-        st = ebb_file_replace(path.data, whole.data, whole.len, err);
+        st = ebb_file_create(path.data, whole.data, whole.len, err);
     ebb_buf_fini(&path);
     ebb_buf_fini(&whole);
     return st;
+}
+
+/* `draft` is that of an older ebb. */
+static bool is_unsent_name(const char *name)
+{
+    return strcmp(name, "draft") == 0 || strncmp(name, "draft-", 6) == 0;
 }
 
 /* -- Saving while typing ------------------------------------------------------------- */
@@ -127,7 +139,10 @@ static bool restore_file(const char *path, const char *session, ebb_buf *out)
     ebb_file_close(fd);
     if (is_it) {                                 /* a power failure may leave zeros at the end */
         n_text = strnlen(whole.data + n + 1, whole.len - n - 1);
-        is_it = ebb_buf_add(out, whole.data + n + 1, n_text) && unlink(path) == 0 && n_text > 0;
+        is_it = ebb_buf_add(out, whole.data + n + 1, n_text);
+        if (is_it)
+            ebb_file_remove(path);
+        is_it = is_it && n_text > 0;
     }
     ebb_buf_fini(&whole);
     return is_it;
@@ -138,10 +153,10 @@ bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out
     DIR *dir = opendir(state_dir);
     const struct dirent *e;
     ebb_buf path = { 0 };
-    bool is_there = ebb_buf_addf(&path, "%s/draft", state_dir) && restore_file(path.data, session, out);
+    bool is_there = false;
 
     while (dir && !is_there && (e = readdir(dir)) != NULL) {
-        if (strncmp(e->d_name, "draft-", 6) != 0)
+        if (!is_unsent_name(e->d_name))
             continue;
         ebb_buf_clear(&path);
         is_there = ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name) && restore_file(path.data, session, out);
@@ -152,21 +167,48 @@ bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out
     return is_there;
 }
 
-/* -- Encrypted, and in the clear again ------------------------------------------------- */
+/* -- All of them ------------------------------------------------------------------------- */
+
+typedef ebb_status unsent_fn(void *arg, const char *path, ebb_error *err);
+
+static ebb_status for_all_unsent(const char *state_dir, unsent_fn *fn, void *arg, ebb_error *err)
+{
+    DIR *dir = opendir(state_dir);
+    const struct dirent *e;
+    ebb_buf path = { 0 };
+    ebb_status st = EBB_OK;
+
+    while (dir && st == EBB_OK && (e = readdir(dir)) != NULL) {
+        if (!is_unsent_name(e->d_name))
+            continue;
+        ebb_buf_clear(&path);
+        if (ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name))
+            st = fn(arg, path.data, err);
+    }
+    if (dir)
+        closedir(dir);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+typedef struct turning {
+    const ebb_seal *from, *to;
+} turning;
 
 /* One that cannot be read is named: nobody may take for encrypted what is not. */
-static ebb_status turn_unsent_file(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
+static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
 {
+    const turning *t = arg;
     ebb_buf whole = { 0 };
     int fd = -1;
     ebb_status st = EBB_OK;
 
     if (open_unsent_file(path, EBB_FILE_UPDATE_HERE, &fd))
         st = ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, err);
-    if (st == EBB_OK && whole.len > 0 && open_text(from, &whole)) {
-        st = close_text(to, &whole) ? ebb_file_replace(path, whole.data, whole.len, err)
-                                    : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
-        if (st == EBB_OK && to)
+    if (st == EBB_OK && whole.len > 0 && open_text(t->from, &whole)) {
+        st = close_text(t->to, &whole) ? ebb_file_replace(path, whole.data, whole.len, err)
+                                       : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
+        if (st == EBB_OK && t->to)
             ebb_file_overwrite(fd);
     }
     ebb_file_close(fd);
@@ -176,22 +218,44 @@ static ebb_status turn_unsent_file(const char *path, const ebb_seal *from, const
 
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
 {
-    DIR *dir = opendir(state_dir);
-    const struct dirent *e;
+    turning t = { from, to };
     ebb_buf path = { 0 };
-    ebb_status st = EBB_OK;
 
     if (ebb_buf_addf(&path, "%s/draft", state_dir))
         ebb_file_wipe_begun(path.data);
-    while (dir && st == EBB_OK && (e = readdir(dir)) != NULL) {
-        if (strcmp(e->d_name, "draft") != 0 && strncmp(e->d_name, "draft-", 6) != 0)
-            continue;
-        ebb_buf_clear(&path);
-        if (ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name))
-            st = turn_unsent_file(path.data, from, to, err);
-    }
-    if (dir)
-        closedir(dir);
     ebb_buf_fini(&path);
-    return st;
+    return for_all_unsent(state_dir, turn_unsent_file, &t, err);
+}
+
+typedef struct sweeping {
+    ebb_unsent_keep_fn *keep;
+    void               *arg;
+} sweeping;
+
+static ebb_status sweep_unsent_file(void *arg, const char *path, ebb_error *err)
+{
+    const sweeping *s = arg;
+    ebb_buf whole = { 0 };
+    size_t n;
+    int fd = -1;
+
+    (void)err;                                   /* what cannot be read stays */
+    if (open_unsent_file(path, EBB_FILE_READ, &fd) &&
+        ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && whole.len > 0 &&
+        open_text(ebb_seal_here(), &whole)) {
+        n = strcspn(whole.data, "\n");
+        whole.data[n] = '\0';
+        if (n > 0 && !s->keep(s->arg, whole.data))
+            ebb_file_wipe(path);
+    }
+    ebb_file_close(fd);
+    ebb_buf_fini(&whole);
+    return EBB_OK;
+}
+
+void ebb_unsent_sweep(const char *state_dir, ebb_unsent_keep_fn *keep, void *arg)
+{
+    sweeping s = { keep, arg };
+
+    (void)!for_all_unsent(state_dir, sweep_unsent_file, &s, NULL);
 }

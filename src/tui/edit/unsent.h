@@ -1,10 +1,9 @@
 /* tui/edit/unsent.h - what was typed and not sent, from one run to the next.
  *
- * A file in the state folder, `draft`, for the one conversation that was left last: its name on the
- * first line ("": one that had no message yet), then the text; all of it encrypted where sessions
- * are (seal/seal.h).  While a program runs, another of
- * the same form, `draft-PID`, with its lock on it: without the lock it is of a program that was
- * killed. */
+ * A file in the state folder, `draft-` and 16 digits, for each conversation that was left so: its
+ * name on the first line ("": one that had no message yet), then the text; all of it encrypted where
+ * sessions are (seal/seal.h).  While a program runs, another of the same form, `draft-PID`, with its
+ * lock on it: without the lock it is of a program that was killed. */
 #ifndef EBB_TUI_UNSENT_H
 #define EBB_TUI_UNSENT_H
 #include <stdbool.h>
@@ -29,7 +28,7 @@ EBB_MUST_CHECK
 ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text,
                               size_t n, ebb_error *err);
 /* true: there was one for this conversation, left in peace or by a program that was killed; it is
- * in *out now, and in no file any more. */
+ * in *out now, and in no file any more, if that can be removed. */
 bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out);
 
 /* Write all of them anew, encrypted by `to` (NULL: in the clear); what was in the clear is
@@ -38,5 +37,9 @@ bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out
 EBB_MUST_CHECK
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to,
                            ebb_error *err);
+
+/* Wipe those of conversations that are not kept, but for those of none and of programs that run. */
+typedef bool ebb_unsent_keep_fn(void *arg, const char *session);
+void ebb_unsent_sweep(const char *state_dir, ebb_unsent_keep_fn *keep, void *arg);
 
 #endif

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "edit/unsent.h"
+#include "support/small_disk.h"
 
 static char folder[] = "/tmp/ebb-unsent-XXXXXX";
 
@@ -42,6 +43,47 @@ static void a_long_draft_comes_back(void **state)
     free(text);
 }
 
+static bool is_trip(void *arg, const char *session)
+{
+    (void)arg;
+    return strcmp(session, "trip") == 0;
+}
+
+static void each_conversation_has_its_own(void **state)
+{
+    static const char *const sessions[] = { "trip", "letters", "", "" };
+    ebb_buf out = { 0 };
+    ebb_error err;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(ebb_unsent_persist(folder, sessions[i], "a text", 6, &err), EBB_OK);
+    ebb_unsent_sweep(folder, is_trip, NULL);     /* "letters" is deleted */
+    for (int i = 0; i < 4; i++) {
+        ebb_buf_clear(&out);
+        assert_int_equal(ebb_unsent_restore(folder, sessions[i], &out), i != 1);
+        assert_string_equal(ebb_buf_text(&out), i != 1 ? "a text" : "");
+    }
+    ebb_buf_fini(&out);
+}
+
+/* Where nothing can be removed, the text comes back all the same. */
+static void from_a_disk_that_is_read_only(void **state)
+{
+    ebb_buf out = { 0 };
+    ebb_error err;
+
+    (void)state;
+    if (!ebb_small_disk_mount(folder, 64))
+        skip();
+    assert_int_equal(ebb_unsent_persist(folder, "trip", "a text", 6, &err), EBB_OK);
+    assert_true(ebb_small_disk_read_only(folder));
+    assert_true(ebb_unsent_restore(folder, "trip", &out));
+    assert_string_equal(ebb_buf_text(&out), "a text");
+    ebb_buf_fini(&out);
+    ebb_small_disk_unmount(folder);
+}
+
 static void what_cannot_be_turned_is_named(void **state)
 {
     char path[64];
@@ -66,6 +108,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_long_draft_comes_back, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(each_conversation_has_its_own, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(from_a_disk_that_is_read_only, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_turned_is_named, open_folder, close_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
