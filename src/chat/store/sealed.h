@@ -43,7 +43,8 @@ ebb_status ebb_stored_make_sealed(const char *path, const ebb_seal *s, ebb_error
  * it is there as it was or as it shall be, and the next call ends what was begun.  What was in the
  * clear is overwritten, as far as the file system writes in place.
  * Cost: that of reading and writing all, some times; room for two copies.
- * Errors: BUSY (an older ebb, which knows no PATH-lock, has it open), FORMAT (damaged, another key), IO, NOMEM. */
+ * Errors: BUSY (an older ebb, which knows no PATH-lock, has it open), FORMAT (damaged, another
+ * key), IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_store_encrypt(const char *path, const ebb_seal *s, ebb_error *err);
 EBB_MUST_CHECK

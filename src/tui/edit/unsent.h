@@ -1,9 +1,9 @@
 /* tui/edit/unsent.h - what was typed and not sent, from one run to the next.
  *
  * A file in the state folder, `draft-` and 16 digits, for each conversation that was left so: its
- * name on the first line ("": one that had no message yet), then the text; all of it encrypted where
- * sessions are (seal/seal.h).  While a program runs, another of the same form, `draft-PID`, with its
- * lock on it: without the lock it is of a program that was killed. */
+ * name on the first line ("": one that had no message yet), then the text; all of it encrypted
+ * where sessions are (seal/seal.h).  While a program runs, another of the same form, `draft-PID`,
+ * with its lock on it: without the lock it is of a program that was killed. */
 #ifndef EBB_TUI_UNSENT_H
 #define EBB_TUI_UNSENT_H
 #include <stdbool.h>

@@ -415,8 +415,8 @@ static void test_failing_calls(void **state)
     }
 }
 
-/* Killed at any moment, it is all there, and the next try ends it.  What was begun in the clear is gone once an encrypted
- * one is opened. */
+/* Killed at any moment, it is all there, and the next try ends it.  What was begun in the clear is gone once an
+ * encrypted one is opened. */
 static void test_killed_turns(void **state)
 {
     ebb_store *s = open_db();
