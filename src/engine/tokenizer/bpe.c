@@ -174,19 +174,15 @@ size_t ebb_bpe_bytes(const ebb_bpe *b)
 /* -- Encoding ------------------------------------------------------------------ */
 
 /* Offer the join of symbol `left` with its next one. */
-static void offer_merge(const ebb_bpe *b, ebb_tok_work *w, int32_t left)
+static void offer_merge(const ebb_bpe *b, ebb_tok_work *w, size_t left)
 {
-    const ebb_tok_symbol *l, *r;
-    uint64_t slot;
+    size_t right = ebb_tok_symbol_next(w, left);
+    uint64_t slot = right < w->n_bytes ? *merge_slot(b, w->ids[left], w->ids[right]) : 0;
 
-    if (left < 0 || w->symbols[left].next < 0)
-        return;
-    l = &w->symbols[left];
-    r = &w->symbols[l->next];
-    slot = *merge_slot(b, l->id, r->id);
     if (slot != 0) {
         uint32_t rank = (uint32_t)slot - 1;
-        ebb_tok_heap_push(w, (ebb_tok_join){ (uint64_t)rank << 32 | (uint32_t)left, rank, l->len + r->len });
+        ebb_tok_heap_push(w, (ebb_tok_join){ (uint64_t)rank << 32 | left, rank,
+                                             (uint32_t)(ebb_tok_symbol_next(w, right) - left) });
     }
 }
 
@@ -194,17 +190,17 @@ void ebb_bpe_join_all(const ebb_bpe *b, ebb_tok_work *w)
 {
     ebb_tok_join join;
 
-    for (size_t i = 0; i + 1 < w->n_symbols; i++)
-        offer_merge(b, w, (int32_t)i);
-    while (ebb_tok_heap_pop(w, &join)) {
-        int32_t left = (int32_t)(uint32_t)join.key;
-        const ebb_tok_symbol *l = &w->symbols[left];
-        if (l->len == 0 || l->next < 0 || l->len + w->symbols[l->next].len != join.len)
-            continue;
-        ebb_tok_symbol_join(w, left, b->merges[join.id].result);
-        offer_merge(b, w, l->prev);
-        offer_merge(b, w, left);
-    }
+    do {
+        for (size_t at = 0; at < w->n_bytes; at = ebb_tok_symbol_next(w, at))
+            offer_merge(b, w, at);
+        while (ebb_tok_heap_pop(w, &join)) {
+            size_t left = (uint32_t)join.key;
+            ebb_tok_symbol_join(w, left, b->merges[join.id].result);
+            if (left > 0)
+                offer_merge(b, w, ebb_tok_symbol_before(w, left));
+            offer_merge(b, w, left);
+        }
+    } while (ebb_tok_heap_lacks(w));
 }
 
 /* The id of a whole word, -1 if it is no token. */
@@ -242,11 +238,11 @@ static bool encode_word(void *arg, const char *word, size_t n)
     if (w->failed || !ebb_tok_work_begin(w, n))
         return false;
     for (size_t i = 0; i < n; i++)
-        ebb_tok_symbol_add(w, i, 1, b->byte_id[(unsigned char)word[i]]);
+        ebb_tok_symbol_add(w, i, b->byte_id[(unsigned char)word[i]]);
     ebb_bpe_join_all(b, w);
-    for (int32_t i = 0; i >= 0; i = w->symbols[i].next)
-        if (w->symbols[i].id >= 0)
-            ebb_tok_emit(w, w->symbols[i].id);
+    for (size_t at = 0; at < n; at = ebb_tok_symbol_next(w, at))
+        if (w->ids[at] >= 0)
+            ebb_tok_emit(w, w->ids[at]);
     return !w->failed;
 }
 

@@ -34,11 +34,13 @@ static bool encode_run(const ebb_bpe *b, ebb_tok_work *w)
     if (!ebb_tok_work_begin_chars(w, b->table))
         return false;
     ebb_bpe_join_all(b, w);
-    for (int32_t i = 0; i >= 0; i = w->symbols[i].next)
-        if (w->symbols[i].id >= 0)
-            ebb_tok_emit(w, w->symbols[i].id);
+    for (size_t at = 0, next; at < n; at = next) {
+        next = ebb_tok_symbol_next(w, at);
+        if (w->ids[at] >= 0)
+            ebb_tok_emit(w, w->ids[at]);
         else
-            emit_bytes(b, w, text + w->symbols[i].at, w->symbols[i].len);
+            emit_bytes(b, w, text + at, next - at);
+    }
     return !w->failed;
 }
 

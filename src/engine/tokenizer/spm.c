@@ -80,36 +80,34 @@ static uint32_t order_of(const ebb_spm *s, ebb_token id)
     return bits & 0x80000000u ? bits : ~bits & 0x7FFFFFFFu;
 }
 
-static void offer_pair(const ebb_spm *s, ebb_tok_work *w, int32_t left)
+static void offer_pair(const ebb_spm *s, ebb_tok_work *w, size_t left)
 {
-    const ebb_tok_symbol *l;
-    uint32_t len;
+    size_t right = ebb_tok_symbol_next(w, left), len;
     ebb_token id;
 
-    if (left < 0 || w->symbols[left].next < 0)
+    if (right == w->n_bytes)
         return;
-    l = &w->symbols[left];
-    len = l->len + w->symbols[l->next].len;
-    id = ebb_tok_table_find(s->table, w->text.data + l->at, len);
+    len = ebb_tok_symbol_next(w, right) - left;
+    id = ebb_tok_table_find(s->table, w->text.data + left, len);
     if (id >= 0)
-        ebb_tok_heap_push(w, (ebb_tok_join){ (uint64_t)order_of(s, id) << 32 | (uint32_t)left, (uint32_t)id, len });
+        ebb_tok_heap_push(w, (ebb_tok_join){ (uint64_t)order_of(s, id) << 32 | left, (uint32_t)id, (uint32_t)len });
 }
 
 static void merge_pairs(const ebb_spm *s, ebb_tok_work *w)
 {
     ebb_tok_join join;
 
-    for (size_t i = 0; i + 1 < w->n_symbols; i++)
-        offer_pair(s, w, (int32_t)i);
-    while (ebb_tok_heap_pop(w, &join)) {
-        int32_t left = (int32_t)(uint32_t)join.key;
-        const ebb_tok_symbol *l = &w->symbols[left];
-        if (l->len == 0 || l->next < 0 || l->len + w->symbols[l->next].len != join.len)
-            continue;
-        ebb_tok_symbol_join(w, left, (ebb_token)join.id);
-        offer_pair(s, w, l->prev);
-        offer_pair(s, w, left);
-    }
+    do {
+        for (size_t at = 0; at < w->n_bytes; at = ebb_tok_symbol_next(w, at))
+            offer_pair(s, w, at);
+        while (ebb_tok_heap_pop(w, &join)) {
+            size_t left = (uint32_t)join.key;
+            ebb_tok_symbol_join(w, left, (ebb_token)join.id);
+            if (left > 0)
+                offer_pair(s, w, ebb_tok_symbol_before(w, left));
+            offer_pair(s, w, left);
+        }
+    } while (ebb_tok_heap_lacks(w));
 }
 
 /* A character that is no token: its bytes, or the unknown token once. */
@@ -136,13 +134,13 @@ static bool encode_segment(const ebb_spm *s, ebb_tok_work *w)
     if (!ebb_tok_work_begin_chars(w, NULL))
         return false;
     merge_pairs(s, w);
-    for (int32_t i = w->text.len > 0 ? 0 : -1; i >= 0; i = w->symbols[i].next) {
-        const ebb_tok_symbol *sym = &w->symbols[i];
-        ebb_token id = sym->id >= 0 ? sym->id : ebb_tok_table_find(s->table, text + sym->at, sym->len);
+    for (size_t at = 0, next; at < w->text.len; at = next) {
+        next = ebb_tok_symbol_next(w, at);
+        ebb_token id = w->ids[at] >= 0 ? w->ids[at] : ebb_tok_table_find(s->table, text + at, next - at);
         if (id >= 0)
             ebb_tok_emit(w, id);
         else
-            emit_bytes(s, w, text + sym->at, sym->len);
+            emit_bytes(s, w, text + at, next - at);
     }
     return !w->failed;
 }

@@ -1,57 +1,55 @@
 /* Symbols and the heap of one encoding (work.h). */
 #include "tokenizer/work.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/utf8.h"
 
+/* Joins in the heap: of words of usual lengths all, of long ones four bytes for each of theirs. */
+enum { HEAP_LEAST = 1 << 16, HEAP_BYTES_PER_JOIN = 4 };
+
 void ebb_tok_work_fini(ebb_tok_work *w)
 {
-    free(w->symbols);
+    free(w->ids);
+    free(w->starts);
     free(w->heap);
     ebb_buf_fini(&w->text);
     memset(w, 0, sizeof *w);
 }
 
-bool ebb_tok_work_begin(ebb_tok_work *w, size_t n)
+/* -- Symbols ------------------------------------------------------------------------ */
+
+/* Words of the bitmap, with the bit behind the last byte. */
+static size_t bitmap_words(size_t n_bytes)
+{
+    return n_bytes / 64 + 1;
+}
+
+static bool make_symbols(ebb_tok_work *w, size_t n)
 {
     size_t cap = n < 256 ? 256 : n;
 
-    w->n_symbols = w->n_heap = 0;
-    if (n <= w->cap_symbols)
-        return !w->failed;
-    free(w->symbols);
-    w->symbols = malloc(cap * sizeof *w->symbols);
-    w->cap_symbols = w->symbols ? cap : 0;
-    if (!w->symbols)
-        w->failed = true;
+    free(w->ids);
+    free(w->starts);
+    w->ids = malloc(cap * sizeof *w->ids);
+    w->starts = malloc(bitmap_words(cap) * sizeof *w->starts);
+    w->cap_bytes = w->ids && w->starts ? cap : 0;
+    w->failed |= w->cap_bytes == 0;
     return !w->failed;
 }
 
-static bool grow_heap(ebb_tok_work *w)
+bool ebb_tok_work_begin(ebb_tok_work *w, size_t n)
 {
-    size_t cap = w->n_symbols > w->cap_heap ? w->n_symbols : w->cap_heap + w->cap_heap / 2 + 64;
-    ebb_tok_join *heap = realloc(w->heap, cap * sizeof *heap);
-
-    if (!heap) {
-        w->failed = true;
+    w->n_heap = 0;
+    w->key_limit = UINT64_MAX;
+    w->max_heap = n / HEAP_BYTES_PER_JOIN > HEAP_LEAST ? n / HEAP_BYTES_PER_JOIN : HEAP_LEAST;
+    w->n_bytes = n;
+    if (w->failed || (n > w->cap_bytes && !make_symbols(w, n)))
         return false;
-    }
-    w->heap = heap;
-    w->cap_heap = cap;
+    memset(w->starts, 0, bitmap_words(n) * sizeof *w->starts);
+    w->starts[n / 64] |= UINT64_C(1) << n % 64;
     return true;
-}
-
-void ebb_tok_symbol_add(ebb_tok_work *w, size_t at, size_t len, ebb_token id)
-{
-    int32_t i = (int32_t)w->n_symbols++;
-
-    assert(w->n_symbols <= w->cap_symbols);
-    w->symbols[i] = (ebb_tok_symbol){ (uint32_t)at, (uint32_t)len, i - 1, -1, id };
-    if (i > 0)
-        w->symbols[i - 1].next = i;
 }
 
 bool ebb_tok_work_begin_chars(ebb_tok_work *w, const ebb_tok_table *table)
@@ -67,37 +65,15 @@ bool ebb_tok_work_begin_chars(ebb_tok_work *w, const ebb_tok_table *table)
 
         if (used == 0)
             used = n - i;
-        ebb_tok_symbol_add(w, i, used, table ? ebb_tok_table_find(table, text + i, used) : -1);
+        ebb_tok_symbol_add(w, i, table ? ebb_tok_table_find(table, text + i, used) : -1);
         i += used;
     }
     return true;
 }
 
-void ebb_tok_symbol_join(ebb_tok_work *w, int32_t left, ebb_token id)
-{
-    ebb_tok_symbol *l = &w->symbols[left], *r = &w->symbols[l->next];
+/* -- The heap ------------------------------------------------------------------------- */
 
-    l->len += r->len;
-    l->id = id;
-    r->len = 0;
-    l->next = r->next;
-    if (r->next >= 0)
-        w->symbols[r->next].prev = left;
-}
-
-void ebb_tok_heap_push(ebb_tok_work *w, ebb_tok_join join)
-{
-    size_t i = w->n_heap;
-
-    if (i == w->cap_heap && !grow_heap(w))
-        return;
-    w->n_heap++;
-    for (; i > 0 && join.key < w->heap[(i - 1) / 2].key; i = (i - 1) / 2)
-        w->heap[i] = w->heap[(i - 1) / 2];
-    w->heap[i] = join;
-}
-
-bool ebb_tok_heap_pop(ebb_tok_work *w, ebb_tok_join *join)
+static bool pop_smallest(ebb_tok_work *w, ebb_tok_join *join)
 {
     ebb_tok_join last;
     size_t i = 0, child;
@@ -117,4 +93,75 @@ bool ebb_tok_heap_pop(ebb_tok_work *w, ebb_tok_join *join)
     if (w->n_heap > 0)
         w->heap[i] = last;
     return true;
+}
+
+static bool is_possible(const ebb_tok_work *w, const ebb_tok_join *join)
+{
+    size_t left = (uint32_t)join->key, right;
+
+    if (!ebb_tok_is_symbol(w, left))
+        return false;
+    right = ebb_tok_symbol_next(w, left);
+    return right < w->n_bytes && ebb_tok_symbol_next(w, right) - left == join->len;
+}
+
+bool ebb_tok_heap_pop(ebb_tok_work *w, ebb_tok_join *join)
+{
+    while (pop_smallest(w, join))
+        if (is_possible(w, join))
+            return true;
+    return false;
+}
+
+/* The smaller half of a full heap stays: popped to the end of the array, and in order, it is one again. */
+static void drop_larger_half(ebb_tok_work *w)
+{
+    size_t full = w->n_heap, kept = 0;
+    ebb_tok_join join;
+
+    while (w->n_heap > full / 2 && ebb_tok_heap_pop(w, &join))
+        w->heap[full - ++kept] = join;
+    if (w->n_heap > 0)
+        w->key_limit = w->heap[0].key;
+    for (size_t i = 0; i < kept; i++)
+        w->heap[i] = w->heap[full - 1 - i];
+    w->n_heap = kept;
+}
+
+static bool grow_heap(ebb_tok_work *w)
+{
+    size_t more = w->cap_heap + w->cap_heap / 2 + 64, cap = more > w->n_bytes ? more : w->n_bytes;
+    ebb_tok_join *heap;
+
+    if (cap > w->max_heap)
+        cap = w->max_heap;
+    heap = realloc(w->heap, cap * sizeof *heap);
+    if (!heap) {
+        w->failed = true;
+        return false;
+    }
+    w->heap = heap;
+    w->cap_heap = cap;
+    return true;
+}
+
+void ebb_tok_heap_push(ebb_tok_work *w, ebb_tok_join join)
+{
+    size_t i;
+
+    if (w->n_heap >= w->max_heap)
+        drop_larger_half(w);
+    if (join.key >= w->key_limit || (w->n_heap == w->cap_heap && !grow_heap(w)))
+        return;
+    for (i = w->n_heap++; i > 0 && join.key < w->heap[(i - 1) / 2].key; i = (i - 1) / 2)
+        w->heap[i] = w->heap[(i - 1) / 2];
+    w->heap[i] = join;
+}
+
+bool ebb_tok_heap_lacks(ebb_tok_work *w)
+{
+    bool lacks = w->key_limit < UINT64_MAX;
+
+    w->key_limit = UINT64_MAX;
+    return lacks && !w->failed;
 }
