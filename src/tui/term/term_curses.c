@@ -352,6 +352,25 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
     enter_modes(t);
 }
 
+/* curses believes any size, and keeps each cell more than once.  LINES and COLUMNS, which it asks first, are set for it
+ * alone: who is started later asks the line, whose size may be another by then. */
+static SCREEN *open_screen(void)
+{
+    int rows = 24, cols = 80;
+    char lines[12], columns[12];
+    SCREEN *screen;
+
+    ebb_tty_size(&rows, &cols);
+    snprintf(lines, sizeof lines, "%d", rows);
+    snprintf(columns, sizeof columns, "%d", cols);
+    setenv("LINES", lines, 1);
+    setenv("COLUMNS", columns, 1);
+    screen = newterm(NULL, stdout, stdin);
+    unsetenv("LINES");
+    unsetenv("COLUMNS");
+    return screen;
+}
+
 ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error *err)
 {
     static const ebb_term_line_ops line_ops = {
@@ -365,7 +384,7 @@ ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error 
     if (st != EBB_OK)
         return st;
     t = (term_curses *)l;
-    t->screen = newterm(NULL, stdout, stdin);
+    t->screen = open_screen();
     if (t->screen && !can_move_cursor()) {
         endwin();
         delscreen(t->screen);

@@ -151,14 +151,27 @@ void ebb_tty_cooked(void)
     tcsetattr(STDIN_FILENO, TCSANOW, &line.cooked);
 }
 
+/* What the line says, or, where it says nothing (a serial one), the environment; 0: unknown. */
+static long size_of(unsigned short said, const char *name)
+{
+    const char *s = said ? NULL : getenv(name);
+
+    return s ? strtol(s, NULL, 10) : said;
+}
+
 bool ebb_tty_size(int *rows, int *cols)
 {
-    struct winsize ws;
+    struct winsize ws = { 0 };
+    long n_rows, n_cols;
 
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) != 0 || ws.ws_row == 0 || ws.ws_col == 0)
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &ws) != 0)
+        ws.ws_row = ws.ws_col = 0;
+    n_rows = size_of(ws.ws_row, "LINES");
+    n_cols = size_of(ws.ws_col, "COLUMNS");
+    if (n_rows <= 0 || n_cols <= 0)
         return false;
-    *rows = ws.ws_row < MAX_ROWS ? ws.ws_row : MAX_ROWS;
-    *cols = ws.ws_col < MAX_COLS ? ws.ws_col : MAX_COLS;
+    *rows = n_rows < MAX_ROWS ? (int)n_rows : MAX_ROWS;
+    *cols = n_cols < MAX_COLS ? (int)n_cols : MAX_COLS;
     return true;
 }
 

@@ -45,7 +45,7 @@ void ebb_tty_guard_with(const char *bytes, size_t n);
 /* All of it, waiting where the line does not take it; nothing once it has hung up. */
 void ebb_tty_write(const char *s, size_t n);
 /* What is used of the screen: 1,000 rows of 2,000 columns at most, since lines may say 65,535 of
- * each.  false: the line does not say. */
+ * each.  Where the line does not say, LINES and COLUMNS do; false: nor do they. */
 bool ebb_tty_size(int *rows, int *cols);
 
 /* Seconds that a byte takes on a line that says it is slow: 19200 baud and less (sshd hands on what

@@ -76,10 +76,18 @@ static void expect_size(unsigned short rows, unsigned short cols, int want_rows,
 static void test_a_screen_of_any_size(void **state)
 {
     (void)state;
+    unsetenv("LINES");
+    unsetenv("COLUMNS");
     expect_size(24, 80, 24, 80);
     expect_size(65535, 65535, 1000, 2000);
     expect_size(50, 65535, 50, 2000);
     expect_size(0, 80, 0, 0);
+    setenv("LINES", "50", 1);
+    setenv("COLUMNS", "99999999", 1);
+    expect_size(0, 0, 50, 2000);
+    expect_size(24, 80, 24, 80);
+    setenv("LINES", "-1", 1);
+    expect_size(0, 0, 0, 0);
 }
 
 int main(void)
