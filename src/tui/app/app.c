@@ -469,6 +469,20 @@ static bool is_for_outside(const ebb_app *a, ebb_input_kind kind)
            kind != EBB_INPUT_HANGUP;
 }
 
+static void take_paste(ebb_app *a, const ebb_input *in)
+{
+    ebb_error err;
+
+    a->search.is_on = false;
+    ebb_app_find_leave(a);
+    ebb_editor_paste(&a->editor, in->text, in->n);
+    if (in->n_lost == 0)
+        return;
+    EBB_FAIL(&err, EBB_LIMIT, "the paste is cut off after %zu bytes: %zu more are not in it; %u MiB at once are kept",
+             in->n, in->n_lost, EBB_PASTE_BYTES >> 20);
+    ebb_app_say_error(a, &err);
+}
+
 void ebb_app_input(ebb_app *a, const ebb_input *in)
 {
     if (in->kind == EBB_INPUT_REPLY) {
@@ -486,9 +500,7 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
         ebb_app_key(a, in->key);
         break;
     case EBB_INPUT_PASTE:
-        a->search.is_on = false;
-        ebb_app_find_leave(a);
-        ebb_editor_paste(&a->editor, in->text, in->n);
+        take_paste(a, in);
         break;
     case EBB_INPUT_SUSPEND:
         ebb_app_suspend(a);

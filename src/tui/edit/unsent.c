@@ -10,7 +10,7 @@
 #include "os/folder.h"
 #include "os/random.h"
 
-#define UNSENT_BYTES_MAX ((size_t)128 << 20)     /* two of the longest pastes */
+#define UNSENT_BYTES_MAX ((size_t)128 << 20)     /* eight of the longest pastes */
 
 /* Encrypt what goes to a file. */
 static bool close_text(const ebb_seal *seal, ebb_buf *whole)

@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 
-enum { PASTE_MAX = 64 << 20, SEQUENCE_MAX = 256, PATIENCE = 25 };
+enum { SEQUENCE_MAX = 256, PATIENCE = 25 };
 
 static const char paste_end[] = "\033[201~";
 
@@ -171,7 +171,7 @@ static void read_csi(ebb_keys *k, const char *p, size_t n, unsigned alt, ebb_inp
         return;
     if (final == '~' && param[0] == 200) {
         k->in_paste = true;
-        ebb_buf_clear(&k->paste);
+        k->n_lost = 0;
     } else if (final == '~' && param[0] == 27) {
         set_unicode(out, (int[3]){ param[2] }, mods_of(param[1]) | alt);
     } else if (final == 'u') {
@@ -264,14 +264,13 @@ static bool read_paste(ebb_keys *k, ebb_input *out)
                 break;
         len = n - keep;
     }
-    if (!ebb_buf_reserve(&k->paste, len))
-        len = 0;
-    for (size_t i = 0; i < len && k->paste.len < PASTE_MAX; i++) {
+    for (size_t i = 0; i < len; i++) {
         bool after_cr = k->paste.len > 0 && k->paste.data[k->paste.len - 1] == '\r';
         if (after_cr)
             k->paste.data[k->paste.len - 1] = '\n';
-        if (!(after_cr && p[i] == '\n'))
-            ebb_buf_addc(&k->paste, p[i]);
+        if (!(after_cr && p[i] == '\n') &&
+            (k->paste.len >= EBB_PASTE_BYTES || !ebb_buf_addc(&k->paste, p[i])))
+            k->n_lost++;
     }
     k->at += end ? (size_t)(end - p) + sizeof paste_end - 1 : n - keep;
     if (!end)
@@ -282,6 +281,7 @@ static bool read_paste(ebb_keys *k, ebb_input *out)
     out->kind = EBB_INPUT_PASTE;
     out->text = ebb_buf_text(&k->paste);
     out->n = k->paste.len;
+    out->n_lost = k->n_lost;
     return true;
 }
 
@@ -320,6 +320,8 @@ static bool read_wheel(ebb_keys *k, const char *p, size_t n, ebb_input *out)
 bool ebb_keys_next(ebb_keys *k, ebb_input *out)
 {
     memset(out, 0, sizeof *out);
+    if (!k->in_paste)
+        ebb_buf_fini(&k->paste);                 /* it was taken with the call before */
     while (k->at < k->in.len) {
         const char *p = k->in.data + k->at;
         size_t n = k->in.len - k->at, used;

@@ -39,10 +39,13 @@ typedef struct ebb_key {
     uint8_t  mods;
 } ebb_key;
 
+/* Of one paste; a message of more is none that a chat template renders. */
+#define EBB_PASTE_BYTES (16u << 20)
+
 typedef enum ebb_input_kind {
     EBB_INPUT_NONE,
     EBB_INPUT_KEY,
-    EBB_INPUT_PASTE,             /* text, n: unfiltered, line ends are \n */
+    EBB_INPUT_PASTE,             /* text, n: unfiltered, line ends are \n; n_lost */
     EBB_INPUT_RESIZE,
     EBB_INPUT_RESUME,            /* back from a stop: everything is to be drawn anew */
     EBB_INPUT_SUSPEND,           /* asked to stop */
@@ -59,13 +62,16 @@ typedef struct ebb_input {
     ebb_key        key;
     int            number;
     const char    *text;         /* valid until the next call */
-    size_t         n;
+    size_t         n;            /* EBB_PASTE_BYTES at most */
+    size_t         n_lost;       /* bytes of the paste that were more, or for which there was no
+                                  * memory */
 } ebb_input;
 
 typedef struct ebb_keys {
     ebb_buf in;                  /* bytes not yet decoded */
     size_t  at;                  /* of these, how many are decoded */
-    ebb_buf paste;               /* the last paste, or the one under way */
+    ebb_buf paste;               /* the one under way, or given out with the last call */
+    size_t  n_lost;              /* of it */
     bool    in_paste;
     size_t  n_wheel;             /* arrow keys to come that are steps of the wheel */
     bool    expects_reply;       /* set by the caller: a lone ESC may begin one, too */

@@ -959,6 +959,26 @@ static void big_paste_is_folded(void **state)
     screen_close(&s);
 }
 
+/* Nothing is dropped silently. */
+static void what_a_paste_loses_is_said(void **state)
+{
+    ebb_buf paste = { 0 };
+    screen s;
+
+    (void)state;
+    screen_open(&s, 20, 100, "");
+    fake_ready(s.chat);
+    ebb_buf_adds(&paste, "\033[200~");
+    for (size_t i = 0; i < EBB_PASTE_BYTES + 5; i++)
+        ebb_buf_addc(&paste, 'x');
+    ebb_buf_adds(&paste, "\033[201~");
+    ebb_term_mem_feed(s.term, paste.data, paste.len);
+    screen_keys(&s, "y");
+    assert_has(&s, "! the paste is cut off after 16777216 bytes: 5 more are not in it; 16 MiB at once are kept\n");
+    ebb_buf_fini(&paste);
+    screen_close(&s);
+}
+
 static void a_failed_load_is_said(void **state)
 {
     screen s;
@@ -1190,6 +1210,7 @@ int main(void)
         cmocka_unit_test(resize_keeps_the_place),
         cmocka_unit_test(history_keys),
         cmocka_unit_test(big_paste_is_folded),
+        cmocka_unit_test(what_a_paste_loses_is_said),
         cmocka_unit_test(a_failed_load_is_said),
         cmocka_unit_test(beginners),
         cmocka_unit_test(idle_costs_nothing),

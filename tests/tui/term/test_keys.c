@@ -102,6 +102,31 @@ static void answers_and_mice_are_swallowed(void **state)
     ebb_keys_fini(&k);
 }
 
+/* What is too much is counted; and what was taken is not kept. */
+static void a_paste_has_a_limit(void **state)
+{
+    static char kilobyte[1024];
+    ebb_keys k = { 0 };
+    ebb_input in;
+
+    (void)state;
+    memset(kilobyte, 'x', sizeof kilobyte);
+    ebb_keys_feed(&k, "\033[200~", 6);
+    for (size_t n = 0; n <= EBB_PASTE_BYTES; n += sizeof kilobyte) {
+        ebb_keys_feed(&k, kilobyte, sizeof kilobyte);
+        assert_false(ebb_keys_next(&k, &in));
+    }
+    ebb_keys_feed(&k, "\033[201~\033[200~y\033[201~", 19);
+    assert_true(ebb_keys_next(&k, &in));
+    assert_int_equal(in.n, EBB_PASTE_BYTES);
+    assert_int_equal(in.n_lost, sizeof kilobyte);
+    assert_true(ebb_keys_next(&k, &in));
+    assert_int_equal(in.n, 1);
+    assert_int_equal(in.n_lost, 0);
+    assert_true(k.paste.cap < EBB_PASTE_BYTES);
+    ebb_keys_fini(&k);
+}
+
 static void a_paste_is_one_event(void **state)
 {
     ebb_keys k = { 0 };
@@ -154,6 +179,7 @@ int main(void)
         cmocka_unit_test(a_lone_escape_waits),
         cmocka_unit_test(answers_and_mice_are_swallowed),
         cmocka_unit_test(a_paste_is_one_event),
+        cmocka_unit_test(a_paste_has_a_limit),
         cmocka_unit_test(random_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
