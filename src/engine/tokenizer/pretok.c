@@ -51,6 +51,9 @@
                    "\\x{2018}\\x{2019}\\x{2014}\\x{FF1A}" \
                    "\\x{FF1B}\\x{FF0C}\\x{3001}-\\x{303F}\\x{FE30}-\\x{FE4F}]+|[\\x{3105}-\\x{312F}]+|" HAN_KANA
 #define HAN_KANA   "[\\x{4E00}-\\x{9FA5}\\x{3040}-\\x{30FF}]+"
+/* Digits by threes from the right, where their run ends with `end`: how many the first group takes is found by looking
+ * at the run once; the groups behind it are full.  To look ahead from each of them takes time with the run's square. */
+#define THREES(end) "(?<!\\p{Nd})\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*+" end ")|\\G(?<=\\p{Nd})\\p{Nd}{3}"
 #define BLOOM  " ?[^(" WS "|.,!?\\x{2026}\\x{3002}\\x{FF0C}\\x{3001}\\x{964}\\x{6D4}\\x{60C})]+"
 
 #define MAX_PATTERNS 6
@@ -71,12 +74,12 @@ static const family families[] = {
     { "qwen35", false, false, { QWEN35 } },
     { "gpt-4o llama4 kanana2 talkie minimax-m2", false, false, { GPT4O } },
     { "tekken", true, true, { TEKKEN } },
-    { "tiny_aya cohere2moe", false, false, { "\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*\\b)", AYA } },
+    { "tiny_aya cohere2moe", false, false, { THREES("\\b"), AYA } },
     { "kimi-k2", false, false, { KIMI } },
     { "superbpe",
       false,
       false,
-      { "\\p{N}+", "\\p{Nd}{1,3}(?=(?:\\p{Nd}{3})*(?!\\p{Nd}))" } }, /* words may hold spaces */
+      { "\\p{N}+", THREES("(?!\\p{Nd})") } }, /* words may hold spaces */
     { "exaone-moe",
       false,
       false,

@@ -55,6 +55,44 @@ static void test_families(void **state)
     expect_words("gpt-2", "", "");
 }
 
+static bool tally_word(void *arg, const char *word, size_t n)
+{
+    size_t *n_words = arg;
+
+    (void)word;
+    (void)n;
+    return ++*n_words > 0;
+}
+
+/* A run of n digits and what stands behind it, cut in time with n: with its square it would take an hour. */
+static void expect_groups(const char *pre, size_t n, char behind, size_t n_words)
+{
+    char *text = malloc(n + 1);
+    size_t counted = 0;
+    ebb_pretok *p;
+
+    assert_non_null(text);
+    memset(text, '7', n);
+    text[n] = behind;
+    assert_int_equal(ebb_pretok_new(pre, true, &p, NULL), EBB_OK);
+    assert_int_equal(ebb_pretok_split(p, text, n + 1, tally_word, &counted, NULL), EBB_OK);
+    assert_int_equal(counted, n_words);
+    ebb_pretok_free(p);
+    free(text);
+}
+
+static void test_digits_by_threes(void **state)
+{
+    (void)state;
+    expect_words("tiny_aya", "12 345 6789 1234x 12", "12| |345| |6|789| |123|4|x| |12");
+    expect_words("tiny_aya", "1\xC2\xBD" "2345 a1234 _12345", "1\xC2\xBD|2|345| a|1|234| _|12|345");
+    expect_words("superbpe", "12 345 6789 1234x a12345", "12| |345| |6|789| |1|234|x a|12|345");
+    expect_words("superbpe", "1234\xC2\xBD" "12345", "1|234|\xC2\xBD|12|345");
+    expect_groups("tiny_aya", 1000000, ' ', 333335);
+    expect_groups("tiny_aya", 1000000, 'x', 333335);
+    expect_groups("superbpe", 1000000, 'x', 333335);
+}
+
 static void test_white_space_is_that_of_unicode(void **state)
 {
     (void)state;
@@ -137,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_families),
+        cmocka_unit_test(test_digits_by_threes),
         cmocka_unit_test(test_white_space_is_that_of_unicode),
         cmocka_unit_test(test_broken_utf8_stands_alone),
         cmocka_unit_test(test_a_word_may_stop_it),
