@@ -165,6 +165,11 @@ static ebb_status adopt_header(ebb_gguf *g, uint32_t i, ebb_gguf_header *h, ebb_
     size_t n = g->n_tensors + h->n_tensors;
     ebb_gguf_tensor *tensors = NULL;
 
+    if (g->header_bytes + h->n_bytes > EBB_GGUF_MAX_HEADER) {
+        ebb_gguf_header_fini(h);
+        return EBB_FAIL(err, EBB_LIMIT, "%s: the headers of its parts have more than %llu bytes together", p->path,
+                        (ull)EBB_GGUF_MAX_HEADER);
+    }
     ebb_hash128(p->header, (size_t)h->n_bytes, g->digest, g->digest);
     ebb_gguf_terminate(h, p->header);
     if (n <= EBB_GGUF_MAX_TENSORS)

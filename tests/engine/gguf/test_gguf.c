@@ -1,6 +1,8 @@
 /* Sound files of every kind: what the reader hands out. */
 #include "gguf_build.h"
 
+#include <unistd.h>
+
 #include "ebb/experimental/type.h"
 #include "os/fault.h"
 #include "os/file.h"
@@ -269,6 +271,34 @@ static void write_parts(uint32_t type)
         write_part(part_names[i], i, type, i, 3);
 }
 
+/* Part i of 3, whose header is a list of n_bytes; it is a hole. */
+static void write_part_of_holes(uint32_t i, uint64_t n_bytes)
+{
+    ebb_buf f = { 0 };
+
+    gguf_head(&f, 3, 0, 3);
+    gguf_kv_u32(&f, "split.no", i);
+    gguf_kv_u32(&f, "split.count", 3);
+    gguf_kv_array(&f, "list", EBB_GGUF_U8, n_bytes);
+    write_bytes(part_names[i], &f);
+    assert_int_equal(truncate(in_dir(part_names[i]), (off_t)(f.len + n_bytes)), 0);
+    ebb_buf_fini(&f);
+}
+
+/* Each header may be as long as that, and there may be hundreds of parts. */
+static void test_headers_have_a_limit_together(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_gguf *g;
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++)
+        write_part_of_holes(i, (uint64_t)24 << 20);
+    assert_int_equal(ebb_gguf_open(in_dir(part_names[0]), &g, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "more than 67108864 bytes together"));
+    assert_null(g);
+}
+
 static void test_any_part_opens_all(void **state)
 {
     static const uint32_t types[] = { EBB_GGUF_U8, EBB_GGUF_U16, EBB_GGUF_I32, EBB_GGUF_U64, EBB_GGUF_I64 };
@@ -371,7 +401,7 @@ int main(void)
         cmocka_unit_test(test_tensors_at_any_alignment),
         cmocka_unit_test(test_unknown_types_are_kept_and_named),
         cmocka_unit_test(test_a_long_header_from_a_path),
-        cmocka_unit_test(test_any_part_opens_all),
+        cmocka_unit_test(test_any_part_opens_all), cmocka_unit_test(test_headers_have_a_limit_together),
         cmocka_unit_test(test_parts_that_do_not_fit_together),
         cmocka_unit_test(test_survives_every_fault),
     };
