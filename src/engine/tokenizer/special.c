@@ -22,6 +22,23 @@ static int compare_texts(const void *a, const void *b, void *arg)
     return c ? c : (x > y) - (x < y);
 }
 
+static bool is_same_text(const ebb_tok_entry *x, const ebb_tok_entry *y)
+{
+    return x->len == y->len && memcmp(x->ptr, y->ptr, x->len) == 0;
+}
+
+/* Of equal texts, the lowest id is the one that is found. */
+static void drop_twins(ebb_tok_special *s)
+{
+    const ebb_tok_entry *entries = s->table->entries;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        if (n == 0 || !is_same_text(&entries[s->ids[n - 1]], &entries[s->ids[i]]))
+            s->ids[n++] = s->ids[i];
+    s->n = n;
+}
+
 ebb_status ebb_tok_special_init(ebb_tok_special *s, const ebb_tok_table *table, ebb_error *err)
 {
     size_t n = 0;
@@ -39,6 +56,7 @@ ebb_status ebb_tok_special_init(ebb_tok_special *s, const ebb_tok_table *table, 
             s->begins[(unsigned char)table->entries[i].ptr[0]] = true;
         }
     qsort_r(s->ids, s->n, sizeof *s->ids, compare_texts, (void *)table);
+    drop_twins(s);
     return EBB_OK;
 }
 
@@ -62,27 +80,26 @@ static size_t lower_bound(const ebb_tok_special *s, size_t lo, size_t hi, size_t
     return lo;
 }
 
-/* The longest special text that text[0..n) begins with, -1 if none. */
-static ebb_token match_longest(const ebb_tok_special *s, const char *text, size_t n, bool control)
+/* The longest special text that q->text[at..at + n) begins with, -1 if none. */
+static ebb_token match_longest(const ebb_tok_special *s, ebb_tok_search *q, size_t at, size_t n, bool control)
 {
     size_t lo = 0, hi = s->n;
     ebb_token best = -1;
 
-    for (size_t depth = 0; depth < n; depth++) {
-        unsigned byte = (unsigned char)text[depth];
+    for (size_t depth = 0; depth < n && ebb_tok_spend(&q->budget, 1); depth++) {
+        unsigned byte = (unsigned char)q->text[at + depth];
+        const ebb_tok_entry *e;
 
         lo = lower_bound(s, lo, hi, depth, byte);
         hi = lower_bound(s, lo, hi, depth, byte + 1);
-        /* A text that ends here sorts first; duplicates follow it. */
-        for (bool is_first = true; lo < hi; lo++, is_first = false) {
-            const ebb_tok_entry *e = &s->table->entries[s->ids[lo]];
-            if (e->len > depth + 1)
-                break;
-            if (is_first && (control || !(e->attr & (EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN))))
-                best = s->ids[lo];
-        }
         if (lo == hi)
             break;
+        e = &s->table->entries[s->ids[lo]];
+        if (e->len > depth + 1)
+            continue;
+        if (control || !(e->attr & (EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN)))
+            best = s->ids[lo];
+        lo++;                                    /* a text that ends here sorts first */
     }
     return best;
 }
@@ -105,9 +122,9 @@ static ebb_token match_at(const ebb_tok_special *s, ebb_tok_search *q, size_t at
     ebb_token any, user;
 
     if (n_free == n)
-        return match_longest(s, q->text + at, n, true);
-    any = match_longest(s, q->text + at, n_free, true);
-    user = match_longest(s, q->text + at, n, false);
+        return match_longest(s, q, at, n, true);
+    any = match_longest(s, q, at, n_free, true);
+    user = match_longest(s, q, at, n, false);
     if (any < 0 || user < 0)
         return any < 0 ? user : any;
     return s->table->entries[user].len > s->table->entries[any].len ? user : any;

@@ -5,11 +5,12 @@
  * one sorted array of ids; a position whose first byte begins none costs one load. */
 #ifndef EBB_TOKENIZER_SPECIAL_H
 #define EBB_TOKENIZER_SPECIAL_H
+#include "tokenizer/budget.h"
 #include "tokenizer/table.h"
 
 typedef struct ebb_tok_special {
     const ebb_tok_table *table;
-    ebb_token *ids;              /* sorted by text */
+    ebb_token *ids;              /* sorted by text, which are different ones */
     size_t     n;
     bool       begins[256];      /* does any text begin with this byte? */
 } ebb_tok_special;
@@ -27,6 +28,7 @@ typedef struct ebb_tok_search {
     bool        control;         /* false: only user-defined tokens count */
     const ebb_text_range *quoted;
     size_t      n_quoted;
+    uint64_t    budget;          /* of the search; spent, nothing is found any more */
 } ebb_tok_search;
 
 /* Bytes from q->at to the first special text there; *id is its token, -1 if

@@ -88,6 +88,8 @@ static void offer_pair(const ebb_spm *s, ebb_tok_work *w, size_t left)
     if (right == w->n_bytes)
         return;
     len = ebb_tok_symbol_next(w, right) - left;
+    if (len > s->table->max_len || !ebb_tok_spend(&w->budget, 1 + len / 8))
+        return;
     id = ebb_tok_table_find(s->table, w->text.data + left, len);
     if (id >= 0)
         ebb_tok_heap_push(w, (ebb_tok_join){ (uint64_t)order_of(s, id) << 32 | left, (uint32_t)id, (uint32_t)len });

@@ -135,7 +135,7 @@ static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, ebb_tok
 {
     bool after_special = true;
 
-    while (q->at < q->n) {
+    while (q->at < q->n && q->budget > 0 && w->budget > 0) {
         ebb_token id;
         size_t plain = ebb_tok_special_next(&t->special, q, &id);
         ebb_status st = encode_plain(t, q->text + q->at, plain, after_special, w, err);
@@ -152,7 +152,10 @@ static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, ebb_tok
             while (q->at < q->n && isspace((unsigned char)q->text[q->at]))
                 q->at++;
     }
-    return EBB_OK;
+    if (q->budget > 0 && w->budget > 0)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text take this vocabulary beyond all measure to tokenize, by long "
+                    "tokens that are almost in it: shorten the text, or take another model", q->n);
 }
 
 ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
@@ -160,8 +163,8 @@ ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text,
                                        ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
 {
     ebb_tok_search q = { .text = text, .n = n_bytes, .control = flags & EBB_TOK_SPECIAL,
-                         .quoted = quoted, .n_quoted = n_quoted };
-    ebb_tok_work w = { .out = out, .cap = cap };
+                         .quoted = quoted, .n_quoted = n_quoted, .budget = ebb_tok_budget(n_bytes) };
+    ebb_tok_work w = { .out = out, .cap = cap, .budget = ebb_tok_budget(n_bytes) };
     ebb_status st;
 
     *n_out = 0;

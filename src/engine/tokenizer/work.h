@@ -7,6 +7,7 @@
 #ifndef EBB_TOKENIZER_WORK_H
 #define EBB_TOKENIZER_WORK_H
 #include "base/buf.h"
+#include "tokenizer/budget.h"
 #include "tokenizer/table.h"
 #include "tokenizer/tokenizer.h"
 
@@ -21,6 +22,7 @@ typedef struct ebb_tok_work {
     ebb_token *out;
     size_t     cap, n;           /* n counts beyond cap */
     bool       failed;           /* out of memory */
+    uint64_t   budget;           /* spent, no symbols are joined any more */
 
     ebb_token *ids;              /* [n_bytes]: at a symbol's first byte, -1: the run is no token */
     uint64_t  *starts;           /* a bit for each byte: a symbol begins; and one behind the last */

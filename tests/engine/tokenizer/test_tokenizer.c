@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "tokenizer/special.h"
+
 /* -- Byte-level BPE --------------------------------------------------------------- */
 
 static void test_bpe_joins_lowest_rank_then_leftmost(void **state)
@@ -184,6 +186,91 @@ static void test_special_texts(void **state)
     assert_int_equal(ebb_tokenizer_find(tok, "<|a"), -1);
     assert_int_equal(ebb_tokenizer_find(tok, ""), -1);
     ebb_tokenizer_free(tok);
+}
+
+/* -- Vocabularies that make a text quadratic -------------------------------------------- */
+
+/* A text of n letters "a". */
+static ebb_status encode_letters(const ebb_tokenizer *tok, size_t n, unsigned flags, ebb_error *err)
+{
+    char *text = malloc(n);
+    size_t n_ids = 0;
+    ebb_status st;
+
+    assert_non_null(text);
+    memset(text, 'a', n);
+    st = ebb_tokenizer_encode_quoted(tok, text, n, flags, NULL, 0, NULL, 0, &n_ids, err);
+    free(text);
+    return st;
+}
+
+static void expect_beyond_measure(const ebb_tokenizer *tok, size_t n)
+{
+    ebb_error err = { 0 };
+
+    assert_int_equal(encode_letters(tok, n, EBB_TOK_SPECIAL, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "beyond all measure"));
+}
+
+/* A control token that the text almost has, at every byte. */
+static void test_a_long_special_text(void **state)
+{
+    static char text[60000];
+    static toy t;
+    ebb_tokenizer *tok;
+
+    (void)state;
+    memset(text, 'a', sizeof text - 1);
+    toy_init_bpe(&t, "gpt-2");
+    toy_merge(&t, "x x");
+    toy_add_n(&t, text, sizeof text - 1, EBB_VOCAB_CONTROL, 0);
+    text[sizeof text - 1] = 'b';
+    toy_add_n(&t, text, sizeof text, EBB_VOCAB_CONTROL, 0);
+    tok = toy_open(&t);
+    assert_int_equal(encode_letters(tok, 1000, EBB_TOK_SPECIAL, NULL), EBB_OK);
+    expect_beyond_measure(tok, 50000);
+    ebb_tokenizer_free(tok);
+}
+
+/* Tokens of each length: joined, each grows by a letter, and its text is looked up. */
+static void test_tokens_that_grow(void **state)
+{
+    static char text[TOY_MAX];
+    static toy t;
+    ebb_tokenizer *tok;
+
+    (void)state;
+    memset(text, 'a', sizeof text);
+    toy_init(&t, "llama", NULL);
+    for (size_t n = 1; n <= sizeof text; n++)
+        toy_add_n(&t, text, n, EBB_VOCAB_NORMAL, (float)n);
+    tok = toy_open(&t);
+    assert_int_equal(encode_letters(tok, 10000, 0, NULL), EBB_OK);
+    expect_beyond_measure(tok, 3000000);
+    ebb_tokenizer_free(tok);
+}
+
+/* A text is searched for once, however many tokens have it. */
+static void test_special_twins(void **state)
+{
+    static toy t;
+    ebb_tok_table table;
+    ebb_tok_special special;
+    ebb_tok_search q = { .text = "xe", .n = 2, .control = true, .budget = 100 };
+    ebb_token id;
+
+    (void)state;
+    toy_init(&t, "llama", NULL);
+    toy_add(&t, "ee", EBB_VOCAB_USER, 0);
+    for (int i = 1; i < 500; i++)
+        toy_add(&t, "e", i == 1 ? EBB_VOCAB_CONTROL : EBB_VOCAB_USER, 0);
+    assert_int_equal(ebb_tok_table_init(&table, &t.v, NULL), EBB_OK);
+    assert_int_equal(ebb_tok_special_init(&special, &table, NULL), EBB_OK);
+    assert_int_equal(special.n, 2);
+    assert_int_equal(ebb_tok_special_next(&special, &q, &id), 1);
+    assert_int_equal(id, 1);
+    ebb_tok_special_fini(&special);
+    ebb_tok_table_fini(&table);
 }
 
 static void test_harmony(void **state)
@@ -434,6 +521,9 @@ int main(void)
         cmocka_unit_test(test_spm_unknown_once_per_character),
         cmocka_unit_test(test_spm_words_are_independent),
         cmocka_unit_test(test_special_texts),
+        cmocka_unit_test(test_a_long_special_text),
+        cmocka_unit_test(test_tokens_that_grow),
+        cmocka_unit_test(test_special_twins),
         cmocka_unit_test(test_harmony),
         cmocka_unit_test(test_phi3_swallows_space_behind_special),
         cmocka_unit_test(test_capacity_and_pieces),
