@@ -6,6 +6,9 @@
 
 #include "json/json_text.h"
 
+#define OWN_OUTPUT ((size_t)1 << 20)
+#define MAX_OUTPUT ((size_t)64 << 20)
+
 void ebb_rendering_fini(ebb_rendering *r)
 {
     ebb_buf_fini(&r->text);
@@ -93,12 +96,23 @@ static struct tm local_now(int64_t ms)
     return tm;
 }
 
+/* Bytes that a template may print: the messages, escaped at most, and what it says itself.  All of it is tokenized,
+ * and takes 50 times its bytes for that. */
+static size_t most_output(const ebb_render_job *job)
+{
+    size_t n_text = 0;
+
+    for (size_t i = 0; i < job->n; i++)
+        n_text += job->messages[i]->n_text;
+    return n_text < MAX_OUTPUT / 8 ? OWN_OUTPUT + 8 * n_text : MAX_OUTPUT;
+}
+
 ebb_status ebb_prompt_render(const ebb_prompter *p, const ebb_render_job *job, ebb_rendering *out, ebb_error *err)
 {
     size_t *map = calloc(job->n + 1, sizeof *map);
     json_t *context = map ? context_json(p, job, map) : NULL;
     struct tm now = local_now(job->opts->now_ms);
-    ebb_template_opts o = { .attribute = true, .now = &now };
+    ebb_template_opts o = { .attribute = true, .now = &now, .max_output_bytes = most_output(job) };
     ebb_template_result r = { 0 };
     ebb_status st;
 

@@ -394,6 +394,33 @@ static void test_refusal_is_told(void **state)
     ebb_buf_fini(&file);
 }
 
+/* Its limit is that of a small conversation; a large one may be printed. */
+static void test_template_prints_out_of_proportion(void **state)
+{
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&chatml, &file);
+    ebb_prompter *p = prompter(m, "{{ messages[0].content * 2000000 }}");
+    talk t = { 0 };
+    ebb_error err = { 0 };
+    char text[200001];
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "a");
+    assert_int_equal(ask_for(&t, p, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "more than 1048584 bytes of text"));
+    ebb_prompter_free(p);
+    p = prompter(m, "{% for i in range(8) %}{{ messages[0].content }}{% endfor %}");
+    memset(text, 'a', 200000);
+    text[200000] = '\0';
+    talk_fini(&t);
+    say(&t, EBB_ROLE_USER, text);
+    ask(&t, p);
+    talk_fini(&t);
+    ebb_prompter_free(p);
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 static void test_pinned_date(void **state)
 {
     ebb_buf file;
@@ -689,6 +716,7 @@ int main(void)
         cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped),
         cmocka_unit_test(test_history_moves),
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),
+        cmocka_unit_test(test_template_prints_out_of_proportion),
         cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_choice), cmocka_unit_test(test_named_templates),
         cmocka_unit_test(test_families),
         cmocka_unit_test(test_real_templates), cmocka_unit_test(test_thinkers),
