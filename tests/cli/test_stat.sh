@@ -115,17 +115,17 @@ while True:
         sys.exit("the socket of one that is busy was removed")
 
     # what is no socket is nobody's to remove; numbers that are none are not printed
-    for door in doors:
-        os.unlink(door.getsockname())
+    for listener in listeners:
+        os.unlink(listener.getsockname())
     with open(folder + "/11.sock", "w") as f:
         f.write("mine")
     os.symlink("11.sock", folder + "/12.sock")
     os.mkfifo(folder + "/13.sock")
-    door = socket.socket(socket.AF_UNIX)
-    door.bind(folder + "/14.sock")
-    door.listen()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(folder + "/14.sock")
+    listener.listen()
     p = subprocess.Popen([ebb, "stat"], env=env, stdout=subprocess.PIPE, text=True)
-    peer = door.accept()[0]
+    peer = listener.accept()[0]
     peer.sendall(b'{"pid": 1e300, "used": -1e300, "anon_bytes": 1e300}')
     peer.close()
     told = p.communicate()[0]

@@ -11,7 +11,7 @@
 /* Tries of a server that cannot be reached; how long one may load its model; limits for closing and
  * for deleting an answer. */
 enum { TRIES = 4, BUSY_S = 900, CLOSE_MS = 300, FORGET_MS = 1500 };
-/* Between two tries: at first; of a server that loads, anywhere and at this process's own door. */
+/* Between two tries: at first; of a server that loads, anywhere and at this process's own command. */
 static const double first_wait_s = 0.5, busy_wait_s = 2, own_busy_wait_s = 0.1;
 
 /* -- To the owner ------------------------------------------------------------------------------ */
