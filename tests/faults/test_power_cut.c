@@ -511,8 +511,12 @@ static void check_unsent(void)
     ebb_buf text = { 0 };
     int last = last_done(), step = -1;
 
-    if (ebb_unsent_restore(in_state(image, ""), "", &text))
-        step = is_step(ebb_buf_text(&text)) ? (int)strtol(text.data + 5, NULL, 10) : -2;
+    while (step != -2 && ebb_unsent_restore(in_state(image, ""), "", &text)) {   /* each step has left its own */
+        int i = is_step(ebb_buf_text(&text)) ? (int)strtol(text.data + 5, NULL, 10) : -2;
+
+        step = i > step || i == -2 ? i : step;
+        ebb_buf_clear(&text);
+    }
     if (step < last || step > last + 1)
         LOST("what was not sent is that of step %d, not %d: %.60s", step, last, ebb_buf_text(&text));
     ebb_buf_clear(&text);
