@@ -29,11 +29,13 @@ typedef struct pulling {
 
 /* -- Where from ------------------------------------------------------------------------------ */
 
-/* The first line of a file of hub programs that holds the user's token. */
-static void read_token_file(ebb_buf *out)
+/* The file of hub programs that holds the user's token; "" where there is none.  One that the user has named himself
+ * has to be readable, or his token would stay away without a word. */
+static ebb_status read_token_file(ebb_buf *out, ebb_error *err)
 {
     const char *named = getenv("HF_TOKEN_PATH"), *hub = getenv("HF_HOME"), *cache = getenv("XDG_CACHE_HOME");
     ebb_buf path = { 0 }, whole = { 0 };
+    ebb_status st;
 
     if (named && *named)
         ebb_buf_adds(&path, named);
@@ -41,22 +43,26 @@ static void read_token_file(ebb_buf *out)
         ebb_buf_addf(&path, "%s/token", hub);
     else
         ebb_buf_addf(&path, "%s/huggingface/token", cache && *cache ? cache : "~/.cache");
-    if (ebb_path_expand(ebb_buf_text(&path), &whole, NULL) == EBB_OK &&
-        ebb_file_slurp(ebb_buf_text(&whole), 4096, out, NULL) != EBB_OK)
+    st = ebb_path_expand(ebb_buf_text(&path), &whole, err);
+    if (st == EBB_OK)
+        st = ebb_file_slurp(ebb_buf_text(&whole), 4096, out, err);
+    if (st != EBB_OK)
         ebb_buf_clear(out);
     ebb_buf_fini(&path);
     ebb_buf_fini(&whole);
+    return named && *named && st != EBB_NOTFOUND ? st : EBB_OK;
 }
 
 /* What is left of a token without space around; "" if it is none. */
 static ebb_status read_token(ebb_buf *out, ebb_error *err)
 {
     const char *set = getenv("HF_TOKEN");
+    ebb_status st = EBB_OK;
 
     if (set && *set)
         ebb_buf_adds(out, set);
     else
-        read_token_file(out);
+        st = read_token_file(out, err);
     while (out->len && isspace((unsigned char)out->data[out->len - 1]))
         ebb_buf_remove(out, out->len - 1, 1);
     while (out->len && isspace((unsigned char)out->data[0]))
@@ -65,7 +71,7 @@ static ebb_status read_token(ebb_buf *out, ebb_error *err)
         if (!isgraph((unsigned char)out->data[i]))
             return EBB_FAIL(err, EBB_USAGE, "HF_TOKEN, or ~/.cache/huggingface/token, does not hold a token: it has "
                                             "blanks or control characters in it");
-    return EBB_OK;
+    return st;
 }
 
 static ebb_status read_endpoint(ebb_buf *out, ebb_error *err)

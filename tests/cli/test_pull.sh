@@ -92,6 +92,8 @@ says 2 "pull $repo:Q8_0 more.gguf" 'unexpected argument'
 says 2 "pull $HF_ENDPOINT/x.bin" 'give a name'
 says 2 "pull $HF_ENDPOINT/$repo/Tiny-1B-Q8_0.gguf ../evil.gguf" 'is not the name of a model file'
 HF_TOKEN='a b' says 2 "pull $repo" 'does not hold a token'
+HF_TOKEN_PATH=$dir says 1 "pull $repo" 'cannot be read: Is a directory'
+HF_TOKEN_PATH=$dir/none says 0 "pull $repo" "ebb pull $repo:"
 HF_ENDPOINT=nowhere says 2 "pull $repo" 'HF_ENDPOINT'
 how api=401 gated;   says 1 "pull $repo" "accept its licence first, at $HF_ENDPOINT/$repo"
 how api=404 missing; says 1 "pull $repo" 'not found (404'
