@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/grow.h"
 
 #define MAX_PAGES     20
 #define MAX_TEXT      ((size_t)16 << 20)         /* of all pages */
@@ -95,7 +96,7 @@ static ebb_status add_listed_file(ebb_hub_list *l, const json_t *item, ebb_error
     }
     if (!is_model(name))
         return EBB_OK;
-    more = l->n < MAX_FILES ? realloc(l->files, (l->n + 1) * sizeof *more) : NULL;
+    more = l->n < MAX_FILES ? ebb_grow(l->files, l->n, &l->cap, sizeof *more) : NULL;
     if (!more)
         return l->n < MAX_FILES ? EBB_FAIL(err, EBB_NOMEM, "no memory for a list of files")
                                 : EBB_FAIL(err, EBB_LIMIT, "the repository has more than %u model files", MAX_FILES);

@@ -36,6 +36,7 @@ typedef struct ebb_hub_file {
 typedef struct ebb_hub_list {
     ebb_hub_file *files;         /* all *.gguf, by path */
     size_t        n, n_rejected; /* rejected: names and sizes that no file here may have */
+    size_t        cap;           /* places in `files` */
 } ebb_hub_list;
 
 /* Fetch the listing.  Errors: those of http.h; NOTFOUND, LIMIT, IO (refused: what to do is said),

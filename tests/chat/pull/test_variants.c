@@ -35,7 +35,7 @@ static void test_parts(void **state)
     ebb_hub_file files[] = { file("Q8_0/x-Q8_0-00001-of-00003.gguf", 30), file("Q8_0/x-Q8_0-00002-of-00003.gguf", 30),
                              file("Q8_0/x-Q8_0-00003-of-00003.gguf", 5), file("x-F16-00001-of-00002.gguf", 50),
                              file("x-Q4_K_M.gguf", 40), file("x-Q6_K-00002-of-00002.gguf", 9) };
-    ebb_hub_list l = { files, 6, 0 };
+    ebb_hub_list l = { .files = files, .n = 6 };
     ebb_pull_variant *o;
     ebb_error err = { 0 };
     size_t n, i;
@@ -60,7 +60,7 @@ static void test_meant(void **state)
 {
     ebb_hub_file files[] = { file("a/m-8B-Q4_K_M.gguf", 5), file("b/m-8B-Q4_K_M.gguf", 4), file("m-UD-Q4_K_XL.gguf", 3),
                              file("m-8B-Q5_K_M.gguf", 2) };
-    ebb_hub_list l = { files, 4, 0 };
+    ebb_hub_list l = { .files = files, .n = 4 };
     ebb_pull_variant *o;
     ebb_error err = { 0 };
     size_t n, i;
@@ -86,7 +86,7 @@ static const char *is_recommended(double memory, bool with_large, double *tok_s)
 {
     ebb_hub_file files[] = { file("M-8B-Q2_K.gguf", 32 * GB / 10), file("M-8B-Q4_K_M.gguf", 49 * GB / 10),
                              file("M-8B-Q8_0.gguf", 85 * GB / 10), file("M-8B-F16.gguf", 16 * GB) };
-    ebb_hub_list l = { files, with_large ? 4 : 3, 0 };
+    ebb_hub_list l = { .files = files, .n = with_large ? 4 : 3 };
     ebb_machine m = { .available_bytes = (uint64_t)(memory * 1e9), .n_cpus = 2, .memory_bytes_s = 22e9,
                       .disk_bytes_s = 2e9 };
     static char type[24];
@@ -122,7 +122,7 @@ static void test_suits(void **state)
 static void test_experts(void **state)
 {
     ebb_hub_file files[] = { file("Q-30B-A3B-Q4_K_M.gguf", 18 * GB), file("Q-32B-Q4_K_M.gguf", 18 * GB) };
-    ebb_hub_list l = { files, 2, 0 };
+    ebb_hub_list l = { .files = files, .n = 2 };
     ebb_machine m = { .available_bytes = 32 * GB, .n_cpus = 2, .memory_bytes_s = 18e9 };
     ebb_pull_variant *o;
     size_t n;
