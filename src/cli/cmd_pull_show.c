@@ -157,7 +157,8 @@ void ebb_pull_print_list(const ebb_pull *p)
     for (size_t i = 0; i < p->n_variants; i++)
         print_offer(p, i);
     if (p->list.n_rejected)
-        printf("%zu file%s with names or sizes that cannot be used\n", p->list.n_rejected, p->list.n_rejected == 1 ? "" : "s");
+        printf("%zu file%s with names or sizes that cannot be used\n", p->list.n_rejected,
+               p->list.n_rejected == 1 ? "" : "s");
     ebb_pull_add_command(&command, &p->source, best ? ebb_pull_variant_spec(p->variants, p->n_variants,
                                                                             (size_t)(best - p->variants)) : "TYPE");
     printf(best ? "\n* suits this machine:  " : "\n");

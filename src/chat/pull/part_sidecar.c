@@ -20,7 +20,7 @@ static ebb_status sidecar_path(const char *part_path, ebb_buf *out, ebb_error *e
     return ebb_buf_addf(out, "%s.json", part_path) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
 }
 
-/* Whoever may write to the folder may have written it: it goes into requests and onto the screen as plain text alone. */
+/* Whoever may write to the folder may have written it: plain text alone goes into requests and onto the screen. */
 static void read_string(const json_t *root, const char *key, char *out, size_t cap)
 {
     const char *text = json_string_value(json_object_get(root, key));
