@@ -1,6 +1,7 @@
 /* Terminfo (caps.h). */
 #include "term/caps.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include <curses.h>
@@ -56,11 +57,22 @@ void ebb_cap_add(ebb_buf *out, const char *name)
     add_without_delays(out, ebb_cap(name));
 }
 
+/* An entry that is damaged, or made to be, may take a number for the address of a string: by "%s", or "%l". */
+static bool takes_numbers(const char *s)
+{
+    for (; (s = strchr(s, '%')) != NULL; s++) {
+        char conversion = s[1 + strspn(s + 1, ":-+# 0123456789.")];
+        if (conversion == 's' || conversion == 'l')
+            return false;
+    }
+    return true;
+}
+
 void ebb_cap_add_n(ebb_buf *out, const char *name, int n)
 {
     const char *s = ebb_cap(name);
 
-    s = *s ? tiparm(s, n) : NULL;
+    s = *s && takes_numbers(s) ? tiparm(s, n) : NULL;
     if (s)
         add_without_delays(out, s);
 }

@@ -17,7 +17,7 @@ const char *ebb_cap(const char *name);
 bool ebb_cap_flag(const char *name);
 int  ebb_cap_number(const char *name);           /* -1: none */
 /* Append a capability, with its parameter if it has one, without the delays ($<5>) that
- * terminals of another age wanted. */
+ * terminals of another age wanted.  Nothing where it is not of one number. */
 void ebb_cap_add(ebb_buf *out, const char *name);
 void ebb_cap_add_n(ebb_buf *out, const char *name, int n);
 
