@@ -246,7 +246,7 @@ static size_t next_piece(void *to, size_t cap, void *arg)
     return take;
 }
 
-static ebb_status load_json(const char *name, const char *data, size_t n, ebb_progress *p, json_t **out, ebb_error *err)
+static ebb_status load_json(const char *data, size_t n, ebb_progress *p, json_t **out, ebb_error *err)
 {
     size_t most = JSON_MEMORY_FREE + JSON_MEMORY_PER_BYTE * n;
     json_bytes bytes = { data, n, 0, p };
@@ -254,25 +254,24 @@ static ebb_status load_json(const char *name, const char *data, size_t n, ebb_pr
 
     if (ebb_json_memory(data, n) > most)
         return EBB_FAIL(err, EBB_LIMIT,
-                        "%.150s: has so many values that it would take more than %zu MiB; no conversation has", name,
-                        most >> 20);
+                        "has so many values that it would take more than %zu MiB; no conversation has", most >> 20);
     *out = json_load_callback(next_piece, &bytes, JSON_ALLOW_NUL, &where);
     if (ebb_progress_is_stopped(p)) {
         json_decref(*out);
         return EBB_FAIL(err, EBB_CANCELED, "stopped");
     }
     return *out ? EBB_OK
-                : EBB_FAIL(err, EBB_FORMAT, "%.150s: is not JSON: line %d, column %d: %s; conversations are read from "
-                                            ".json, .md and .txt files", name, where.line, where.column, where.text);
+                : EBB_FAIL(err, EBB_FORMAT, "is not JSON: line %d, column %d: %s; conversations are read from "
+                                            ".json, .md and .txt files", where.line, where.column, where.text);
 }
 
-static ebb_status import_json(const char *name, const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn,
-                              void *arg, size_t *n_done, ebb_error *err)
+static ebb_status import_json(const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn, void *arg,
+                              size_t *n_done, ebb_error *err)
 {
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
     json_t *o = NULL, *one;
-    ebb_status st = load_json(name, data, n, p, &o, err);
+    ebb_status st = load_json(data, n, p, &o, err);
     size_t i;
 
     if (st != EBB_OK)
@@ -287,6 +286,17 @@ static ebb_status import_json(const char *name, const char *data, size_t n, ebb_
     return st;
 }
 
+/* What is wrong with a file's content is said with its name. */
+static ebb_status name_file(const char *name, ebb_status st, ebb_error *err)
+{
+    ebb_error what;
+
+    if (!err || (st != EBB_FORMAT && st != EBB_LIMIT))
+        return st;
+    what = *err;
+    return EBB_FAIL(err, st, "%.150s: %s", name, what.msg);
+}
+
 ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn, void *arg,
                           size_t *n_done, ebb_error *err)
 {
@@ -298,8 +308,10 @@ ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_prog
     *n_done = 0;
     ebb_export_format_parse(name, &format);
     if (format == EBB_EXPORT_JSON)
-        st = import_json(name, data, n, p, fn, arg, n_done, err);
+        st = import_json(data, n, p, fn, arg, n_done, err);
     else
         st = deliver_session(import_lines(format, data, n, &f, &t, err), &f, &t, fn, arg, n_done, err);
-    return st == EBB_OK && *n_done == 0 ? EBB_FAIL(err, EBB_FORMAT, "%s has no messages", name) : st;
+    if (st == EBB_OK && *n_done == 0)
+        st = EBB_FAIL(err, EBB_FORMAT, "has no messages");
+    return name_file(name, st, err);
 }
