@@ -27,7 +27,7 @@ typedef struct ebb_tok_work {
     ebb_token *ids;              /* [n_bytes]: at a symbol's first byte, -1: the run is no token */
     uint64_t  *starts;           /* a bit for each byte: a symbol begins; and one behind the last */
     size_t     n_bytes, cap_bytes;
-    ebb_tok_join *heap;          /* all possible joins whose key is below key_limit, and void ones */
+    ebb_tok_join *heap;          /* all possible joins of keys below key_limit, and void ones */
     size_t     n_heap, cap_heap, max_heap;
     uint64_t   key_limit;        /* UINT64_MAX: none */
     ebb_buf    text;             /* escaped text (SPM) or an encoded word (BPE) */
