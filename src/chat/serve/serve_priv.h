@@ -112,7 +112,7 @@ struct ebb_serve {
     ebb_model       *model, *draft;
     ebb_engine      *engine;
     ebb_prompter    *prompter;
-    char            *name;       /* of the model: its file's, without a folder; NULL: not known yet */
+    char            *name;       /* of the model: its file's, without a folder; NULL: not yet */
     char             file[EBB_MODELS_FILE_ID];   /* which file it is, for those who have it too;
                                   * "": from memory */
     ebb_sampler_params sampling; /* where a request says nothing */

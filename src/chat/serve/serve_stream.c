@@ -335,7 +335,8 @@ void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_asked *asked
     ebb_status st;
 
     asked->q.client = ebb_http_client(x);
-    st = t ? ebb_serve_submit(s, &asked->q, &t->reader, &t->a, &err) : EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
+    st = t ? ebb_serve_submit(s, &asked->q, &t->reader, &t->a, &err)
+           : EBB_FAIL(&err, EBB_NOMEM, "no memory for an answer");
     if (t && st != EBB_OK)
         drop_stream(t);
     ebb_serve_question_fini(&asked->q);
