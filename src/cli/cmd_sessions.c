@@ -158,12 +158,34 @@ static int search(ebb_store *s, ebb_args *a, ebb_error *err)
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
 }
 
+/* As lists show it; "" for none. */
+static ebb_status name_of(ebb_store *s, int64_t id, ebb_session_row *out, ebb_error *err)
+{
+    ebb_session_row *rows = NULL;
+    size_t n = 0;
+    ebb_status st = ebb_store_list(s, &rows, &n, err);
+
+    *out = (ebb_session_row){ .id = id };
+    for (size_t i = 0; st == EBB_OK && i < n; i++)
+        if (rows[i].id == id)
+            *out = rows[i];
+    free(rows);
+    return st;
+}
+
+/* What was typed there and not sent is found by its name. */
 static int rename_one(ebb_store *s, ebb_args *a, ebb_error *err)
 {
+    ebb_session_row was, is;
+    ebb_buf folder = { 0 };
     int64_t id;
 
-    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || ebb_store_rename(s, id, a->words[2], err) != EBB_OK)
+    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || name_of(s, id, &was, err) != EBB_OK ||
+        ebb_store_rename(s, id, a->words[2], err) != EBB_OK || name_of(s, id, &is, err) != EBB_OK)
         return ebb_cli_fail(err);
+    if (ebb_path_in(EBB_DIR_STATE, NULL, &folder, NULL) == EBB_OK)
+        ebb_unsent_rename(folder.data, was.name, is.name);
+    ebb_buf_fini(&folder);
     return EBB_EXIT_OK;
 }
 

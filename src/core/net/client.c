@@ -435,8 +435,8 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
         if (wait_ms == EBB_CLIENT_ENOUGH)
             break;
         listener.fd = c->listener;
-        c->curl->curl_multi_poll(c->multi, &listener, c->listener >= 0, wait_ms < 0 || wait_ms > TICK_MS ? TICK_MS : wait_ms,
-                                 NULL);
+        c->curl->curl_multi_poll(c->multi, &listener, c->listener >= 0,
+                                 wait_ms < 0 || wait_ms > TICK_MS ? TICK_MS : wait_ms, NULL);
     }
     c->r->is_stopped |= n_running > 0;
     while ((m = c->curl->curl_multi_info_read(c->multi, &n_left)) != NULL)

@@ -16,7 +16,7 @@
  *  C4  looking into other processes, mounts, modules, namespaces, keyrings, BPF, new rings of
  *      io_uring (uring.h keeps some), typing into the terminal (TIOCSTI), memory and messages
  *      shared by number or name (System V, mq_open)
- *  C5  modes of files that let others in, owners by path, extended attributes (ACLs are among them) */
+ *  C5  modes of files that let others in, owners by path, extended attributes (so ACLs, too) */
 #ifndef EBB_OS_CONFINE_H
 #define EBB_OS_CONFINE_H
 #include <stdbool.h>

@@ -4,7 +4,7 @@
 #include "gguf/gguf.h"
 
 #define EBB_GGUF_MAX_FILE    ((uint64_t)1 << 48)   /* bytes of a part: all parts fit 64 bits */
-#define EBB_GGUF_MAX_HEADER  ((uint64_t)1 << 26)   /* bytes, of all parts; the largest known have 10 MB */
+#define EBB_GGUF_MAX_HEADER  ((uint64_t)1 << 26)   /* bytes of all parts; the largest have 10 MB */
 #define EBB_GGUF_MAX_TENSORS ((uint64_t)1 << 17)   /* the largest known have 30,000 */
 #define EBB_GGUF_MAX_KEYS    ((uint64_t)1 << 16)
 #define EBB_GGUF_MAX_NAME    ((uint64_t)1024)      /* of a tensor; ggml itself has 64 */

@@ -227,6 +227,48 @@ ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const eb
     return for_all_unsent(state_dir, turn_unsent_file, &t, err);
 }
 
+/* The session's name, which ends with a NUL now, and the text behind that.  false: a program has it, or it cannot be
+ * read. */
+static bool read_unsent(const char *path, ebb_buf *whole)
+{
+    int fd = -1;
+    bool ok = open_unsent_file(path, EBB_FILE_READ, &fd) &&
+              ebb_file_slurp(path, UNSENT_BYTES_MAX, whole, NULL) == EBB_OK && open_text(ebb_seal_here(), whole) &&
+              whole->len > 0;
+
+    ebb_file_close(fd);
+    if (ok)
+        whole->data[strcspn(whole->data, "\n")] = '\0';
+    return ok;
+}
+
+typedef struct renaming {
+    const char *session, *name;
+} renaming;
+
+static ebb_status rename_unsent_file(void *arg, const char *path, ebb_error *err)
+{
+    const renaming *r = arg;
+    ebb_buf whole = { 0 }, renamed = { 0 };
+    size_t n = strlen(r->session);
+
+    (void)err;
+    if (read_unsent(path, &whole) && strcmp(whole.data, r->session) == 0 && whole.len > n &&
+        ebb_buf_add(&renamed, r->name, strcspn(r->name, "\n")) && ebb_buf_addc(&renamed, '\n') &&
+        ebb_buf_add(&renamed, whole.data + n + 1, whole.len - n - 1) && close_text(ebb_seal_here(), &renamed))
+        (void)!ebb_file_replace(path, renamed.data, renamed.len, NULL);
+    ebb_buf_fini(&whole);
+    ebb_buf_fini(&renamed);
+    return EBB_OK;
+}
+
+void ebb_unsent_rename(const char *state_dir, const char *session, const char *name)
+{
+    renaming r = { session, name };
+
+    (void)!for_all_unsent(state_dir, rename_unsent_file, &r, NULL);
+}
+
 typedef struct sweeping {
     ebb_unsent_keep_fn *keep;
     void               *arg;
@@ -236,19 +278,10 @@ static ebb_status sweep_unsent_file(void *arg, const char *path, ebb_error *err)
 {
     const sweeping *s = arg;
     ebb_buf whole = { 0 };
-    size_t n;
-    int fd = -1;
 
     (void)err;                                   /* what cannot be read stays */
-    if (open_unsent_file(path, EBB_FILE_READ, &fd) &&
-        ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && whole.len > 0 &&
-        open_text(ebb_seal_here(), &whole)) {
-        n = strcspn(whole.data, "\n");
-        whole.data[n] = '\0';
-        if (n > 0 && !s->keep(s->arg, whole.data))
-            ebb_file_wipe(path);
-    }
-    ebb_file_close(fd);
+    if (read_unsent(path, &whole) && whole.data[0] && !s->keep(s->arg, whole.data))
+        ebb_file_wipe(path);
     ebb_buf_fini(&whole);
     return EBB_OK;
 }

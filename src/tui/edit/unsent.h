@@ -38,6 +38,10 @@ EBB_MUST_CHECK
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to,
                            ebb_error *err);
 
+/* Those of a conversation that has another name by now follow it, as far as they can be read and
+ * written; what a program that runs has stays. */
+void ebb_unsent_rename(const char *state_dir, const char *session, const char *name);
+
 /* Wipe those of conversations that are not kept, but for those of none and of programs that run. */
 typedef bool ebb_unsent_keep_fn(void *arg, const char *session);
 void ebb_unsent_sweep(const char *state_dir, ebb_unsent_keep_fn *keep, void *arg);

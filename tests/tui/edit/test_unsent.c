@@ -67,6 +67,24 @@ static void each_conversation_has_its_own(void **state)
     ebb_buf_fini(&out);
 }
 
+static void a_new_name_takes_it_along(void **state)
+{
+    ebb_buf out = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_unsent_persist(folder, "trip", "a text\nof two lines", 20, &err), EBB_OK);
+    assert_int_equal(ebb_unsent_persist(folder, "trips", "another", 7, &err), EBB_OK);
+    ebb_unsent_rename(folder, "trip", "journey");
+    assert_false(ebb_unsent_restore(folder, "trip", &out));
+    assert_true(ebb_unsent_restore(folder, "journey", &out));
+    assert_string_equal(ebb_buf_text(&out), "a text\nof two lines");
+    ebb_buf_clear(&out);
+    assert_true(ebb_unsent_restore(folder, "trips", &out));
+    assert_string_equal(ebb_buf_text(&out), "another");
+    ebb_buf_fini(&out);
+}
+
 /* Where nothing can be removed, the text comes back all the same. */
 static void from_a_disk_that_is_read_only(void **state)
 {
@@ -109,6 +127,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_long_draft_comes_back, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(each_conversation_has_its_own, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(a_new_name_takes_it_along, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(from_a_disk_that_is_read_only, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_turned_is_named, open_folder, close_folder),
     };
