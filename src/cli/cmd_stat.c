@@ -264,15 +264,14 @@ int ebb_cmd_stop(ebb_args *a)
         ebb_buf_fini(&dir);
     if (err.code)
         return ebb_cli_fail(&err);
-    list = ebb_cli_running(dir.data, NULL);
+    list = ebb_cli_running(ebb_buf_text(&dir), NULL);
     ebb_buf_fini(&dir);
     json_array_foreach(list, i, one) {
-        pid_t pid = (pid_t)json_number(one, "pid");
         if (!is_meant(one, word) || !is_answering(one) || !ebb_cli_signal(one, SIGUSR1))
             continue;
         n++;
         if (!a->quiet) {
-            printf("%ld  stopped: \"", (long)pid);
+            printf("%.0f  stopped: \"", json_number(one, "pid"));
             print_json_text(one, "session");
             puts("\"; what was written is kept");
         }
@@ -297,7 +296,7 @@ int ebb_cmd_stat(ebb_args *a)
         ebb_buf_fini(&dir);
     if (err.code)
         return ebb_cli_fail(&err);
-    list = ebb_cli_running(dir.data, a->n_words ? a->words[0] : NULL);
+    list = ebb_cli_running(ebb_buf_text(&dir), a->n_words ? a->words[0] : NULL);
     ebb_buf_fini(&dir);
     n = json_array_size(list);
     for (size_t i = 0; i < n && !a->json; i++)

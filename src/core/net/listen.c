@@ -122,10 +122,10 @@ ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err)
     if (st != EBB_OK)
         return st;
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    set_send_timeout(*fd, CONNECT_S);
     if (*fd < 0)
-        st = EBB_FAIL(err, EBB_IO, "socket: %s", strerror(errno));
-    else if (connect(*fd, (struct sockaddr *)&at, sizeof at) != 0)
+        return EBB_FAIL(err, EBB_IO, "socket: %s", strerror(errno));
+    set_send_timeout(*fd, CONNECT_S);
+    if (connect(*fd, (struct sockaddr *)&at, sizeof at) != 0)
         st = EBB_FAIL(err, errno == ENOENT || errno == ECONNREFUSED ? EBB_NOTFOUND : EBB_IO, "%.200s: %s", path,
                       errno == EAGAIN ? "that server takes no connections; it may hang" : strerror(errno));
     else if (getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.uid != geteuid())
@@ -142,13 +142,12 @@ ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err)
 
 static unsigned short port_of(int fd)
 {
-    struct sockaddr_storage at = { 0 };
+    union { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; } at = { .v6 = { 0 } };
     socklen_t n = sizeof at;
 
-    if (getsockname(fd, (struct sockaddr *)&at, &n) != 0)
+    if (getsockname(fd, &at.any, &n) != 0)
         return 0;
-    return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
-                                          : ((struct sockaddr_in *)&at)->sin_port);
+    return ntohs(at.any.sa_family == AF_INET6 ? at.v6.sin6_port : at.v4.sin_port);
 }
 
 static ebb_status bind_tcp(const struct addrinfo *a, const char *host, unsigned short port, int *fd, ebb_error *err)

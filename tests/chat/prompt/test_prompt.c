@@ -636,9 +636,11 @@ static void test_thinkers(void **state)
         "StepFun3.5-Flash", "llama-cpp-rwkv-world", "axolotl-deepseek_v3", "openai-gpt-oss-120b",
     };
     ebb_buf file;
-    ebb_model *m = chat_vocab_open(&chatml, &file);
+    ebb_model *m;
 
     (void)state;
+    ebb_test_shared_path("data/templates");      /* skips without it, and then nothing is open yet */
+    m = chat_vocab_open(&chatml, &file);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         ebb_buf source = { 0 };
         char rest[160];
