@@ -39,9 +39,9 @@ done
 if ulimit -c unlimited 2>/dev/null; then
     unset EBB_CORE
     mkfifo "$dir/in" && { $EBB run -n 1 <"$dir/in" >"$dir/out" 2>&1 & } && pid=$! && exec 9>"$dir/in" || fail "no pipe"
-    for i in $(seq 3000); do                     # until it is its own program, and has begun
+    for i in $(seq 3000); do                     # until it is its own program, and has begun; a sanitizer says 0 before
         limit=$(awk '/^Max core file size/ { print $5 }' "/proc/$pid/limits")
-        [ "$limit" = unlimited ] || break
+        [ "$limit" = 1 ] && break
         sleep 0.1
     done
     exec 9>&-
