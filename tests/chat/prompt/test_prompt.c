@@ -399,20 +399,23 @@ static void test_template_prints_out_of_proportion(void **state)
 {
     ebb_buf file;
     ebb_model *m = chat_vocab_open(&chatml, &file);
-    ebb_prompter *p = prompter(m, "{{ messages[0].content * 2000000 }}");
+    ebb_prompter *p = prompter(m, "{{ messages[0].content * 2000 }}");
     talk t = { 0 };
     ebb_error err = { 0 };
     char text[200001];
 
     (void)state;
-    say(&t, EBB_ROLE_USER, "a");
+    memset(text, 'a', 1024);                     /* at once: a sanitizer's pace must not meet the limit of time */
+    text[1024] = '\0';
+    say(&t, EBB_ROLE_USER, text);
     assert_int_equal(ask_for(&t, p, &err), EBB_LIMIT);
-    assert_non_null(strstr(err.msg, "more than 1048584 bytes of text"));
+    assert_non_null(strstr(err.msg, "more than 1056768 bytes of text"));
+    talk_fini(&t);
+    t = (talk){ 0 };
     ebb_prompter_free(p);
     p = prompter(m, "{% for i in range(8) %}{{ messages[0].content }}{% endfor %}");
     memset(text, 'a', 200000);
     text[200000] = '\0';
-    talk_fini(&t);
     say(&t, EBB_ROLE_USER, text);
     ask(&t, p);
     talk_fini(&t);
