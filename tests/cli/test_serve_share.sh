@@ -96,7 +96,7 @@ fi
 
 # Behind a pipe: started by the first who asks, found by the second, gone when nobody wants it.
 sock=$dir/pipe.sock
-pipe="exec:$EBB serve --attach --socket $sock -m guide --idle 3"
+pipe="exec:$EBB serve --attach --socket $sock -m guide --idle 15"    # longer than a busy machine takes from one question to the next
 run -e "$pipe"
 [ "$(cat "$dir/out")" = "$want" ] || fail "behind a pipe: $(cat "$dir/out")"
 one=$("$EBB" stat --json)
@@ -105,7 +105,7 @@ chmod +x "$dir/count"
 run -e "exec:$dir/count ${pipe#exec:}"            # what it is, what it has, the answer: one line for all
 [ "$(wc -l <"$dir/begun")" = 1 ] || fail "the command was begun $(wc -l <"$dir/begun") times for one answer"
 [ "$(answers)" = 2 ] || fail "the second one has found another server than the first: $one"
-n=300; while [ -S "$sock" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not leave"; sleep 0.1; done
+n=600; while [ -S "$sock" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not leave"; sleep 0.1; done
 "$EBB" run -e "exec:$EBB serve --attach --socket $sock -m $dir/nothing.gguf" x </dev/null >"$dir/out" 2>&1 && fail "a model that is not there answers"
 
 # ssh: what it is called with, and a line that breaks in the middle of an answer.
