@@ -127,6 +127,11 @@ static void ask_for_text(unsigned how)
     ebb_buf_fini(&text);
 }
 
+static bool leads_up(const char *path)
+{
+    return strncmp(path, "../", 3) == 0 || strstr(path, "/../");
+}
+
 static void ask_for_list(void)
 {
     static const char *const wanted[] = { "Q4_K_M", "m.gguf", "q8", "" };
@@ -138,7 +143,7 @@ static void ask_for_list(void)
 
     check(st, &err);
     for (i = 0; i < p.list.n; i++)
-        FUZZ_MUST(ebb_pull_is_name(p.list.files[i].name) && !strstr(p.list.files[i].path, "../"));
+        FUZZ_MUST(ebb_pull_is_name(p.list.files[i].name) && !leads_up(p.list.files[i].path));
     if (st == EBB_OK)
         ebb_pull_rate_variants(p.variants, p.n_variants, &machine);
     for (size_t k = 0; st == EBB_OK && k < sizeof wanted / sizeof *wanted; k++)
@@ -271,7 +276,7 @@ static void ask_for_source(const char *text, size_t n)
     st = ebb_pull_parse(word, &s, &err);
     check(st, &err);
     if (st == EBB_OK) {
-        FUZZ_MUST(s.is_url ? s.url[0] : strchr(s.repo, '/') && strncmp(s.repo, "../", 3) != 0 &&
+        FUZZ_MUST(s.is_url ? s.url[0] : strchr(s.repo, '/') && !leads_up(s.repo) &&
                                         strcmp(strchr(s.repo, '/'), "/..") != 0);
         FUZZ_MUST(!s.name[0] || ebb_pull_is_name(s.name));
         ebb_pull_add_command(&command, &s, NULL);

@@ -133,12 +133,18 @@ static const struct { const char *begin, *end; } html_kinds[] = {
 };
 enum { HTML_KINDS = sizeof html_kinds / sizeof *html_kinds };
 
-static bool has_in_line(const char *s, const md_line *l, const char *what)
+/* Within the line alone: no NUL ends the text. */
+static bool is_in_line_at(const char *s, const md_line *l, size_t at, const char *what)
 {
     size_t n = strlen(what);
 
-    for (size_t at = l->text; at + n <= l->stop; at++)
-        if (strncasecmp(s + at, what, n) == 0)
+    return n <= l->stop - at && strncasecmp(s + at, what, n) == 0;
+}
+
+static bool has_in_line(const char *s, const md_line *l, const char *what)
+{
+    for (size_t at = l->text; at < l->stop; at++)
+        if (is_in_line_at(s, l, at, what))
             return true;
     return false;
 }
@@ -151,7 +157,7 @@ static void follow_html(ebb_md_blocks *b, const char *s, const md_line *l, bool 
     if (is_first && n > 1 && s[l->text] == '<' && s[l->text + 1] != ' ') {
         b->html = 1;
         for (uint8_t i = 0; i < HTML_KINDS && b->html == 1; i++)
-            if (strncasecmp(s + l->text, html_kinds[i].begin, strlen(html_kinds[i].begin)) == 0)
+            if (is_in_line_at(s, l, l->text, html_kinds[i].begin))
                 b->html = (uint8_t)(2 + i);
     }
     if (b->html > 1 && has_in_line(s, l, html_kinds[b->html - 2].end))
