@@ -9,16 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "store/kept.h"
 #include "store/store.h"
-#include "support/own_folder.h"
 
-static char folder[64], path[128];
-
-static void remove_folder(void)
-{
-    (void)ebb_own_folder_end(folder);
-}
+static char path[128];
 
 static void make_sound(void)
 {
@@ -39,10 +34,7 @@ static void make_sound(void)
 
 static void begin(void)
 {
-    if (ebb_own_folder(folder, sizeof folder, "/dev/shm/ebb-fuzz-XXXXXX") != 0)
-        FUZZ_MUST(ebb_own_folder(folder, sizeof folder, "/tmp/ebb-fuzz-XXXXXX") == 0);
-    snprintf(path, sizeof path, "%s/sessions.db", folder);
-    FUZZ_MUST(atexit(remove_folder) == 0);
+    snprintf(path, sizeof path, "%s/sessions.db", fuzz_folder());
 }
 
 static int give_up(void *arg)
@@ -128,7 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n)
         memcpy(sql, data, n);
     sql[n] = '\0';
-    if (!folder[0])
+    if (!path[0])
         begin();
     make_sound();
     change(sql);

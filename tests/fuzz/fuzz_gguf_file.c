@@ -8,26 +8,18 @@
 
 #include "ebb/experimental/inspect.h"
 #include "engine/gguf/gguf_damage.h"
-#include "support/own_folder.h"
+#include "folder.h"
 
 enum { IS_BEGUN = 1, IS_TWO = 2, IS_RAW = 4, IS_SECOND = 8, IS_PROMISED = 16, IS_ZIP = 32, IS_ZIP64 = 64,
        HAS_SHIFT = 128 };
 
-static char folder[64], paths[2][128];
+static char paths[2][128];
 static int fds[2];
-
-static void remove_folder(void)
-{
-    (void)ebb_own_folder_end(folder);
-}
 
 static void make_files(void)
 {
-    if (ebb_own_folder(folder, sizeof folder, "/dev/shm/ebb-fuzz-XXXXXX") != 0)
-        FUZZ_MUST(ebb_own_folder(folder, sizeof folder, "/tmp/ebb-fuzz-XXXXXX") == 0);
-    FUZZ_MUST(atexit(remove_folder) == 0);
     for (int i = 0; i < 2; i++) {
-        snprintf(paths[i], sizeof paths[i], "%s/m-%05d-of-00002.gguf", folder, i + 1);
+        snprintf(paths[i], sizeof paths[i], "%s/m-%05d-of-00002.gguf", fuzz_folder(), i + 1);
         fds[i] = open(paths[i], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         FUZZ_MUST(fds[i] >= 0);
     }
@@ -227,7 +219,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (n == 0)
         return 0;
-    if (!folder[0])
+    if (!paths[0][0])
         make_files();
     how = data[0];
     if (how & IS_RAW)

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "fake_curl.h"
+#include "folder.h"
 #include "net/dynlib.h"
 #include "os/file.h"
 #include "pull/part_sidecar.h"
 #include "pull/pull.h"
-#include "support/own_folder.h"
 #include "support/tiny_model.h"
 
 #define HUB   "https://hub.example"
@@ -23,7 +23,6 @@
 
 enum { IS_BEGUN = 8, HAS_SUM = 16, HAS_SIZE = 32, IS_HUB = 64, IS_PLAIN = 128 };
 
-static char folder[64];
 static bool knows_token;                         /* the answers repeat it */
 
 /* The pauses between tries are none. */
@@ -33,18 +32,6 @@ int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
     (void)t;
     (void)left;
     return 0;
-}
-
-static void remove_folder(void)
-{
-    (void)ebb_own_folder_end(folder);
-}
-
-static void make_folder(void)
-{
-    if (ebb_own_folder(folder, sizeof folder, "/dev/shm/ebb-fuzz-XXXXXX") != 0)
-        FUZZ_MUST(ebb_own_folder(folder, sizeof folder, "/tmp/ebb-fuzz-XXXXXX") == 0);
-    FUZZ_MUST(setenv("EBB_MODELS", folder, 1) == 0 && atexit(remove_folder) == 0);
 }
 
 /* By libcurl's own idea of a URL. */
@@ -179,7 +166,7 @@ static void fetch(unsigned how)
         model = ebb_tiny_bytes(&tiny, &n_model);
     fake_curl_attach(model, n_model);
     for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
-        snprintf(path, sizeof path, "%s/%s%s", folder, names[i / 2], i % 2 ? ".part" : "");
+        snprintf(path, sizeof path, "%s/%s%s", fuzz_folder(), names[i / 2], i % 2 ? ".part" : "");
         unlink(path);
         if (i % 2)
             ebb_pull_sidecar_remove(path);
@@ -235,7 +222,7 @@ static void ask_for_file(unsigned how)
     static const char sum[] = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";  /* of 0123456789 */
     char path[128], part[160], got_sum[65];
     ebb_download_request w = { .url = how & IS_HUB ? HUB "/a/b/resolve/main/m.gguf" : "https://else.example/m.gguf",
-                               .folder = folder, .name = "m.gguf", .is_hub = how & IS_HUB, .command = "ebb pull a/b",
+                               .folder = fuzz_folder(), .name = "m.gguf", .is_hub = how & IS_HUB, .command = "ebb pull a/b",
                                .n_bytes = how & HAS_SIZE ? 10 : UINT64_MAX, .sha256 = how & HAS_SUM ? sum : "",
                                .repo = how & IS_HUB ? "a/b" : NULL, .on_header = how & IS_PLAIN ? judge_header : NULL,
                                .header_only = how & IS_PLAIN && how & IS_HUB };
@@ -244,7 +231,7 @@ static void ask_for_file(unsigned how)
     ebb_buf text = { 0 };
     ebb_status st;
 
-    snprintf(path, sizeof path, "%s/m.gguf", folder);
+    snprintf(path, sizeof path, "%s/m.gguf", fuzz_folder());
     snprintf(part, sizeof part, "%s.part", path);
     unlink(path);
     unlink(part);
@@ -289,8 +276,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     if (n == 0)
         return 0;
-    if (!folder[0])
-        make_folder();
+    FUZZ_MUST(setenv("EBB_MODELS", fuzz_folder(), 1) == 0);
     knows_token = memmem(data, n, TOKEN, sizeof TOKEN - 1) != NULL;
     fake_curl_begin((const char *)data + 1, n - 1, watch);
     switch (data[0] % 4) {

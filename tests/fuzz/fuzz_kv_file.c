@@ -6,23 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "kernels/kernels.h"
 #include "kv/kv_file.h"
 
 enum { N_DATA = 256 };
 
 static const uint8_t key[EBB_KV_KEY_BYTES] = "of the folder";
-
-static const char *folder(void)
-{
-    static char dir[] = "/tmp/ebb-fuzz-XXXXXX";
-    static int is_made;
-
-    if (!is_made)
-        FUZZ_MUST(mkdtemp(dir));
-    is_made = 1;
-    return dir;
-}
 
 /* The file as ebb writes it, with the fuzzer's bytes laid over it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -42,18 +32,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                                                                                    : 1 + data[1] % EBB_KV_BLOCK;
     for (int i = 0; i < N_DATA; i++)
         good[i] = (char)i;
-    FUZZ_MUST(ebb_kv_file_write(folder(), &item, key, &err) == EBB_OK);
-    ebb_kv_file_path(folder(), &item, path, sizeof path);
+    FUZZ_MUST(ebb_kv_file_write(fuzz_folder(), &item, key, &err) == EBB_OK);
+    ebb_kv_file_path(fuzz_folder(), &item, path, sizeof path);
     f = fopen(path, data[2] % 4 ? "r+" : "w");
     FUZZ_MUST(f);
     fseek(f, data[3], SEEK_SET);
     fwrite(data + 4, 1, n - 4, f);
     fclose(f);
-    ebb_kv_file_has(folder(), &item, &n_ids, &err);
+    ebb_kv_file_has(fuzz_folder(), &item, &n_ids, &err);
     memset(read, 0, sizeof read);
     item.data = read;
     err = (ebb_error){ 0 };
-    if (ebb_kv_file_read(folder(), &item, key, &err) == EBB_OK)
+    if (ebb_kv_file_read(fuzz_folder(), &item, key, &err) == EBB_OK)
         FUZZ_MUST(memcmp(read, good, N_DATA) == 0);
     else
         FUZZ_MUST(err.msg[0]);

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "edit/history.h"
 #include "edit/unsent.h"
+#include "folder.h"
 #include "os/file.h"
 #include "plan/expert_profile.h"
 #include "plan/speeds.h"
@@ -18,25 +19,18 @@
 #include "remote/address.h"
 #include "remote/engines_file.h"
 #include "remote/secret.h"
-#include "support/own_folder.h"
 #include "term/theme.h"
 
-static char folder[64], path[128];
+static char path[128];
 
-static void remove_folder(void)
+static void make_folders(void)
 {
-    (void)ebb_own_folder_end(folder);
-}
-
-static void make_folder(void)
-{
+    const char *folder = fuzz_folder();
     char below[128];
 
-    if (ebb_own_folder(folder, sizeof folder, "/dev/shm/ebb-fuzz-XXXXXX") != 0)
-        FUZZ_MUST(ebb_own_folder(folder, sizeof folder, "/tmp/ebb-fuzz-XXXXXX") == 0);
     snprintf(below, sizeof below, "%s/ebb", folder);
     FUZZ_MUST(setenv("XDG_CONFIG_HOME", folder, 1) == 0 && setenv("XDG_CACHE_HOME", folder, 1) == 0);
-    FUZZ_MUST(mkdir(below, 0700) == 0 && atexit(remove_folder) == 0);
+    FUZZ_MUST(mkdir(below, 0700) == 0);
     snprintf(below, sizeof below, "%s/ebb/experts", folder);
     FUZZ_MUST(mkdir(below, 0700) == 0);
 }
@@ -45,7 +39,7 @@ static void put(const char *name, const uint8_t *data, size_t n)
 {
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
     f = fopen(path, "w");
     FUZZ_MUST(f && fwrite(data, 1, n, f) == n && fclose(f) == 0 && chmod(path, 0600) == 0);
 }
@@ -96,7 +90,7 @@ static void read_unsent(const uint8_t *data, size_t n)
     ebb_buf text = { 0 };
 
     put("draft", data, n);
-    if (ebb_unsent_restore(folder, "s", &text))
+    if (ebb_unsent_restore(fuzz_folder(), "s", &text))
         FUZZ_MUST(text.len > 0 && n >= text.len + 2 && memcmp(text.data, data + 2, text.len) == 0 &&
                   access(path, F_OK) != 0 && !memchr(text.data, 0, text.len));
     ebb_buf_fini(&text);
@@ -238,8 +232,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
     if (n == 0)
         return 0;
-    if (!folder[0])
-        make_folder();
+    if (!path[0])
+        make_folders();
     reads[data[0] % 7](data + 1, n - 1);
     return 0;
 }

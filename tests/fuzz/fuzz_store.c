@@ -6,9 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "folder.h"
 #include "store/store.h"
 
-static char path[] = "/tmp/ebb-fuzz-XXXXXX";
+static char path[128];
 static char *good;
 static size_t n_good;
 
@@ -20,7 +21,8 @@ static void make_good(void)
     ebb_tree t = { 0 };
     FILE *file;
 
-    FUZZ_MUST(mkstemp(path) >= 0 && ebb_store_open(path, &s, NULL) == EBB_OK);
+    snprintf(path, sizeof path, "%s/sessions.db", fuzz_folder());
+    FUZZ_MUST(ebb_store_open(path, &s, NULL) == EBB_OK);
     FUZZ_MUST(ebb_tree_set_leaf(&t, ebb_tree_add(&t, NULL, EBB_ROLE_USER, text, sizeof text - 1)));
     FUZZ_MUST(ebb_tree_set_leaf(&t, ebb_tree_add(&t, ebb_tree_leaf(&t), EBB_ROLE_ASSISTANT, "Owls.", 5)));
     FUZZ_MUST(ebb_store_save(s, &f, &t, false, NULL) == EBB_OK);
