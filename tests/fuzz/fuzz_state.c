@@ -229,11 +229,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static void (*const reads[])(const uint8_t *, size_t) = { read_history, read_unsent, read_theme, read_engines,
                                                               read_sidecar, read_speeds, read_profile };
+    static bool has_folders;
 
     if (n == 0)
         return 0;
-    if (!path[0])
+    if (!has_folders)
         make_folders();
+    has_folders = true;
     reads[data[0] % 7](data + 1, n - 1);
     return 0;
 }
