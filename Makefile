@@ -24,7 +24,7 @@ OPT    := $(if $(COVERAGE),-O0 -g,$(if $(SAN),-O1 -g,$(if $(DEBUG),-Og -g3,-O2 -
 SANF   := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
           $(if $(findstring fuzzer,$(SAN)),-fno-sanitize=pointer-overflow)
 # What reads bytes from outside, and is to be reached by tests/fuzz/seeds: `make coverage` counts its lines.
-READERS := engine/gguf engine/tokenizer engine/grammar core/net chat/template chat/schema chat/remote chat/pull chat/store tui/text tui/edit tui/term
+READERS := engine/gguf engine/tokenizer engine/grammar core/net chat/template chat/schema chat/remote chat/pull chat/serve chat/store tui/text tui/edit tui/term
 $(if $(COVERAGE),$(foreach r,$(READERS),$(eval $$(B)/$r/%.o: COVF := --coverage)))
 $(if $(COVERAGE),$(eval LDFLAGS += --coverage))
 # Hardening, but not where a sanitizer looks at the same things.

@@ -49,3 +49,4 @@ part schema chat/schema
 part engines chat/remote
 part edit tui/edit/history tui/edit/unsent tui/term/theme tui/term/keys
 part store chat/store
+part serve chat/serve core/net/http_server

@@ -458,3 +458,42 @@ foreign("utf16", "PRAGMA encoding = 'UTF-16'; DROP TABLE sessions; DROP TABLE me
 foreign("same-title", "INSERT INTO sessions(title, model, pinned_ms, created_ms, updated_ms) SELECT title, 'm', 0, 0, 0 FROM sessions")
 foreign("wal-off", "PRAGMA journal_mode = DELETE; PRAGMA locking_mode = EXCLUSIVE")
 foreign("page-size", "PRAGMA journal_mode = DELETE; PRAGMA page_size = 65536; VACUUM")
+
+# -- Clients of the server -------------------------------------------------------------------------------------------
+
+CHAT, COMPLETIONS, COMPLETION, TOKENIZE, DETOKENIZE, APPLY = range(6)
+PATHS = 13
+
+
+def request(name, which, body=b""):
+    seed("fuzz_request", name, which, json.dumps(body) if isinstance(body, (dict, list)) else body)
+
+
+hi = [{"role": "system", "content": "s"}, {"role": "user", "content": [{"type": "text", "text": "the"}]}]
+request("chat", CHAT, {"messages": hi, "max_tokens": 3})
+request("chat-stream", CHAT, {"messages": hi, "max_tokens": 3, "stream": True, "stream_options": {"include_usage": True}})
+request("chat-sampling", CHAT, {"messages": hi, "max_completion_tokens": 2, "temperature": 1e308, "top_p": 0.5, "top_k": -1, "min_p": 2,
+                                "repeat_penalty": -1, "seed": 18446744073709551615, "stop": ["a", "\u0000", ""], "n": 1})
+request("chat-schema", CHAT, {"messages": hi, "max_tokens": 4, "response_format": {"type": "json_schema", "json_schema": {
+    "schema": {"type": "object", "properties": {"a": {"enum": ["x", 1]}}, "required": ["a"]}}}})
+request("chat-grammar", CHAT, {"messages": hi, "max_tokens": 4, "grammar": 'root ::= "a" root | ""'})
+request("chat-goes-on", CHAT, {"messages": hi + [{"role": "assistant", "content": "t"}], "add_generation_prompt": False,
+                               "continue_final_message": True, "max_tokens": 2})
+request("chat-tools", CHAT, {"messages": hi, "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}], "tool_choice": "auto"})
+request("chat-survives", CHAT, {"messages": hi, "max_tokens": 2, "ebb": {"survives": True, "figures": True}})
+request("completions", COMPLETIONS, {"prompt": "the", "max_tokens": 3, "logprobs": 2, "echo": True})
+request("completions-ids", COMPLETIONS, {"prompt": [1, 262, 263, -1], "max_tokens": 2, "stream": True})
+request("completion", COMPLETION, {"prompt": ["the", 5, " t"], "n_predict": 3, "cache_prompt": True, "ignore_eos": True,
+                                   "return_tokens": True, "logit_bias": [[1, False], ["t", -3]], "json_schema": {"type": "boolean"}})
+request("completion-nothing", COMPLETION, {"prompt": "", "n_predict": 0})
+request("tokenize", TOKENIZE, {"content": "the <|im_end|>", "add_special": True, "parse_special": True, "with_pieces": True})
+request("detokenize", DETOKENIZE, {"tokens": [256, 200, 262, 1e9]})
+request("apply", APPLY, {"messages": hi})
+for which in range(6, PATHS):
+    request(f"get-{which}", which)
+for i, raw_request in enumerate((b"GET /health HTTP/1.0\r\n\r\nGET /props HTTP/1.1\r\n\r\n",
+                                 b"POST /tokenize HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"con\r\n9\r\ntent\":\"\"}\r\n0\r\n\r\n",
+                                 b"POST /tokenize HTTP/1.1\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+                                 b"GET /ebb/v1/answers/99999999999999999999?from=%00 HTTP/1.1\r\nAuthorization: Bearer x\r\n\r\n",
+                                 b"PUT /%2e%2e/ HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")):
+    request(f"raw-{i}", PATHS, raw_request)
