@@ -1,5 +1,5 @@
 /* Files of the user's own that somebody else may have written: history, what was not sent, a theme, the file of
- * engines, the sidecar of a download.  The first byte says which. */
+ * engines, the sidecar of a download, the key file.  The first byte says which. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -19,6 +19,7 @@
 #include "remote/address.h"
 #include "remote/engines_file.h"
 #include "remote/secret.h"
+#include "seal/key_file.h"
 #include "term/theme.h"
 
 static char path[128];
@@ -225,10 +226,27 @@ static void read_profile(const uint8_t *data, size_t n)
     ebb_expert_profile_fini(&u);
 }
 
+/* -- The key of encrypted sessions ------------------------------------------------------------- */
+
+/* Of a passphrase, what the file says is all that is looked at: each guess takes a second, as it should. */
+static void read_key_file(const uint8_t *data, size_t n)
+{
+    ebb_error err = { 0 };
+    uint8_t key[EBB_SEAL_KEY];
+    ebb_key_kind kind;
+    ebb_status st;
+
+    put("sessions.key", data, n);
+    st = ebb_key_file_kind(path, &kind, &err);
+    check(st, &err);
+    if (st == EBB_OK && kind == EBB_KEY_OF_FILE)
+        check(ebb_key_file_read(path, "secret", 6, key, &err), &err);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static void (*const reads[])(const uint8_t *, size_t) = { read_history, read_unsent, read_theme, read_engines,
-                                                              read_sidecar, read_speeds, read_profile };
+                                                              read_sidecar, read_speeds, read_profile, read_key_file };
     static bool has_folders;
 
     if (n == 0)
@@ -236,6 +254,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!has_folders)
         make_folders();
     has_folders = true;
-    reads[data[0] % 7](data + 1, n - 1);
+    reads[data[0] % 8](data + 1, n - 1);
     return 0;
 }

@@ -370,7 +370,7 @@ def state(name, which, data):
     seed("fuzz_state", name, which, data)
 
 
-HISTORY, DRAFT, THEME, ENGINES, SIDECAR, SPEEDS, EXPERTS = range(7)
+HISTORY, DRAFT, THEME, ENGINES, SIDECAR, SPEEDS, EXPERTS, KEY = range(8)
 state("history", HISTORY, "one\ntwo\\nlines\\\\\nlong " + "x" * 300 + "\n\n\\\nend without newline")
 state("history-nul", HISTORY, b"a\0b\nok\n\xff\xfe\n")
 state("history-many", HISTORY, "a\nb\n" * 2200)
@@ -397,6 +397,10 @@ state("speeds", SPEEDS, "weights q4_K\t3e10\t0\t1790000000\t1790000000\t3\t0.01\
 state("speeds-odd", SPEEDS, "\n".join(f"x{i}\t{v}\t1\t1\t1\t1\t{c}\t0\t0\t0\t0" for i, (v, c) in enumerate([("nan", 0), ("inf", 0), (-1, 0), (1, "inf"), (1, "nan"), (1e300, 0), (5e-324, 0)])))
 state("speeds-many", SPEEDS, "\n".join(f"n{i}\t1\t1\t1\t1\t1\t0\t0\t0\t0\t0" for i in range(80)))
 state("speeds-times", SPEEDS, f"a\t1\t1\t{2**63 - 1}\t{2**63}\t{2**32}\t0\t0\t0\t{2**63 - 1}\t{2**32 - 1}\nb\t1\t1\t{2**63 - 1}\t0\t1\t0\t0\t0\t0\t0")
+for name, kind, n_ops, n_mem in ("file", 2, 0, 0), ("passphrase", 1, 3, 256 << 20), ("costs", 1, 2**63, 2**40), ("kind", 3, 0, 0):
+    state(f"key-of-{name}", KEY, struct.pack("<8sIIQQ", b"EBB-KEY\n", 1, kind, n_ops, n_mem) + bytes(range(88)))
+state("key-newer", KEY, struct.pack("<8sI", b"EBB-KEY\n", 2) + bytes(108))
+state("key-short", KEY, b"EBB-KEY\n")
 
 
 def experts(uses, n=None, v=(0.5, 0.25, 1.5)):
