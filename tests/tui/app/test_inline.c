@@ -95,7 +95,7 @@ static void each_row_once(void **state)
     screen_keys(&s, "list\r");
     for (int i = 0; i < 60; i++) {
         snprintf(line, sizeof line, "row%02d is a paragraph of its own, which is long enough\n\n", i);
-        for (size_t k = 0; line[k]; k += 7) {
+        for (size_t k = 0; k < strlen(line); k += 7) {
             fake_text_n(s.chat, line + k, strlen(line + k) < 7 ? strlen(line + k) : 7);
             screen_step(&s, 0.05);
         }
