@@ -18,7 +18,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     status=N, words=T                         of each answer; retry=S: with Retry-After; words of an error in mid-stream, too
     busy=N        so many requests get 429 first
     key=K         requests need it
-    html, redirect, hugebody, headers, hugeline, flood, nested        what no server should do
+    html, redirect, hugebody, drip, headers, hugeline, flood, nested  what no server should do
     slow=MS       before each piece
 """
 import http.server, json, os, socket, socketserver, struct, sys, threading, time
@@ -103,6 +103,11 @@ class Engine(http.server.BaseHTTPRequestHandler):
             self.begin(200, h.get("hugebody") or "application/json", 1 << 30)
             for _ in range(1 << 14):
                 self.wfile.write(b" " * (1 << 16))
+        elif "drip" in h:
+            self.begin(200, "application/json", 1 << 30)
+            while "drip" in how():
+                self.wfile.write(b" ")
+                time.sleep(0.02)
         elif "status" in h:
             extra = [("Retry-After", h["retry"])] if "retry" in h else []
             self.refuse(int(h["status"]), h.get("words", "no").replace("_", " "), extra)

@@ -14,6 +14,9 @@
 #include "remote/answer.h"
 
 enum { MAX_BODY = 4 << 20 };
+/* What a server is it knows without thinking: the limit of the question that has to be answered, where its entry sets
+ * none, and of those that need not be. */
+enum { LIMIT_S = 30, MORE_LIMIT_S = 5 };
 
 /* -- The link ---------------------------------------------------------------------------------- */
 
@@ -160,12 +163,12 @@ static bool keep_body(void *arg, const ebb_client_reply *r, const char *data, si
 }
 
 /* The JSON object at `path`; *status: of the reply.  FORMAT: it is none. */
-static ebb_status get_json(ebb_engine_link *l, const char *path, const char *body, json_t **out, ebb_client_reply *r,
+static ebb_status get_json(ebb_engine_link *l, const char *path, unsigned limit_s, json_t **out, ebb_client_reply *r,
                            ebb_error *err)
 {
     ebb_buf text = { .max = MAX_BODY };
-    ebb_client_request q = { .path = path, .body = body, .n_body = body ? strlen(body) : 0, .headers = l->headers,
-                             .on_body = keep_body, .arg = &text };
+    ebb_client_request q = { .path = path, .headers = l->headers, .limit_s = limit_s, .on_body = keep_body,
+                             .arg = &text };
     ebb_status st = ebb_client_send(l->client, &q, r, err);
 
     *out = NULL;
@@ -306,7 +309,7 @@ static ebb_status list_models(ebb_engine_link *l, ebb_server *s, bool *may_retry
     json_t *o, *data, *m;
     const json_t *mine;
     size_t i;
-    ebb_status st = get_json(l, "/v1/models", NULL, &o, &r, err);
+    ebb_status st = get_json(l, "/v1/models", l->entry->silence_s ? l->entry->silence_s : LIMIT_S, &o, &r, err);
 
     *may_retry = st == EBB_BUSY || (r.status == 0 && !r.was_sent && st == EBB_IO);
     if (st != EBB_OK)
@@ -334,17 +337,17 @@ static ebb_status list_models(ebb_engine_link *l, ebb_server *s, bool *may_retry
 /* -- What only some of them say ---------------------------------------------------------------------- */
 
 /* An optional request: without its reply, fewer facts about the server are known. */
-static json_t *ask_more(ebb_engine_link *l, const char *path, const char *body)
+static json_t *ask_more(ebb_engine_link *l, const char *path)
 {
     ebb_client_reply r;
     json_t *o;
 
-    return get_json(l, path, body, &o, &r, NULL) == EBB_OK ? o : NULL;
+    return get_json(l, path, MORE_LIMIT_S, &o, &r, NULL) == EBB_OK ? o : NULL;
 }
 
 static void probe_llama(ebb_engine_link *l, ebb_server *s)
 {
-    json_t *o = ask_more(l, "/props", NULL);
+    json_t *o = ask_more(l, "/props");
     uint32_t n = count_of(json_object_get(o, "default_generation_settings"), "n_ctx");
 
     s->n_ctx = n ? n : s->n_ctx;
@@ -356,7 +359,7 @@ static void probe_llama(ebb_engine_link *l, ebb_server *s)
 
 static void probe_version(ebb_engine_link *l, ebb_server *s, const char *path)
 {
-    json_t *o = ask_more(l, path, NULL);
+    json_t *o = ask_more(l, path);
 
     snprintf(s->version, sizeof s->version, "%.60s", string_of(o, "version"));
     json_decref(o);
@@ -368,14 +371,14 @@ static void probe_ollama(ebb_engine_link *l, ebb_server *s)
     json_t *o;
 
     probe_version(l, s, "/api/version");
-    o = ask_more(l, "/api/ps", NULL);
+    o = ask_more(l, "/api/ps");
     s->n_ctx = count_of(entry_of(json_object_get(o, "models"), "name", s->model), "context_length");
     json_decref(o);
 }
 
 static void probe_lm_studio(ebb_engine_link *l, ebb_server *s)
 {
-    json_t *o = ask_more(l, "/api/v0/models", NULL);
+    json_t *o = ask_more(l, "/api/v0/models");
 
     s->n_ctx = count_of(entry_of(json_object_get(o, "data"), "id", s->model), "loaded_context_length");
     json_decref(o);

@@ -9,7 +9,7 @@
 #include "remote/remote_priv.h"
 
 enum { TRIES = 5, MAX_RETRY_S = 60, MAX_REFUSAL = 65536, AFTER_DONE_MS = 500, PROGRESS_MS = 200,
-       RESUMES = 10 };
+       RESUMES = 10, FORGET_S = 5 };
 /* How often text is handed over: a flood must not cost the owner more than a fast model does. */
 static const double hand_over_s = 0.01;
 
@@ -298,7 +298,7 @@ static ebb_status read_on(turn *t, ebb_status st, ebb_error *err)
 static void forget_answer(ebb_remote *r, uint64_t number)
 {
     char path[64];
-    ebb_client_request q = { .path = path, .method = "DELETE", .headers = r->link.headers };
+    ebb_client_request q = { .path = path, .method = "DELETE", .headers = r->link.headers, .limit_s = FORGET_S };
     ebb_client_reply reply;
     ebb_error ignored;
 

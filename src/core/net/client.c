@@ -44,7 +44,7 @@ struct ebb_client {
     const ebb_client_request *q;         /* under way */
     ebb_client_reply         *r;
     size_t                    n_headers; /* bytes of them */
-    double                    heard_s;   /* when something came last */
+    double                    begun_s, heard_s;  /* when it began, and when something came last */
     bool                      has_too_much;
 };
 
@@ -409,6 +409,18 @@ static void wipe_headers(const ebb_client *c, struct curl_slist *list)
     c->curl->curl_slist_free_all(list);
 }
 
+static bool has_taken_too_long(const ebb_client *c, ebb_error *err)
+{
+    double now_s = ebb_clock_s();
+    bool is_late = c->q->limit_s && now_s - c->begun_s > c->q->limit_s, is_silent = now_s - c->heard_s > c->silence_s;
+
+    if (is_late)
+        EBB_FAIL(err, EBB_IO, "%s: has not answered within %u s; silence = N gives it longer", c->name, c->q->limit_s);
+    else if (is_silent)
+        EBB_FAIL(err, EBB_IO, "%s: sent nothing for %u s", c->name, c->silence_s);
+    return is_late || is_silent;
+}
+
 /* Until the request has ended, it is stopped, or nothing came for too long; *code is libcurl's. */
 static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
 {
@@ -418,7 +430,7 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
     CURLMcode mc;
 
     *code = CURLE_OK;
-    c->heard_s = ebb_clock_s();
+    c->begun_s = c->heard_s = ebb_clock_s();
     for (;;) {
         mc = c->curl->curl_multi_perform(c->multi, &n_running);
         accept_curl(c);
@@ -429,8 +441,8 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
         ebb_child_listen(&c->child, &c->words);
         if (n_running == 0)
             break;
-        if (ebb_clock_s() - c->heard_s > c->silence_s)
-            return EBB_FAIL(err, EBB_IO, "%s: sent nothing for %u s", c->name, c->silence_s);
+        if (has_taken_too_long(c, err))
+            return EBB_IO;
         wait_ms = c->q->on_tick ? c->q->on_tick(c->q->arg) : -1;
         if (wait_ms == EBB_CLIENT_ENOUGH)
             break;
@@ -498,6 +510,10 @@ static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
         return EBB_FAIL(err, EBB_IO,
                         "%s: its certificate cannot be trusted (%s); ca-file names a certificate of your own",
                         c->name, why);
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return EBB_FAIL(err, EBB_IO, "%s: no connection within %u s; is its address right?", c->name, c->connect_s);
+    if (code == CURLE_UNSUPPORTED_PROTOCOL)
+        return EBB_FAIL(err, EBB_IO, "%s: does not speak HTTP; is its address right?", c->name);
     return EBB_FAIL(err, code == CURLE_URL_MALFORMAT ? EBB_USAGE : EBB_IO, "%s: %s", c->name, why);
 }
 

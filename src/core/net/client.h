@@ -3,8 +3,9 @@
  *
  *  C1  Headers go to this server only: a redirect is an answer like any other, and is not followed.
  *      A proxy gets none of them.
- *  C2  No request has a time: connecting has one, and silence has.  A stop from any thread closes
- *      the connection at once.
+ *  C2  Connecting has a time, and silence has.  The whole of a request has none, since an answer
+ *      may think for long, unless its caller sets one.  A stop from any thread closes the connection
+ *      at once.
  *  C3  Texts of a reply are from outside, and so are their sizes: headers have limits, a body goes
  *      to the caller piece by piece.
  * Proxies are those of $http_proxy, $https_proxy and $no_proxy; to this machine and to a command
@@ -47,6 +48,7 @@ typedef struct ebb_client_request {
     const char        *method;   /* ... or this ("DELETE"); NULL */
     size_t             n_body;
     const char *const *headers;  /* "Name: value", up to a NULL; NULL: none */
+    unsigned           limit_s;  /* for the whole of it, however much comes; 0: none */
     /* A piece of the body, whatever the status; false ends the request, and the call returns OK
      * with is_stopped. */
     bool             (*on_body)(void *arg, const ebb_client_reply *r, const char *data, size_t n);

@@ -5,6 +5,7 @@
 
 #include "chat/remote/remote_fixture.h"
 #include "conversation/chat.h"
+#include "remote/probe.h"
 
 static test_hub server;
 static const char *const kinds[] = { "llama", "vllm", "sglang", "ollama", "lmstudio", "openai", "any" };
@@ -347,6 +348,25 @@ static void test_no_list_of_models(void **state)
     }
 }
 
+/* A list that comes byte by byte, for ever: only as long as the engine's entry bears silence. */
+static void test_a_list_without_end(void **state)
+{
+    ebb_engine_entry entry = { .name = "slow", .address = server.url, .silence_s = 1 };
+    ebb_engine_link link;
+    ebb_server found;
+    ebb_error err = { 0 };
+    bool may_retry;
+
+    (void)state;
+    need_server();
+    how("drip");
+    assert_int_equal(ebb_engine_link_init(&link, &entry, &err), EBB_OK);
+    assert_int_equal(ebb_server_probe(&link, &found, &may_retry, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "has not answered within 1 s"));
+    assert_false(may_retry);
+    ebb_engine_link_fini(&link);
+}
+
 /* -- Broken streams ------------------------------------------------------------------------------ */
 
 /* Every byte of a stream as the place where it ends in this way. */
@@ -498,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_busy_is_tried_again),
         cmocka_unit_test(test_nobody_is_there),
         cmocka_unit_test(test_no_list_of_models),
+        cmocka_unit_test(test_a_list_without_end),
         cmocka_unit_test(test_close_at_every_byte),
         cmocka_unit_test(test_reset_at_every_byte),
         cmocka_unit_test(test_stall_at_every_byte),
