@@ -10,7 +10,7 @@ what it does:
     cut=N         a body ends after N bytes, with a broken connection
     hold=N        after N bytes one now and then, until `how` says something else: a download that stands in its middle
     gone          hangs up without an answer when the rest of a file is asked for
-    norange       no ranges
+    norange       no ranges; gzip: its bodies are said to be compressed
     chunked       no Content-Length
     etag=X        the files' ETag ("X"), and no checksum in listing and headers
     date=X        their Last-Modified, and no ETag; mute: neither
@@ -190,6 +190,8 @@ class Hub(BaseHTTPRequestHandler):
         self.send_response(206 if ranged else 200)
         if ranged:
             self.send_header("Content-Range", "bytes %d-%d/%d" % (begin, len(data) - 1, len(data)))
+        if "gzip" in do:
+            self.send_header("Content-Encoding", "gzip")
         if "date" in do:
             self.send_header("Last-Modified", do["date"])
         elif "mute" not in do:

@@ -12,6 +12,7 @@
 #define TRIES         10
 #define TRIES_REFUSED 6
 #define TRIES_FIRST   3
+#define MIN_GAIN      ((uint64_t)64 << 10)   /* bytes that a try has to bring: what comes in a minute at the lowest speed */
 #define PAUSE_MS      300u       /* before the second try, then twice as long each time */
 #define MAX_PAUSE_MS  30000u
 
@@ -30,8 +31,7 @@ static ebb_status pause_for(const ebb_download *d, unsigned ms, ebb_error *err)
 static ebb_status wait_for_next(ebb_download *d, const ebb_http_reply *r, unsigned n_try, const ebb_error *why,
                                 ebb_error *err)
 {
-    unsigned first = d->env->pause_ms ? d->env->pause_ms : PAUSE_MS, ms = n_try > 7 ? MAX_PAUSE_MS
-                                                                                    : first << (n_try - 1);
+    unsigned first = d->env->pause_ms ? d->env->pause_ms : PAUSE_MS, ms = first << (n_try < 8 ? n_try - 1 : 7);
 
     if (ms > MAX_PAUSE_MS)
         ms = MAX_PAUSE_MS;
@@ -54,7 +54,7 @@ static ebb_status fetch_rest(ebb_download *d, ebb_error *err)
     ebb_status st = EBB_OK;
 
     while (st == EBB_OK && again) {
-        uint64_t before = d->pos;
+        uint64_t before = d->n_part;
         ebb_http_reply r = { 0 };
         ebb_error why = { 0 };
 
@@ -70,7 +70,7 @@ static ebb_status fetch_rest(ebb_download *d, ebb_error *err)
             EBB_FAIL(&why, EBB_IO, r.status == 200 || r.status == 206 ? "%s: the connection was closed early"
                                                                       : "%s answers %d", r.host,
                      r.status);
-        n_fruitless = d->pos > before ? 1 : n_fruitless + 1;
+        n_fruitless = d->n_part < before + MIN_GAIN ? n_fruitless + 1 : 1;
         if (n_fruitless >= max_tries(d, &r))
             return ebb_download_may_pass(r.status)
                        ? ebb_hub_refusal(d->env, &r, d->request->repo, d->request->name, err)
@@ -84,8 +84,10 @@ static ebb_status fetch_rest(ebb_download *d, ebb_error *err)
 
 static ebb_status verify_download(ebb_download *d, ebb_error *err)
 {
-    ebb_status st = EBB_OK;
+    ebb_status st = ebb_download_end_part(d, err);
 
+    if (st != EBB_OK)
+        return st;
     d->result->n_bytes = d->total = d->pos;
     ebb_sha256_end(d->sha, d->result->sha256);
     if (d->sha256[0] && strcmp(d->sha256, d->result->sha256) != 0)

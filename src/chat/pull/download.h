@@ -6,9 +6,12 @@
  *     NAME.gguf             the whole file: it gets this name after its size, its checksum and
  *                           its header were right and its bytes are on the disk
  *
- * A connection that breaks is tried again, from the byte where it broke, with pauses that
- * double, from 0.3 to 30 seconds; ten tries in a row that bring nothing are the end of it, six if
- * the server refuses connections or hangs up without an answer, three if nothing ever came. */
+ * What a server sends anew from its beginning (it knows no ranges, or another version) is compared
+ * with the part, which ends where the bytes differ; a page that is no model takes nothing of it.
+ * A connection that breaks, or brings less than a KiB a second for a minute, is tried again, from
+ * the byte where it broke, with pauses that double, from 0.3 to 30 seconds; ten tries in a row that
+ * bring less than 64 KiB are the end of it, six if the server refuses connections or hangs up
+ * without an answer, three if nothing ever came. */
 #ifndef EBB_PULL_DOWNLOAD_H
 #define EBB_PULL_DOWNLOAD_H
 #include "pull/hub_listing.h"

@@ -85,7 +85,10 @@ static ebb_status open_download_part(ebb_download *d, ebb_error *err)
         st = EBB_FAIL(err, EBB_BUSY, "%s: another ebb pull is fetching it right now", d->request->name);
     if (st == EBB_OK)
         st = expect_one_name(d, err);
-    return st == EBB_OK ? ebb_file_size(d->fd, d->part.data, &d->pos, err) : st;
+    if (st == EBB_OK)
+        st = ebb_file_size(d->fd, d->part.data, &d->pos, err);
+    d->n_part = d->pos;
+    return st;
 }
 
 /* A part can be resumed if its checksum agrees, or if the server can compare its etag or date. */
@@ -124,13 +127,13 @@ static ebb_status hash_part(ebb_download *d, ebb_error *err)
 ebb_status ebb_download_restart(ebb_download *d, ebb_error *err)
 {
     if (d->n_restarts++ == MAX_RESTARTS)
-        return EBB_FAIL(err, EBB_IO, "%s: keeps changing on the server; try again later", d->request->name);
+        return EBB_FAIL(err, EBB_IO, "%s: had to start over %d times; try again later", d->request->name, MAX_RESTARTS);
     d->pos = 0;
     d->next_look = DOWNLOAD_FIRST_LOOK;
     d->next_room = 0;
     ebb_sha256_begin(d->sha);
     ebb_download_reset_rate(d);
-    return ebb_file_truncate(d->fd, d->part.data, 0, err);
+    return EBB_OK;
 }
 
 ebb_status ebb_download_begin(ebb_download *d, ebb_error *err)
@@ -158,11 +161,88 @@ ebb_status ebb_download_begin(ebb_download *d, ebb_error *err)
     return st;
 }
 
+/* -- Bytes that arrive ---------------------------------------------------------------------- */
+
+/* How many of the n bytes are those of the part at pos. */
+static ebb_status count_same(const ebb_download *d, const char *data, size_t n, size_t *n_same, ebb_error *err)
+{
+    char here[4096];
+
+    for (*n_same = 0; *n_same < n;) {
+        size_t left = n - *n_same, len = left < sizeof here ? left : sizeof here, i = 0;
+        ebb_status st = ebb_file_read_at(d->fd, d->part.data, here, len, d->pos + *n_same, err);
+
+        if (st != EBB_OK)
+            return st;
+        while (i < len && here[i] == data[*n_same + i])
+            i++;
+        *n_same += i;
+        if (i < len)
+            break;
+    }
+    return EBB_OK;
+}
+
+static ebb_status cut_part(ebb_download *d, uint64_t n_bytes, ebb_error *err)
+{
+    d->n_part = n_bytes;
+    return ebb_file_truncate(d->fd, d->part.data, n_bytes, err);
+}
+
+/* Other bytes come at `at`: the part ends there, unless a page of some proxy is put in the place of a model. */
+static ebb_status end_part_before(ebb_download *d, uint64_t at, ebb_error *err)
+{
+    static const char magic[] = "GGUF";
+    char begin[sizeof magic] = "", size[16];
+
+    if (at < sizeof magic - 1 && d->n_part >= sizeof magic - 1 &&
+        ebb_file_read_at(d->fd, d->part.data, begin, sizeof magic - 1, 0, err) == EBB_OK && strcmp(begin, magic) == 0)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: the server sends something that is no model; the %s that are here are "
+                                         "kept, try again later",
+                        d->request->name, ebb_size_text(d->n_part, size));
+    ebb_download_notice(d, "%s of %s are the same, what was behind them is fetched again", ebb_size_text(at, size),
+                        d->request->name);
+    return cut_part(d, at, err);
+}
+
+/* The sidecar names the server's version no sooner than the part has nothing of an older one. */
+ebb_status ebb_download_add(ebb_download *d, const char *data, size_t n, ebb_error *err)
+{
+    bool was_behind = d->pos < d->n_part;
+    size_t n_there = n < d->n_part - d->pos ? n : (size_t)(d->n_part - d->pos), n_same;
+    ebb_status st = count_same(d, data, n_there, &n_same, err);
+
+    if (st == EBB_OK && n_same < n_there)
+        st = end_part_before(d, d->pos + n_same, err);
+    if (st == EBB_OK && was_behind && d->pos + n >= d->n_part)
+        st = ebb_pull_sidecar_write(d->part.data, &d->sidecar, err);
+    if (st == EBB_OK && n > n_same)
+        st = ebb_file_write_at(d->fd, d->part.data, data + n_same, n - n_same, d->pos + n_same, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_sha256_add(d->sha, data, n);
+    d->pos += n;
+    if (d->n_part < d->pos)
+        d->n_part = d->pos;
+    return EBB_OK;
+}
+
+ebb_status ebb_download_end_part(ebb_download *d, ebb_error *err)
+{
+    char has[16], here[16];
+
+    if (d->pos < d->n_part && d->total == UNKNOWN)
+        return EBB_FAIL(err, EBB_IO, "%s: the server's file ended after %s, and %s are here; remove the part to fetch it "
+                                     "anew",
+                        d->part.data, ebb_size_text(d->pos, has), ebb_size_text(d->n_part, here));
+    return d->pos < d->n_part ? cut_part(d, d->pos, err) : EBB_OK;
+}
+
 /* -- Room on the disk ----------------------------------------------------------------------- */
 
 ebb_status ebb_download_check_disk_space(const ebb_download *d, ebb_error *err)
 {
-    uint64_t free_bytes, usable, needs = d->total != UNKNOWN ? d->total - d->pos : 0;
+    uint64_t free_bytes, usable, needs = d->total != UNKNOWN && d->total > d->n_part ? d->total - d->n_part : 0;
     char have[16], want[16], lacks[16];
     ebb_status st = ebb_folder_free_bytes(d->request->folder, &free_bytes, err);
 

@@ -22,7 +22,8 @@ typedef struct ebb_download {
     int               fd;                /* of the part, locked; -1: it is not open */
     ebb_sha256       *sha;               /* of the part's first `pos` bytes */
     ebb_pull_sidecar  sidecar;
-    uint64_t          pos, total;        /* bytes in the part, and of the whole file */
+    uint64_t          pos, total;        /* where the next byte belongs, and bytes of the whole file */
+    uint64_t          n_part;            /* bytes in the part: more than pos after a restart */
     char              sha256[65];        /* of the whole file, as the server has it; "": unknown */
     uint64_t          next_look;         /* bytes at which on_header is asked, */
     uint64_t          next_room;         /* and at which the disk's free space is */
@@ -52,9 +53,17 @@ void ebb_download_reset_rate(ebb_download *d);
  * do.  Errors: BUSY (another process has it), IO, NOMEM, CANCELED. */
 EBB_MUST_CHECK
 ebb_status ebb_download_begin(ebb_download *d, ebb_error *err);
-/* Empties the part.  Errors: IO, also after a few times: it keeps changing on the server. */
+/* Begins anew at byte 0.  What is in the part stays, and is compared with what comes.  Error: IO,
+ * after a few times. */
 EBB_MUST_CHECK
 ebb_status ebb_download_restart(ebb_download *d, ebb_error *err);
+/* The next n bytes of the file.  Those that are in the part already are compared; it ends where
+ * they are other ones.  Errors: IO; FORMAT: they are of no model, and the part is kept. */
+EBB_MUST_CHECK
+ebb_status ebb_download_add(ebb_download *d, const char *data, size_t n, ebb_error *err);
+/* The file ends at pos.  Error: IO, if the part goes on and nobody said how large the file is. */
+EBB_MUST_CHECK
+ebb_status ebb_download_end_part(ebb_download *d, ebb_error *err);
 /* Whether the disk has room for all that is still to come; for some more, if nobody knows how much.
  * Errors: IO. */
 EBB_MUST_CHECK

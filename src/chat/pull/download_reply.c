@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/file.h"
-
 /* The hash of the object, in an etag of the hub: "64 digits". */
 static void read_hash(const ebb_http_reply *r, char out[65])
 {
@@ -77,7 +75,7 @@ static ebb_status handle_reply(ebb_download *d, const ebb_http_reply *r, ebb_err
     if (st == EBB_OK)
         st = ebb_download_check_disk_space(d, err);
     fill_sidecar(d, r);
-    return st == EBB_OK ? ebb_pull_sidecar_write(d->part.data, &d->sidecar, err) : st;
+    return st == EBB_OK && d->pos == d->n_part ? ebb_pull_sidecar_write(d->part.data, &d->sidecar, err) : st;
 }
 
 static bool on_reply(void *arg, const ebb_http_reply *r)
@@ -94,17 +92,15 @@ static ebb_status handle_body(ebb_download *d, const char *data, size_t n, ebb_e
     if (d->total != UNKNOWN && n > d->total - d->pos)
         return EBB_FAIL(err, EBB_FORMAT, "%s: the server sends more than the %llu bytes it should have",
                         d->request->name, (unsigned long long)d->total);
-    st = ebb_file_write_at(d->fd, d->part.data, data, n, d->pos, err);
+    st = ebb_download_add(d, data, n, err);
     if (st != EBB_OK)
         return st;
-    ebb_sha256_add(d->sha, data, n);
-    d->pos += n;
     d->result->n_fetched += n;
     st = ebb_download_check_spare_room(d, err);
     if (st != EBB_OK)
         return st;
     ebb_download_report(d, d->pos, false, d->pos == d->total);
-    if (d->pos >= d->next_look)
+    if (d->pos == d->n_part && d->pos >= d->next_look)
         st = ebb_download_check_header(d, err);
     if (st == EBB_OK && d->has_header && d->request->header_only)
         st = EBB_FAIL(err, EBB_CANCELED, "enough");

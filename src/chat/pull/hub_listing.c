@@ -11,6 +11,7 @@
 #include "base/grow.h"
 
 #define MAX_PAGES     20
+#define PAGE_S        60u                        /* so long one of them may take */
 #define MAX_TEXT      ((size_t)16 << 20)         /* of all pages */
 #define MAX_FILES     10000u
 #define MAX_BYTES     ((json_int_t)1 << 50)      /* of a file; of all of them the sum has room in 64 bits */
@@ -256,8 +257,7 @@ static ebb_status get_page(const ebb_pull_env *env, const char *url, const char 
                            ebb_error *err)
 {
     ebb_http_request q = { .url = url, .secret = env->token, .secret_url = ebb_hub_endpoint(env),
-                           .connect_s = env->connect_s,
-                           .stall_s = env->stall_s, .on_tick = on_listing_tick, .arg = (void *)(uintptr_t)env };
+                           .connect_s = env->connect_s, .limit_s = PAGE_S, .on_tick = on_listing_tick, .arg = (void *)(uintptr_t)env };
     ebb_status st = ebb_http_get_text(&q, MAX_TEXT, text, r, err);
 
     if (st == EBB_OK && r->status != 200)

@@ -16,6 +16,7 @@
 #define MAX_REDIRECT ((size_t)64 << 10)      /* bytes of the body of a redirect: libcurl says where to at its end */
 #define CONNECT_S    30u
 #define STALL_S      60u
+#define LOWEST_SPEED 1024                    /* bytes a second */
 
 typedef struct call {
     const ebb_curl         *curl;
@@ -27,6 +28,7 @@ typedef struct call {
     size_t                  n_for_browsers;  /* and of the body of a redirect or a refusal */
     bool                    is_first_origin, is_reported, is_stopped;
     bool                    has_enough;      /* the rest of that body is not wanted */
+    bool                    is_compressed;   /* though nobody asked for it */
 } call;
 
 /* -- URLs ------------------------------------------------------------------------------ */
@@ -173,6 +175,19 @@ static void get_header_next(ebb_http_reply *r, const char *line, size_t n)
     }
 }
 
+/* Other codings (aws-chunked) are names that some stores of files have kept, and change no byte. */
+static bool is_compression(const char *line, size_t n)
+{
+    static const char *const names[] = { "gzip", "x-gzip", "deflate", "br", "zstd", "compress" };
+    char coding[32];
+    bool is_one = false;
+
+    if (get_header_text(line, n, "content-encoding", coding, sizeof coding))
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            is_one |= strcasecmp(coding, names[i]) == 0;
+    return is_one;
+}
+
 static size_t on_header(char *line, size_t size, size_t n, void *arg)
 {
     call *c = arg;
@@ -185,12 +200,14 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
         return 0;
     if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {   /* of this hop, or behind a "100 Continue" or a proxy's
                                                             answer */
+        c->is_compressed = false;
         r->from = 0;
         r->n_bytes = c->length = EBB_HTTP_UNKNOWN;
         r->etag[0] = r->modified[0] = r->next[0] = r->reason[0] = r->reason_code[0] = '\0';
         r->retry_after_s = 0;
     }
     get_header_number(line, n, "content-length", &c->length);
+    c->is_compressed |= is_compression(line, n);
     get_header_range(r, line, n);
     get_header_text(line, n, "etag", r->etag, sizeof r->etag);
     get_header_text(line, n, "last-modified", r->modified, sizeof r->modified);
@@ -218,6 +235,8 @@ static bool report_tick(call *c)
     c->is_reported = true;
     c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     c->r->status = (int)status;
+    if (c->is_compressed && (status == 200 || status == 206))
+        return false;
     if (status == 200) {
         c->r->from = 0;
         c->r->n_bytes = c->length;
@@ -282,6 +301,14 @@ static bool is_refused(const call *c, CURLcode code)
     return code == CURLE_GOT_NOTHING || (code == CURLE_COULDNT_CONNECT && why == ECONNREFUSED);
 }
 
+static bool has_connected(const call *c)
+{
+    double s = 0;
+
+    c->curl->curl_easy_getinfo(c->easy, CURLINFO_PRETRANSFER_TIME, &s);
+    return s > 0;
+}
+
 /* Headers of the request; NULL: out of memory. */
 static struct curl_slist *request_headers(const call *c, const char *url, bool *failed)
 {
@@ -327,8 +354,11 @@ static void set_options(call *c, const char *url, const char *host, struct curl_
     curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTPS | (is_tls_only(c) ? 0 : CURLPROTO_HTTP)));
 #endif
     curl->curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)(c->q->connect_s ? c->q->connect_s : CONNECT_S));
-    curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 1L);
-    curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)(c->q->stall_s ? c->q->stall_s : STALL_S));
+    curl->curl_easy_setopt(e, CURLOPT_TIMEOUT, (long)c->q->limit_s);
+    if (!c->q->limit_s) {
+        curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)LOWEST_SPEED);
+        curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)(c->q->stall_s ? c->q->stall_s : STALL_S));
+    }
     curl->curl_easy_setopt(e, CURLOPT_BUFFERSIZE, 262144L);
     curl->curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
     curl->curl_easy_setopt(e, CURLOPT_HEADERDATA, c);
@@ -350,6 +380,9 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
         return EBB_FAIL(err, EBB_CANCELED, "stopped");
     c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     c->r->status = (int)status;
+    if (c->is_compressed && (status == 200 || status == 206))
+        return EBB_FAIL(err, EBB_FORMAT, "%s: compresses what it sends, which ebb did not ask for; is a proxy in "
+                                         "between?", host);
     if (code == CURLE_OK || c->has_enough)
         return EBB_OK;
     if (c->n_headers > MAX_HEADERS)
@@ -367,6 +400,10 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
                         is_tls_only(c) ? "%s: redirects away from https, which ebb does not follow"
                                        : "%s: does not speak HTTP, and ebb nothing else", host);
+    if (code == CURLE_OPERATION_TIMEDOUT && has_connected(c) && c->q->limit_s)
+        return EBB_FAIL(err, EBB_IO, "%s: has not answered in full within %u s", host, c->q->limit_s);
+    if (code == CURLE_OPERATION_TIMEDOUT && has_connected(c))
+        return EBB_FAIL(err, EBB_IO, "%s: sends less than %d KiB/s", host, LOWEST_SPEED >> 10);
     return EBB_FAIL(err, EBB_IO, "%s: %s", host, c->curl->curl_easy_strerror(code));
 }
 

@@ -48,7 +48,9 @@ typedef struct ebb_http_request {
     uint64_t    from;            /* first byte that is wanted */
     const char *if_range;        /* only if the object is still this one (etag or date), else all of
                                     it; NULL */
-    unsigned    connect_s, stall_s;      /* how long nothing may come: 30 and 60 if 0 */
+    unsigned    connect_s;
+    unsigned    stall_s;         /* how long less than a KiB a second may come; 30 and 60 if 0 */
+    unsigned    limit_s;         /* instead: for each hop, however much comes; 0: none */
     /* Called from within; false stops, and the call returns CANCELED.  Each may be NULL. */
     /* 200 and 206 alone, before the body */
     bool      (*on_reply)(void *arg, const ebb_http_reply *r);

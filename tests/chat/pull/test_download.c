@@ -16,10 +16,22 @@
 static test_hub hub;
 static char folder[96], data[N_BYTES];
 
-static int setup(void **state)
+/* What the hub has under the name. */
+static void publish(const char *bytes, size_t n)
 {
     char path[160];
     FILE *f;
+
+    snprintf(path, sizeof path, "%s/files/x.gguf", hub.dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int setup(void **state)
+{
+    char path[160];
 
     (void)state;
     if (!test_hub_start(&hub))
@@ -27,13 +39,11 @@ static int setup(void **state)
     snprintf(path, sizeof path, "%s/files", hub.dir);
     if (mkdir(path, 0700) != 0)
         return -1;
-    snprintf(path, sizeof path, "%s/files/x.gguf", hub.dir);
     snprintf(folder, sizeof folder, "%s/here", hub.dir);
     for (size_t i = 0; i < N_BYTES; i++)
         data[i] = (char)(i * 2654435761u >> 13);
-    f = fopen(path, "w");
-    if (!f || fwrite(data, 1, N_BYTES, f) != N_BYTES || fclose(f) != 0)
-        return -1;
+    memcpy(data, "GGUF", 4);
+    publish(data, N_BYTES);
     return 0;
 }
 
@@ -276,6 +286,111 @@ static void test_no_room(void **state)
     ebb_small_disk_unmount(folder);
 }
 
+/* A server, or a proxy before it, that sends the file from its beginning when its rest was asked for, and breaks off: what
+ * is here stays, though the server does not say which version it sends; the same bytes are not written again. */
+static void test_no_ranges(void **state)
+{
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    char sha256[65];
+    uint64_t n;
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    hash(sha256);
+    clear();
+    put_part(100000, sha256);
+    test_hub_how(&hub, "norange cut=90000");
+    assert_int_equal(get(N_BYTES, sha256, &got, &err), EBB_IO);
+    assert_true(is_there(".part", &n) && n == 100000);
+    test_hub_how(&hub, "norange mute");
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
+    assert_whole();
+    test_hub_how(&hub, "");
+}
+
+/* Where the server's bytes become other ones than those of the part, it ends; one that is longer than the file, too. */
+static void test_other_version(void **state)
+{
+    ebb_download_result got;
+    char sha256[65];
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    hash(sha256);
+    clear();
+    data[70000] ^= 1;
+    put_part(100000, "");
+    data[70000] ^= 1;
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
+    assert_string_equal(got.sha256, sha256);
+    assert_whole();
+    clear();
+    publish(data, 90000);
+    put_part(100000, "");
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
+    assert_int_equal(got.n_bytes, 90000);
+    publish(data, N_BYTES);
+}
+
+/* A page that stands in the place of the file (some nets want a login first), and a body that a proxy has compressed, cost
+ * nothing of what is here. */
+static void test_something_else(void **state)
+{
+    static const char page[] = "<html>Log in!</html>";
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    char sha256[65];
+    uint64_t n;
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    hash(sha256);
+    clear();
+    put_part(100000, "");
+    publish(page, sizeof page - 1);
+    assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "no model"));
+    assert_true(is_there(".part", &n) && n == 100000);
+    publish(data, N_BYTES);
+    put_part(100000, sha256);
+    test_hub_how(&hub, "gzip");
+    assert_int_equal(get(N_BYTES, sha256, &got, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "compresses"));
+    assert_true(is_there(".part", &n) && n == 100000);
+    test_hub_how(&hub, "");
+    assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);
+    assert_whole();
+}
+
+/* A line that only drips is given up, and tries that bring next to nothing are counted. */
+static void test_drips(void **state)
+{
+    ebb_download_result got;
+    ebb_http_reply r;
+    ebb_error err = { 0 };
+    char url[96];
+
+    (void)state;
+    if (hub.pid == 0)
+        skip();
+    clear();
+    snprintf(url, sizeof url, "%s/x.gguf", hub.url);
+    test_hub_how(&hub, "hold=10");
+    assert_int_equal(ebb_http_get(&(ebb_http_request){ .url = url, .stall_s = 1 }, &r, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "less than 1 KiB/s"));
+    assert_int_equal(ebb_http_get(&(ebb_http_request){ .url = url, .limit_s = 1 }, &r, &err), EBB_IO);
+    if (!strstr(err.msg, "within 1 s")) fail_msg("%s", err.msg);
+    test_hub_how(&hub, "cut=100");
+    assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "tried 10 times"));
+    assert_int_equal(got.n_fetched, 1000);
+    test_hub_how(&hub, "");
+}
+
 /* A server that refuses the rest of a file that is longer than the part: the part is kept. */
 static void test_rest_refused(void **state)
 {
@@ -365,6 +480,10 @@ int main(void)
         cmocka_unit_test(test_breaks),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_no_ranges),
+        cmocka_unit_test(test_other_version),
+        cmocka_unit_test(test_something_else),
+        cmocka_unit_test(test_drips),
         cmocka_unit_test(test_rest_refused),
         cmocka_unit_test(test_others_in_place),
         cmocka_unit_test(test_sidecar_is_plain),
