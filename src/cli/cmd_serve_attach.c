@@ -2,6 +2,7 @@
  * ssh runs over there. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -86,21 +87,76 @@ static ebb_status reach_server(const ebb_args *a, int *fd, ebb_child *child, ebb
 
 /* -- The bridge ---------------------------------------------------------------------------------------------------- */
 
-/* What is there on `from`, to `to`; false: one of them has ended. */
-static bool carry(int from, int to)
-{
-    char bytes[65536];
-    ssize_t n = read(from, bytes, sizeof bytes);
+/* Bytes on their way: nothing more is read before they are gone. */
+typedef struct flow {
+    char   bytes[65536];
+    size_t n, at;                /* read, and written of them */
+} flow;
 
-    if (n < 0 && errno == EINTR)
-        return true;
-    for (ssize_t at = 0, put; at < n; at += put) {
-        put = write(to, bytes + at, (size_t)(n - at));
-        if (put < 0 && errno != EINTR)
-            return false;
-        put = put < 0 ? 0 : put;
+static bool is_empty(const flow *f)
+{
+    return f->at == f->n;
+}
+
+/* false: `from` has ended. */
+static bool fill(flow *f, int from)
+{
+    ssize_t n = read(from, f->bytes, sizeof f->bytes);
+
+    f->at = 0;
+    f->n = n > 0 ? (size_t)n : 0;
+    return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* No more than a pipe takes without waiting once it can be written to.  What nobody takes any more is dropped: that end
+ * is closed, and read next. */
+static void drain(flow *f, int to)
+{
+    size_t n = f->n - f->at < PIPE_BUF ? f->n - f->at : PIPE_BUF;
+    ssize_t put = write(to, f->bytes + f->at, n);
+
+    if (put >= 0)
+        f->at += (size_t)put;
+    else if (errno != EINTR && errno != EAGAIN)
+        f->at = f->n;
+}
+
+/* Until one of the ends closes, or a signal comes; each direction goes on while the other one waits for its reader.
+ * Whether the server has said anything. */
+static bool bridge(int fd)
+{
+    flow up = { .n = 0 }, down = { .n = 0 };
+    bool has_heard = false, goes_on = true;
+    sigset_t ending, before;
+
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    sigprocmask(SIG_BLOCK, &ending, &before);    /* they come within ppoll */
+    while (goes_on && !is_asked_to_end) {
+        short of_server = (short)((is_empty(&down) ? POLLIN : 0) | (is_empty(&up) ? 0 : POLLOUT));
+        struct pollfd p[3] = { { .fd = is_empty(&up) ? STDIN_FILENO : -1, .events = POLLIN },
+                               { .fd = of_server ? fd : -1, .events = of_server },
+                               { .fd = STDOUT_FILENO, .events = is_empty(&down) ? 0 : POLLOUT } };
+
+        if (ppoll(p, 3, NULL, &before) < 0) {
+            goes_on = errno == EINTR;
+            continue;
+        }
+        if (p[2].revents & ~POLLOUT)             /* nobody reads any more */
+            break;
+        if (p[2].revents)
+            drain(&down, STDOUT_FILENO);
+        if (!is_empty(&up) && p[1].revents)
+            drain(&up, fd);
+        if (is_empty(&down) && (p[1].revents & ~POLLOUT)) {
+            has_heard = true;
+            goes_on = fill(&down, fd);
+        }
+        if (goes_on && p[0].revents)
+            goes_on = fill(&up, STDIN_FILENO);
     }
-    return n > 0;
+    return has_heard;
 }
 
 /* A server that was started for this client and has said nothing yet waits for a model that another process is to
@@ -118,7 +174,6 @@ int ebb_cmd_serve_attach(const ebb_args *a)
     ebb_child child = { .fd = -1, .err_fd = -1 };
     ebb_error err = { 0 };
     int fd = -1;
-    bool goes_on = true, has_heard = false;
 
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGHUP, &act, NULL);
@@ -127,20 +182,6 @@ int ebb_cmd_serve_attach(const ebb_args *a)
             leave(&child, fd, false);
         return ebb_cli_fail(&err);
     }
-    while (goes_on && !is_asked_to_end) {
-        struct pollfd p[3] = { { .fd = STDIN_FILENO, .events = POLLIN }, { .fd = fd, .events = POLLIN },
-                               { .fd = STDOUT_FILENO } };
-
-        if (poll(p, 3, -1) < 0 ? errno != EINTR : p[2].revents)  /* nobody reads any more */
-            break;
-        if (is_asked_to_end)
-            break;
-        has_heard = has_heard || p[1].revents;
-        if (p[1].revents)
-            goes_on = carry(fd, STDOUT_FILENO);
-        if (goes_on && p[0].revents)
-            goes_on = carry(STDIN_FILENO, fd);
-    }
-    leave(&child, fd, has_heard);
+    leave(&child, fd, bridge(fd));
     return EBB_EXIT_OK;
 }

@@ -1,0 +1,82 @@
+#!/bin/sh
+# ebb serve --attach between a client and a server of which one does not read: it carries what the other one takes, and ends when
+# it is told to, or when both ends of it are closed.
+command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
+ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
+dir=$(mktemp -d /tmp/ebb-attach-XXXXXX) || exit 1
+trap 'rm -rf "$dir"' EXIT
+export XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state" XDG_CACHE_HOME="$dir/cache" XDG_DATA_HOME="$dir/data" XDG_RUNTIME_DIR="$dir/run" LC_ALL=C.UTF-8
+unset EBB_MODELS
+PYTHONPATH=tests/support python3 - "$EBB" "$dir" <<'P'
+import atexit, json, os, signal, subprocess, sys, threading, time
+from serve import Server, fail, parse
+ebb, folder = sys.argv[1:3]
+server = Server(ebb, folder, "-m", "guide")
+atexit.register(server.p.send_signal, signal.SIGCONT)
+text = json.dumps({"content": "What is a token? " * 60000}).encode()
+request = b"POST /tokenize HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(text) + text
+
+
+def attach():
+    a = subprocess.Popen([ebb, "serve", "--attach", "--socket", server.path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    atexit.register(a.kill)
+    return a
+
+
+def push(a):
+    """As much as it takes, until it has not taken a byte for a moment."""
+    os.set_blocking(a.stdin.fileno(), False)
+    quiet = 0
+    while quiet < 20:
+        try:
+            os.write(a.stdin.fileno(), b"x" * 4096)
+            quiet = 0
+        except BlockingIOError:
+            quiet += 1
+            time.sleep(0.02)
+
+
+def end(a, what):
+    a.send_signal(signal.SIGTERM)
+    try:
+        a.wait(60)
+    except subprocess.TimeoutExpired:
+        fail("SIGTERM does not end it while", what)
+
+
+# A megabyte there, and more back, comes whole.
+want = server.ask("POST", "/tokenize", text)
+a = attach()
+sender = threading.Thread(target=lambda: (a.stdin.write(request), a.stdin.flush()))
+sender.start()
+got = parse(a.stdout.read())
+sender.join()
+if got[0] != 200 or got[2] != want[2]:
+    fail("an answer of", len(want[2]), "bytes came as", got[0], len(got[2]))
+a.wait(60)
+
+# The client does not read.
+a = attach()
+a.stdin.write(request)
+a.stdin.flush()
+time.sleep(0.3)
+end(a, "nobody reads")
+
+# The server does not.
+server.p.send_signal(signal.SIGSTOP)
+a = attach()
+push(a)
+end(a, "the server is stopped")
+a = attach()
+push(a)
+a.stdin.close()
+a.stdout.close()
+try:
+    a.wait(60)
+except subprocess.TimeoutExpired:
+    fail("it stays after its client has gone")
+server.p.send_signal(signal.SIGCONT)
+if server.json("GET", "/health")["status"] != "ok":
+    fail("the server does not go on")
+server.end()
+P
