@@ -162,6 +162,13 @@ class Engine(http.server.BaseHTTPRequestHandler):
         else:
             self.refuse(404, "File Not Found")
 
+    def do_CONNECT(self):
+        """It was asked as a proxy of https: a refusal, and what is said with it has no end."""
+        self.how = how()
+        self.begin(407, "text/html", 1 << 40)
+        while True:
+            self.wfile.write(b"x" * 65536)
+
     # -- answers
 
     def do_POST(self):

@@ -80,7 +80,7 @@ static size_t client_on_header(char *line, size_t size, size_t n, void *arg)
     c->heard_s = ebb_clock_s();
     c->n_headers += n;
     c->has_too_much = c->n_headers > MAX_HEADERS;
-    if (c->has_too_much)
+    if (c->has_too_much || ebb_curl_proxy_refusal(c->curl, c->easy))
         return 0;
     if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {
         r->type[0] = r->server[0] = r->location[0] = '\0';
@@ -496,6 +496,9 @@ static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
     if (c->has_too_much)
         return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %d KiB of headers, the most that is accepted", c->name,
                         MAX_HEADERS >> 10);
+    if (ebb_curl_proxy_refusal(c->curl, c->easy))
+        return EBB_FAIL(err, EBB_IO, "%s: the proxy of this machine refuses the connection (%ld)", c->name,
+                        ebb_curl_proxy_refusal(c->curl, c->easy));
     c->r->was_sent = may_have_been_sent(code) && !(code == CURLE_OPERATION_TIMEDOUT && c->n_headers == 0);
     ebb_log("net", "%s: %s", c->name, why);
     if (c->child_err.msg[0])

@@ -34,6 +34,16 @@ typedef struct ebb_curl {
 EBB_MUST_CHECK
 ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err);
 
+/* The status with which a proxy has refused to connect; 0: none has.  To be asked at each header,
+ * too: libcurl (7.88) reads the body of a refusal to its end before it does anything else. */
+static inline long ebb_curl_proxy_refusal(const ebb_curl *api, CURL *easy)
+{
+    long status = 0;
+
+    api->curl_easy_getinfo(easy, CURLINFO_HTTP_CONNECTCODE, &status);
+    return status >= 300 ? status : 0;
+}
+
 /* The same of libmicrohttpd. */
 #define EBB_MHD_MAP(X)                                                                    \
     X(MHD_start_daemon) X(MHD_stop_daemon) X(MHD_get_daemon_info)                         \

@@ -196,7 +196,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 
     n *= size;
     c->n_headers += n;
-    if (c->n_headers > MAX_HEADERS)
+    if (c->n_headers > MAX_HEADERS || ebb_curl_proxy_refusal(c->curl, c->easy))
         return 0;
     if (n > 5 && strncasecmp(line, "HTTP/", 5) == 0) {   /* of this hop, or behind a "100 Continue" or a proxy's
                                                             answer */
@@ -372,7 +372,7 @@ static void set_options(call *c, const char *url, const char *host, struct curl_
 static ebb_status perform(call *c, const char *host, ebb_error *err)
 {
     CURLcode code = c->curl->curl_easy_perform(c->easy);
-    long status = 0;
+    long status = 0, refusal;
 
     if (code == CURLE_OK)
         report_tick(c);
@@ -388,6 +388,11 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
     if (c->n_headers > MAX_HEADERS)
         return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %zu KiB of headers, the most that is accepted", host,
                         MAX_HEADERS >> 10);
+    refusal = ebb_curl_proxy_refusal(c->curl, c->easy);
+    if (refusal) {
+        c->r->may_retry = refusal >= 500;
+        return EBB_FAIL(err, EBB_IO, "%s: the proxy of this machine refuses the connection (%ld)", host, refusal);
+    }
     c->r->may_retry = may_retry(code);
     c->r->is_refused = is_refused(c, code);
     ebb_log("net", "%s: %s", host, c->curl->curl_easy_strerror(code));

@@ -348,23 +348,45 @@ static void test_no_list_of_models(void **state)
     }
 }
 
+/* Ask what is at the address, once. */
+static ebb_status probe_once(char *address, uint32_t silence_s, ebb_error *err)
+{
+    ebb_engine_entry entry = { .name = "it", .address = address, .silence_s = silence_s };
+    ebb_engine_link link;
+    ebb_server found;
+    bool may_retry;
+    ebb_status st = ebb_engine_link_init(&link, &entry, err);
+
+    assert_int_equal(st, EBB_OK);
+    st = ebb_server_probe(&link, &found, &may_retry, err);
+    ebb_engine_link_fini(&link);
+    return st;
+}
+
 /* A list that comes byte by byte, for ever: only as long as the engine's entry bears silence. */
 static void test_a_list_without_end(void **state)
 {
-    ebb_engine_entry entry = { .name = "slow", .address = server.url, .silence_s = 1 };
-    ebb_engine_link link;
-    ebb_server found;
     ebb_error err = { 0 };
-    bool may_retry;
 
     (void)state;
     need_server();
     how("drip");
-    assert_int_equal(ebb_engine_link_init(&link, &entry, &err), EBB_OK);
-    assert_int_equal(ebb_server_probe(&link, &found, &may_retry, &err), EBB_IO);
+    assert_int_equal(probe_once(server.url, 1, &err), EBB_IO);
     assert_non_null(strstr(err.msg, "has not answered within 1 s"));
-    assert_false(may_retry);
-    ebb_engine_link_fini(&link);
+}
+
+/* What a proxy says with its refusal has no end, and comes so fast that libcurl does nothing else. */
+static void test_a_proxy_that_refuses(void **state)
+{
+    ebb_error err = { 0 };
+
+    (void)state;
+    need_server();
+    how("kind=vllm");
+    setenv("https_proxy", server.url, 1);
+    assert_int_equal(probe_once((char *)"https://engine.invalid", 0, &err), EBB_IO);
+    unsetenv("https_proxy");
+    assert_non_null(strstr(err.msg, "the proxy of this machine refuses the connection (407)"));
 }
 
 /* -- Broken streams ------------------------------------------------------------------------------ */
@@ -519,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_nobody_is_there),
         cmocka_unit_test(test_no_list_of_models),
         cmocka_unit_test(test_a_list_without_end),
+        cmocka_unit_test(test_a_proxy_that_refuses),
         cmocka_unit_test(test_close_at_every_byte),
         cmocka_unit_test(test_reset_at_every_byte),
         cmocka_unit_test(test_stall_at_every_byte),
