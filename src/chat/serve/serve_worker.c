@@ -158,30 +158,58 @@ static void free_session(ebb_serve *s, ebb_served *a)
     a->session = NULL;
 }
 
-/* The answer that runs next: of those that fit the KV pool, admitted oldest first, the one whose
- * last turn is longest ago.  Called with the lock held. */
-static ebb_served *choose_turn(ebb_serve *s)
+static size_t count_older(const ebb_serve *s, const ebb_served *a)
 {
-    ebb_served *best = NULL;
-    size_t n = 0, room = s->n_ctx;
-    bool is_full = false;
+    size_t n = 0;
 
+    for (const ebb_served *b = s->answers; b != a; b = b->next)
+        n += b->state != SERVED_ENDED && b->q.client == a->q.client;
+    return n;
+}
+
+/* Sets the rank of each answer; the one that was canceled, or NULL.  *n_free: sessions that nobody has. */
+static ebb_served *rank_answers(ebb_serve *s, size_t *n_free)
+{
+    *n_free = most_sessions(s);
     for (ebb_served *a = s->answers; a; a = a->next) {
-        size_t want = a->q.n_ids + MARGIN;
-
         if (a->state == SERVED_ENDED)
             continue;
         if (a->is_canceled)
             return a;
-        is_full = is_full || n >= s->n_most || (n > 0 && want > room);
-        a->is_paused = is_full;
-        if (is_full)
-            continue;
-        room -= want < room ? want : room;
-        n++;
-        if (!best || a->turn < best->turn)
-            best = a;
+        a->rank = count_older(s, a);
+        a->is_paused = true;
+        *n_free -= a->session && *n_free;
     }
+    return NULL;
+}
+
+/* The answer that runs next: of those that fit the KV pool, the one whose last turn is longest ago.  Admitted are each
+ * client's oldest, then each one's second, and so on: the many answers of one do not keep out the few of another, for
+ * whom a quarter of the sessions is free.  Called with the lock held. */
+static ebb_served *choose_turn(ebb_serve *s)
+{
+    size_t most_of_one = most_sessions(s) - most_sessions(s) / 4, n = 0, room = s->n_ctx, n_free;
+    ebb_served *best = rank_answers(s, &n_free);
+    bool is_full = false;
+
+    if (best)                                    /* a canceled one ends first */
+        return best;
+    for (size_t rank = 0; rank < most_of_one && !is_full; rank++)
+        for (ebb_served *a = s->answers; a && !is_full; a = a->next) {
+            size_t want = a->q.n_ids + MARGIN;
+
+            if (a->state == SERVED_ENDED || a->rank != rank || (!a->session && n_free == 0))
+                continue;
+            is_full = n >= s->n_most || (n > 0 && want > room);
+            if (is_full)
+                break;
+            a->is_paused = false;
+            n_free -= !a->session;
+            room -= want < room ? want : room;
+            n++;
+            if (!best || a->turn < best->turn)
+                best = a;
+        }
     return best;
 }
 
