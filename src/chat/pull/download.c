@@ -12,7 +12,7 @@
 #define TRIES         10
 #define TRIES_REFUSED 6
 #define TRIES_FIRST   3
-#define MIN_GAIN      ((uint64_t)64 << 10)   /* bytes that a try has to bring: what comes in a minute at the lowest speed */
+#define MIN_GAIN      ((uint64_t)64 << 10)   /* bytes that a try has to bring: those of a minute at the lowest speed */
 #define PAUSE_MS      300u       /* before the second try, then twice as long each time */
 #define MAX_PAUSE_MS  30000u
 

@@ -232,8 +232,8 @@ ebb_status ebb_download_end_part(ebb_download *d, ebb_error *err)
     char has[16], here[16];
 
     if (d->pos < d->n_part && d->total == UNKNOWN)
-        return EBB_FAIL(err, EBB_IO, "%s: the server's file ended after %s, and %s are here; remove the part to fetch it "
-                                     "anew",
+        return EBB_FAIL(err, EBB_IO, "%s: the server's file ended after %s, and %s are here; remove the part to fetch "
+                                     "it anew",
                         d->part.data, ebb_size_text(d->pos, has), ebb_size_text(d->n_part, here));
     return d->pos < d->n_part ? cut_part(d, d->pos, err) : EBB_OK;
 }

@@ -22,7 +22,7 @@ typedef struct ebb_download {
     int               fd;                /* of the part, locked; -1: it is not open */
     ebb_sha256       *sha;               /* of the part's first `pos` bytes */
     ebb_pull_sidecar  sidecar;
-    uint64_t          pos, total;        /* where the next byte belongs, and bytes of the whole file */
+    uint64_t          pos, total;        /* of the next byte; bytes of the whole file */
     uint64_t          n_part;            /* bytes in the part: more than pos after a restart */
     char              sha256[65];        /* of the whole file, as the server has it; "": unknown */
     uint64_t          next_look;         /* bytes at which on_header is asked, */

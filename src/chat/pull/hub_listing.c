@@ -257,7 +257,8 @@ static ebb_status get_page(const ebb_pull_env *env, const char *url, const char 
                            ebb_error *err)
 {
     ebb_http_request q = { .url = url, .secret = env->token, .secret_url = ebb_hub_endpoint(env),
-                           .connect_s = env->connect_s, .limit_s = PAGE_S, .on_tick = on_listing_tick, .arg = (void *)(uintptr_t)env };
+                           .connect_s = env->connect_s, .limit_s = PAGE_S,
+                           .on_tick = on_listing_tick, .arg = (void *)(uintptr_t)env };
     ebb_status st = ebb_http_get_text(&q, MAX_TEXT, text, r, err);
 
     if (st == EBB_OK && r->status != 200)

@@ -4,8 +4,8 @@
  *  C1  Headers go to this server only: a redirect is an answer like any other, and is not followed.
  *      A proxy gets none of them.
  *  C2  Connecting has a time, and silence has.  The whole of a request has none, since an answer
- *      may think for long, unless its caller sets one.  A stop from any thread closes the connection
- *      at once.
+ *      may think for long, unless its caller sets one.  A stop from any thread closes the
+ *      connection at once.
  *  C3  Texts of a reply are from outside, and so are their sizes: headers have limits, a body goes
  *      to the caller piece by piece.
  * Proxies are those of $http_proxy, $https_proxy and $no_proxy; to this machine and to a command

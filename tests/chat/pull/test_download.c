@@ -286,8 +286,8 @@ static void test_no_room(void **state)
     ebb_small_disk_unmount(folder);
 }
 
-/* A server, or a proxy before it, that sends the file from its beginning when its rest was asked for, and breaks off: what
- * is here stays, though the server does not say which version it sends; the same bytes are not written again. */
+/* A server, or a proxy before it, that sends the file from its beginning when its rest was asked for, and breaks off:
+ * what is here stays, though the server does not say which version it sends. */
 static void test_no_ranges(void **state)
 {
     ebb_download_result got;
@@ -335,8 +335,8 @@ static void test_other_version(void **state)
     publish(data, N_BYTES);
 }
 
-/* A page that stands in the place of the file (some nets want a login first), and a body that a proxy has compressed, cost
- * nothing of what is here. */
+/* A page that stands in the place of the file (some nets want a login first), and a body that a proxy has compressed,
+ * cost nothing of what is here. */
 static void test_something_else(void **state)
 {
     static const char page[] = "<html>Log in!</html>";
