@@ -87,12 +87,12 @@ static ebb_model_kind kind_by_key(const ebb_gguf_kv *kv, layer_counts *n)
     return EBB_KIND_CHAT;
 }
 
-static ebb_model_kind kind_by_keys(const ebb_gguf_header *h, uint64_t n_tensors)
+static ebb_model_kind kind_by_keys(const ebb_gguf_kv *kvs, size_t n_kvs, uint64_t n_tensors)
 {
     layer_counts n = { 0 };
 
-    for (size_t i = 0; i < h->n_kvs; i++) {
-        ebb_model_kind kind = kind_by_key(&h->kvs[i], &n);
+    for (size_t i = 0; i < n_kvs; i++) {
+        ebb_model_kind kind = kind_by_key(&kvs[i], &n);
 
         if (kind != EBB_KIND_CHAT)
             return kind;
@@ -100,6 +100,11 @@ static ebb_model_kind kind_by_keys(const ebb_gguf_header *h, uint64_t n_tensors)
     if (n.n_draft_layers > 0 && n.n_draft_layers == n.n_layers)
         return EBB_KIND_DRAFTER;
     return n_tensors == 0 ? EBB_KIND_VOCABULARY : EBB_KIND_CHAT;
+}
+
+ebb_model_kind ebb_gguf_kind(const ebb_gguf *g)
+{
+    return kind_by_keys(ebb_gguf_get_key(g, 0), ebb_gguf_n_keys(g), ebb_gguf_n_tensors(g));
 }
 
 ebb_status ebb_gguf_read_kind(int fd, const char *path, ebb_gguf_span at, ebb_model_kind *out, ebb_error *err)
@@ -114,7 +119,7 @@ ebb_status ebb_gguf_read_kind(int fd, const char *path, ebb_gguf_span at, ebb_mo
     if (st == EBB_OK)
         st = ebb_gguf_parse_keys(bytes, have, at.n_bytes, path, &h, &n_tensors, err);
     if (st == EBB_OK)
-        *out = kind_by_keys(&h, n_tensors);
+        *out = kind_by_keys(h.kvs, h.n_kvs, n_tensors);
     ebb_gguf_header_fini(&h);
     free(bytes);
     return st;

@@ -29,6 +29,8 @@ ebb_status ebb_gguf_find_span(int fd, const char *path, const char *wanted, uint
 
 /* gguf_kind.c: what a file of this general.architecture is for. */
 ebb_model_kind ebb_gguf_kind_of_arch(const char *name);
+/* What an open file is for. */
+ebb_model_kind ebb_gguf_kind(const ebb_gguf *g);
 /* And what the GGUF at a span of a file is for.  Errors: as ebb_model_read_kind. */
 EBB_MUST_CHECK
 ebb_status ebb_gguf_read_kind(int fd, const char *path, ebb_gguf_span at, ebb_model_kind *out,

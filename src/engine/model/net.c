@@ -166,7 +166,7 @@ static void bind_suppressed(ebb_binder *b)
                           (unsigned long long)i);
 }
 
-ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_error *err)
+static ebb_status bind_net(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_error *err)
 {
     size_t n_tensors = ebb_gguf_n_tensors(g), n_keys = ebb_gguf_n_keys(g);
     ebb_binder b = { .g = g, .net = net, .layer = EBB_NO_LAYER, .is_forced = is_forced, .err = err };
@@ -190,6 +190,30 @@ ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_err
     if (b.st != EBB_OK)
         ebb_net_fini(net);
     return b.st;
+}
+
+/* The error names the file, of which there are two with a draft model, and says if it never was a language model. */
+static void add_file(const ebb_gguf *g, ebb_error *err)
+{
+    const char *path = ebb_gguf_get_part(g, 0)->path, *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    ebb_model_kind kind = ebb_gguf_kind(g);
+    ebb_error said = *err;
+
+    if (kind == EBB_KIND_CHAT)
+        (void)ebb_error_set(err, said.code, said.where, "%s: %s", name, said.msg);
+    else
+        (void)ebb_error_set(err, said.code, said.where, "%s: is no language model (%s): %s", name,
+                            ebb_model_kind_name(kind), said.msg);
+}
+
+ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_error *err)
+{
+    ebb_status st = bind_net(net, g, is_forced, err);
+
+    if (st != EBB_OK && err)
+        add_file(g, err);
+    return st;
 }
 
 void ebb_net_fini(ebb_net *net)

@@ -373,7 +373,8 @@ typedef struct ebb_net {
  * is_forced what is not understood is left out too, and net->left_out names it.  Errors:
  * UNSUPPORTED (architecture with the list of known ones; a tensor's type, a key or its value,
  * named), FORMAT (a key or tensor is missing or has another shape, or a tensor is there that the
- * architecture does not use), NOMEM.  Allocates some KB, which ebb_net_fini frees. */
+ * architecture does not use), NOMEM.  Each begins with the name of the model's (first) file, and
+ * says if that is no language model.  Allocates some KB, which ebb_net_fini frees. */
 EBB_MUST_CHECK
 ebb_status ebb_net_bind(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_error *err);
 void ebb_net_fini(ebb_net *net);                 /* a zeroed net is fine */

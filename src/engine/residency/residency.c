@@ -46,7 +46,8 @@ static ebb_status add_extents(ebb_res *r, const ebb_res_extent *extents, uint32_
         ebb_res_group *g = &r->groups[x->group];
 
         if (!in_file(r, x->part, x->offset, x->n_bytes))
-            return EBB_FAIL(err, EBB_FORMAT, "tensor %s ends beyond the file: the file is truncated", x->name);
+            return EBB_FAIL(err, EBB_FORMAT, "%s: truncated: its tensor %s ends beyond it; download it again",
+                            x->part < r->n_files ? r->files[x->part].path : "part", x->name);
         if (g->n == 0)
             g->first = i;
         assert(g->first + g->n == i);            /* a group's extents are contiguous */

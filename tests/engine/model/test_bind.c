@@ -80,7 +80,7 @@ static void test_missing_tensor(void **state)
 
     (void)state;
     *p = 'q';
-    expect_refusal(EBB_FORMAT, "tensor blk.1.ffn_up.weight is missing");
+    expect_refusal(EBB_FORMAT, "tiny: tensor blk.1.ffn_up.weight is missing");
     *p = 'p';
 }
 
@@ -132,8 +132,21 @@ static void test_missing_key(void **state)
 
     (void)state;
     *p = 'x';
-    expect_refusal(EBB_FORMAT, "metadata llama.block_count is missing");
+    expect_refusal(EBB_FORMAT, "tiny: metadata llama.block_count is missing");
     *p = 't';
+}
+
+/* What is missing in a LoRA adapter does not say that it is one. */
+static void test_no_language_model(void **state)
+{
+    char *key = text_behind("general.name") - strlen("general.name"), *p = text_behind("llama.block_coun");
+
+    (void)state;
+    memcpy(key, "adapter.type", 12);
+    *p = 'x';
+    expect_refusal(EBB_FORMAT, "tiny: is no language model (adapter): metadata llama.block_count is missing");
+    *p = 't';
+    memcpy(key, "general.name", 12);
 }
 
 static void test_impossible_numbers(void **state)
@@ -182,7 +195,7 @@ static void test_epsilon_of_no_norm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_drafter),
+        cmocka_unit_test(test_drafter),              cmocka_unit_test(test_no_language_model),
         cmocka_unit_test(test_unknown_architecture), cmocka_unit_test(test_missing_tensor),
         cmocka_unit_test(test_surplus_tensor),       cmocka_unit_test(test_epsilon_of_no_norm),
         cmocka_unit_test(test_other_shape),          cmocka_unit_test(test_unsupported_type),

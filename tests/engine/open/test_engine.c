@@ -205,6 +205,23 @@ static void test_kv_types_that_do_not_fit_are_refused(void **state)
     free(bytes);
 }
 
+/* Between its header and its weights the file was cut; which of a model's files it is has to be said. */
+static void test_a_file_cut_while_it_opens(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 64, .n_threads = 1 };
+    ebb_error err = { 0 };
+    ebb_engine *e = NULL;
+    ebb_model *m = open_model();
+
+    (void)state;
+    assert_int_equal(truncate(path, 40000), 0);
+    assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, &err), EBB_FORMAT);
+    if (strstr(err.msg, path) != err.msg || !strstr(err.msg, ": truncated: its tensor "))
+        fail_msg("says: %s", err.msg);
+    ebb_model_close(m);
+    assert_true(ebb_tiny_write(&tiny, path));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +231,7 @@ int main(void)
         cmocka_unit_test(test_plan_is_the_allocation),
         cmocka_unit_test(test_plan_gives_up_context_and_precision),
         cmocka_unit_test(test_kv_types_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_a_file_cut_while_it_opens),
     };
 
     return cmocka_run_group_tests_name("engine", tests, setup, teardown);
