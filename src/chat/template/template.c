@@ -11,7 +11,8 @@
 #include "template/interp.h"
 #include "template/strings.h"
 
-enum { SOURCE_MAX = 4 << 20 };
+/* Bytes of a source and of its tree.  The largest tree of those that models are published with takes 0.9 MB. */
+enum { SOURCE_MAX = 4 << 20, TREE_MAX = 32 << 20 };
 
 struct ebb_template {
     tpl_heap  heap;              /* the tree and its strings */
@@ -73,7 +74,7 @@ ebb_status ebb_template_compile(const char *source, size_t n, ebb_template **out
     if (st == EBB_OK) {
         vm->max_steps = UINT64_MAX;
         vm->max_output_bytes = SOURCE_MAX;
-        vm->heap.max_bytes = 64 * (size_t)SOURCE_MAX;
+        vm->heap.max_bytes = TREE_MAX;
         if (!parse_template(vm, t, &clean))
             st = report_vm_failure(vm, err);
         t->heap = vm->heap;

@@ -23,6 +23,7 @@ void ebb_tpl_fail(tpl_vm *vm, ebb_status code, const char *fmt, ...)
     n = strlen(text);
     vm->code = code;
     vm->message = NULL;
+    vm->heap.max_bytes = 0;                      /* nothing follows but the message, which has its place beyond it */
     m = ebb_tpl_heap_take(&vm->heap, sizeof *m + n);
     if (m) {
         char *p = memcpy(m + 1, text, n);

@@ -195,6 +195,27 @@ static void test_many_names(void **state)
     }
 }
 
+/* What a source becomes is many times as large as the source. */
+static void test_tree_is_bounded(void **state)
+{
+    static const char *const parts[] = { "{{ a }}", "{% set a = 1 %}" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        ebb_buf source = { 0 };
+        ebb_template *t;
+        ebb_error err = { 0 };
+
+        while (source.len < (4 << 20) - strlen(parts[i]))
+            ebb_buf_adds(&source, parts[i]);
+        assert_int_equal(ebb_template_compile(ebb_buf_text(&source), source.len, &t, &err), EBB_LIMIT);
+        assert_null(t);
+        if (!strstr(err.msg, "more than 32 MiB of memory are needed"))
+            fail_msg("%s", err.msg);
+        ebb_buf_fini(&source);
+    }
+}
+
 /* -- Errors -------------------------------------------------------------------------------------- */
 
 static void test_errors_name_the_line(void **state)
@@ -514,7 +535,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_jinja2), cmocka_unit_test(test_bombs), cmocka_unit_test(test_deep_sources),
-        cmocka_unit_test(test_many_names),
+        cmocka_unit_test(test_many_names), cmocka_unit_test(test_tree_is_bounded),
         cmocka_unit_test(test_errors_name_the_line), cmocka_unit_test(test_raise_is_verbatim),
         cmocka_unit_test(test_attribution), cmocka_unit_test(test_growing_text), cmocka_unit_test(test_time_is_bounded),
         cmocka_unit_test(test_wide_range), cmocka_unit_test(test_mutated_own),
