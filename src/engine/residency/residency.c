@@ -172,20 +172,9 @@ const char *ebb_res_path(const ebb_res *r)
     return r->n_files ? r->files[0].path : "the model";
 }
 
-ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err)
+/* The files are what they were at open. */
+static ebb_status check_files(const ebb_res *r, ebb_error *err)
 {
-    for (uint32_t i = 0; i < r->n_files; i++)
-        if (ebb_guard_is_hit(r->guards[i]))
-            return EBB_FAIL(err, EBB_FORMAT,
-                            "%s: was truncated or could not be read while in use; put it back, "
-                            "or open it again",
-                            r->files[i].path);
-    return EBB_OK;
-}
-
-ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
-{
-    ebb_guard_arm();
     for (uint32_t i = 0; i < r->n_files; i++) {
         const ebb_read_file *f = &r->files[i];
         ebb_file_id now;
@@ -201,10 +190,30 @@ ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
                             f->path, (unsigned long long)r->ids[i].n_bytes, (unsigned long long)now.n_bytes);
         if (now.modified_ns != r->ids[i].modified_ns)
             return EBB_FAIL(err, EBB_FORMAT, "%s: was written to while in use; open it again", f->path);
-        if (!ebb_guard_heal(r->guards[i], f->fd))
-            return EBB_FAIL(err, EBB_IO, "%s: cannot be mapped again; open it again", f->path);
     }
     return EBB_OK;
+}
+
+ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err)
+{
+    for (uint32_t i = 0; i < r->n_files; i++)
+        if (ebb_guard_is_hit(r->guards[i]))
+            return EBB_FAIL(err, EBB_FORMAT,
+                            "%s: was truncated or could not be read while in use; put it back, "
+                            "or open it again",
+                            r->files[i].path);
+    return check_files(r, err);
+}
+
+ebb_status ebb_res_check(ebb_res *r, ebb_error *err)
+{
+    ebb_status st = check_files(r, err);
+
+    ebb_guard_arm();
+    for (uint32_t i = 0; i < r->n_files && st == EBB_OK; i++)
+        if (r->files[i].fd >= 0 && !ebb_guard_heal(r->guards[i], r->files[i].fd))
+            st = EBB_FAIL(err, EBB_IO, "%s: cannot be mapped again; open it again", r->files[i].path);
+    return st;
 }
 
 /* -- Use --------------------------------------------------------------------- */

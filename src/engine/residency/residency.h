@@ -157,8 +157,8 @@ double ebb_res_read_speed(ebb_res *r, uint64_t n_bytes);
 EBB_MUST_CHECK
 ebb_status ebb_res_check(ebb_res *r, ebb_error *err);
 const char *ebb_res_path(const ebb_res *r);      /* of its first file, for messages */
-/* After a pass: all weights that it read were the files' bytes.  Error: FORMAT (a file was
- * truncated meanwhile). */
+/* After a pass: all weights that it read were the files' bytes, as they were at open.  Errors:
+ * FORMAT (a file was truncated or written to meanwhile), IO. */
 EBB_MUST_CHECK
 ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err);
 

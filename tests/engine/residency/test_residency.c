@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/stat.h>
 
 #include "os/fault.h"
 #include "os/file.h"
@@ -193,6 +194,26 @@ static void test_a_file_that_shrank_is_refused(void **state)
     close(fd);
 }
 
+/* What a pass computed from other weights is no K and V of this model, also if no pass follows. */
+static void test_a_file_written_to_fails_the_pass(void **state)
+{
+    int fd = open(path, O_RDWR);
+    ebb_error err = { 0 };
+    ebb_res *r = open_res(fd, NULL);
+
+    (void)state;
+    assert_non_null(r);
+    assert_int_equal(ebb_res_check(r, NULL), EBB_OK);
+    assert_int_equal(ebb_res_check_pass(r, NULL), EBB_OK);
+    assert_int_equal(pwrite(fd, content, 4096, 0), 4096);
+    assert_int_equal(futimens(fd, (struct timespec[2]){ { .tv_sec = 1 }, { .tv_sec = 1 } }), 0);
+    assert_int_equal(ebb_res_check_pass(r, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "was written to while in use"));
+    assert_int_equal(ebb_res_check(r, NULL), EBB_FORMAT);
+    ebb_res_close(r);
+    close(fd);
+}
+
 static void test_faults(void **state)
 {
     int fd = open(path, O_RDONLY);
@@ -310,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_prefault),
         cmocka_unit_test(test_model_in_memory),
         cmocka_unit_test(test_a_file_that_shrank_is_refused),
+        cmocka_unit_test(test_a_file_written_to_fails_the_pass),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_let_go),
         cmocka_unit_test(test_let_go_while_in_use),
