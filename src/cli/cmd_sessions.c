@@ -159,7 +159,7 @@ static int search(ebb_store *s, ebb_args *a, ebb_error *err)
 }
 
 /* As lists show it; "" for none. */
-static ebb_status name_of(ebb_store *s, int64_t id, ebb_session_row *out, ebb_error *err)
+static ebb_status find_row(ebb_store *s, int64_t id, ebb_session_row *out, ebb_error *err)
 {
     ebb_session_row *rows = NULL;
     size_t n = 0;
@@ -173,18 +173,20 @@ static ebb_status name_of(ebb_store *s, int64_t id, ebb_session_row *out, ebb_er
     return st;
 }
 
-/* What was typed there and not sent is found by its name. */
+/* What was typed there in an older ebb and not sent is found by its name. */
 static int rename_one(ebb_store *s, ebb_args *a, ebb_error *err)
 {
-    ebb_session_row was, is;
+    char key[EBB_SESSION_KEY_BYTES];
+    ebb_session_row was;
     ebb_buf folder = { 0 };
     int64_t id;
 
-    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || name_of(s, id, &was, err) != EBB_OK ||
-        ebb_store_rename(s, id, a->words[2], err) != EBB_OK || name_of(s, id, &is, err) != EBB_OK)
+    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || find_row(s, id, &was, err) != EBB_OK ||
+        ebb_store_rename(s, id, a->words[2], err) != EBB_OK)
         return ebb_cli_fail(err);
+    ebb_session_key(id, was.created_ms, key);
     if (ebb_path_in(EBB_DIR_STATE, NULL, &folder, NULL) == EBB_OK)
-        ebb_unsent_rename(folder.data, was.name, is.name);
+        ebb_unsent_rename(folder.data, was.name, key);
     ebb_buf_fini(&folder);
     return EBB_EXIT_OK;
 }
@@ -232,7 +234,7 @@ static bool is_line_kept(void *arg, const char *text, size_t n)
     return ebb_kept_has_question(arg, text, n);
 }
 
-/* Drafts of sessions that are there. */
+/* Drafts of sessions that are there: by their keys, those of an older ebb by their names. */
 typedef struct listed {
     ebb_session_row *rows;
     size_t           n;
@@ -241,10 +243,13 @@ typedef struct listed {
 static bool is_draft_kept(void *arg, const char *session)
 {
     const listed *l = arg;
+    char key[EBB_SESSION_KEY_BYTES];
 
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->rows[i].name, session) == 0)
+    for (size_t i = 0; i < l->n; i++) {
+        ebb_session_key(l->rows[i].id, l->rows[i].created_ms, key);
+        if (strcmp(key, session) == 0 || strcmp(l->rows[i].name, session) == 0)
             return true;
+    }
     return false;
 }
 

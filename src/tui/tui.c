@@ -92,6 +92,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     ebb_app app;
     ebb_stat_server stat;
     bool is_hangup, has_unsent;
+    ebb_status kept;
     int status;
 
     if ((opts->is_inline ? ebb_term_inline : ebb_term_curses)(&term_opts, &term, &err) != EBB_OK)
@@ -110,13 +111,15 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     is_hangup = app.signal == SIGHUP;
     if (is_hangup)
         ebb_signals_leave_terminal();
-    has_unsent = ebb_app_leave(&app);
+    kept = ebb_app_leave(&app, &has_unsent, &err);
     ebb_app_fini(&app);
     term->ops->close(term);
+    if (kept != EBB_OK)
+        fprintf(stderr, "ebb: what was typed and not sent is lost: %s\n", err.msg);
     if (is_hangup)
         ebb_hangup(chat, opts, &stat);
     else
-        say_good_bye(chat, has_unsent, opts->ascii);
+        say_good_bye(chat, has_unsent && kept == EBB_OK, opts->ascii);
     ebb_stat_server_close(&stat);
     ebb_chat_close(chat);
     return status;

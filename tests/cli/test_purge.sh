@@ -32,6 +32,8 @@ while [ $i -lt 50 ]; do
     $EBB sessions delete "planted$i" || fail "delete $i"
     i=$((i + 1))
 done
+# The name changes while a program has the draft, which has to be found all the same.
+$EBB sessions rename stays once && flock "$HOME/.local/state/ebb/draft-2" $EBB sessions rename once twice || fail "rename"
 $EBB sessions purge >/dev/null || fail "purge"
 for word in xylophon kumquat zanzibar quokka; do
     found=$(grep -rlai "$word" "$HOME") && fail "$word is still in $found"

@@ -24,7 +24,7 @@ $EBB sessions search danube beg | grep -q 'Where does the Danube begin?' || fail
 $EBB sessions search --json donau | grep -q '"role":"assistant"' || fail "search --json"
 printf 'Where does the Danube begin?\nAnd where does it' >"$dir/state/ebb/draft-1"
 $EBB sessions rename 'Where does the Danube begin?' rivers || fail "rename"
-[ "$(head -n 1 "$dir/state/ebb/draft-1")" = rivers ] || fail "what was typed there stayed behind"
+head -n 1 "$dir/state/ebb/draft-1" | grep -qE '^1	[0-9]{13}$' || fail "what was typed there stayed behind"
 $EBB sessions show rivers | grep -q 'Donaueschingen' || fail "show"
 $EBB sessions export rivers "$dir/out.json" || fail "export"
 $EBB sessions export rivers "$dir/out.json" 2>/dev/null && fail "a file was overwritten"

@@ -508,20 +508,23 @@ static void check_history(void)
 
 static void check_unsent(void)
 {
+    ebb_unsent_file d = { .fd = -1 };
     ebb_buf text = { 0 };
     int last = last_done(), step = -1;
 
-    while (step != -2 && ebb_unsent_restore(in_state(image, ""), "", &text)) {   /* each step has left its own */
+    while (step != -2 && ebb_unsent_restore(&d, in_state(image, ""), "", &text)) {   /* each step has left its own */
         int i = is_step(ebb_buf_text(&text)) ? (int)strtol(text.data + 5, NULL, 10) : -2;
 
         step = i > step || i == -2 ? i : step;
         ebb_buf_clear(&text);
+        ebb_unsent_end_autosave(&d);
     }
     if (step < last || step > last + 1)
         LOST("what was not sent is that of step %d, not %d: %.60s", step, last, ebb_buf_text(&text));
     ebb_buf_clear(&text);
-    if (ebb_unsent_restore(in_state(image, ""), "talk", &text) && strlen(ebb_buf_text(&text)) != text.len)
+    if (ebb_unsent_restore(&d, in_state(image, ""), "talk", &text) && strlen(ebb_buf_text(&text)) != text.len)
         LOST("what was being typed comes back with bytes that nobody typed");
+    ebb_unsent_end_autosave(&d);
     ebb_buf_fini(&text);
 }
 

@@ -88,12 +88,14 @@ static void read_history(const uint8_t *data, size_t n)
 /* What was not sent comes back once, without what a power failure left behind it. */
 static void read_unsent(const uint8_t *data, size_t n)
 {
+    ebb_unsent_file d = { .fd = -1 };
     ebb_buf text = { 0 };
 
     put("draft", data, n);
-    if (ebb_unsent_restore(fuzz_folder(), "s", &text))
+    if (ebb_unsent_restore(&d, fuzz_folder(), "s", &text))
         FUZZ_MUST(text.len > 0 && n >= text.len + 2 && memcmp(text.data, data + 2, text.len) == 0 &&
-                  access(path, F_OK) != 0 && !memchr(text.data, 0, text.len));
+                  strcmp(d.path, path) == 0 && !memchr(text.data, 0, text.len));
+    ebb_unsent_end_autosave(&d);
     ebb_buf_fini(&text);
 }
 

@@ -225,6 +225,10 @@ const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
 int64_t ebb_chat_session_id(const ebb_chat *c) { return strcmp(c->session, "trip") == 0
                                                  ? 2 : strcmp(c->session, "tree") == 0; }
+void ebb_chat_session_key(const ebb_chat *c, char out[EBB_SESSION_KEY_BYTES])
+{
+    snprintf(out, EBB_SESSION_KEY_BYTES, ebb_chat_session_id(c) ? "%lld\t1" : "", (long long)ebb_chat_session_id(c));
+}
 bool ebb_chat_is_newest_session(const ebb_chat *c) { (void)c; return true; }
 uint32_t ebb_chat_generation(const ebb_chat *c) { return c->generation; }
 ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)

@@ -123,6 +123,12 @@ bool ebb_chat_awaits_report(const ebb_chat *c);
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
 int64_t ebb_chat_session_id(const ebb_chat *c);  /* its number; 0: it is not kept yet */
+/* What finds a session again, whatever its name is by then, and no session of another database;
+ * created_ms as it is there.  It is no name, as it has a tab. */
+enum { EBB_SESSION_KEY_BYTES = 48 };
+void ebb_session_key(int64_t id, int64_t created_ms, char out[EBB_SESSION_KEY_BYTES]);
+/* That of the session at hand; "": it is not kept yet. */
+void ebb_chat_session_key(const ebb_chat *c, char out[EBB_SESSION_KEY_BYTES]);
 /* Is it the one that -c would open: the last one written to? */
 bool ebb_chat_is_newest_session(const ebb_chat *c);
 /* Grows whenever another session is begun or opened. */
@@ -278,7 +284,7 @@ typedef struct ebb_session_row {
     int64_t  id;
     char     name[128];          /* title or given name */
     char     model[96];
-    int64_t  updated_ms;
+    int64_t  created_ms, updated_ms;
     uint32_t n_messages, n_tokens;
 } ebb_session_row;
 /* Newest first; *out is free()d by the caller. */

@@ -192,6 +192,7 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     }
     ebb_chat_free_deleted(c);
     c->deleted.facts = facts;
+    c->deleted.facts.keeps_id = true;
     c->deleted.tree = tree;
     drop_deleted(c);
     ebb_chat_forget_reference(c);

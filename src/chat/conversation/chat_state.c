@@ -72,6 +72,18 @@ bool ebb_chat_is_newest_session(const ebb_chat *c)
     return c->store && ebb_store_last(c->store, &last, NULL) == EBB_OK && last == ebb_chat_session_id(c);
 }
 
+void ebb_session_key(int64_t id, int64_t created_ms, char out[EBB_SESSION_KEY_BYTES])
+{
+    snprintf(out, EBB_SESSION_KEY_BYTES, "%lld\t%lld", (long long)id, (long long)created_ms);
+}
+
+void ebb_chat_session_key(const ebb_chat *c, char out[EBB_SESSION_KEY_BYTES])
+{
+    *out = '\0';
+    if (c->facts.id)
+        ebb_session_key(c->facts.id, c->facts.created_ms, out);
+}
+
 int64_t ebb_chat_session_id(const ebb_chat *c)
 {
     return c->facts.id;

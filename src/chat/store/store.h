@@ -45,16 +45,19 @@ typedef struct ebb_session_facts {
     char    title[128];          /* made from the first question */
     char    model[96];           /* who answered last */
     int64_t pinned_ms;           /* the date that templates see, Unix time; 0: none yet */
+    int64_t created_ms;          /* of its row; 0: it has had none */
     int64_t changed_ms;          /* of an imported one that is not in the store yet: when it was
                                   * last changed; 0: now */
     char   *settings;            /* JSON object, NULL: none; owned by these facts */
+    bool    keeps_id;            /* its row was deleted here: it comes back with its number, by which
+                                  * what was not sent there is found */
 } ebb_session_facts;
 void ebb_session_facts_fini(ebb_session_facts *f);
 /* The given name, else the title. */
 const char *ebb_session_facts_label(const ebb_session_facts *f);
 
 /* Write the facts, the leaf and every dirty message.  New messages and a new session get their
- * numbers.  If another process has deleted the session, it is written whole, as a new one; messages
+ * numbers.  If the session is deleted, it is written whole, as a new one but for keeps_id; messages
  * that another one took back are written again where these need them.  With `durable` it also
  * survives a loss of power, at the price of a sync, and waits longer for a lock.  On failure
  * nothing was changed, here or there; USAGE: another session has this name. */

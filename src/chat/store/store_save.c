@@ -41,7 +41,7 @@ static void assign_row_id(save_job *v, ebb_node *node, int64_t id)
 static int save_facts(save_job *v)
 {
     ebb_session_facts *f = v->f;
-    int64_t now = ebb_clock_unix_ms();
+    int64_t now = ebb_clock_unix_ms(), changed = f->changed_ms > 0 && f->changed_ms < now ? f->changed_ms : now;
     int rc;
 
     if (f->id) {
@@ -55,12 +55,15 @@ static int save_facts(save_job *v)
             assign_row_id(v, v->t->nodes[i], --v->t->last_memory_id);
         }
         v->n_done = 0;                           /* those rows are gone: nothing to return to */
-        v->old_session = 0;
+        if (!f->keeps_id)
+            v->old_session = 0;
     }
-    rc = ebb_store_run(v->s, "INSERT INTO sessions (name, title, model, pinned_ms, settings, created_ms, updated_ms)"
-                       " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)", "tttiti", f->name[0] ? f->name : NULL,
-                       f->title, f->model,
-                       f->pinned_ms, f->settings, f->changed_ms > 0 && f->changed_ms < now ? f->changed_ms : now);
+    if (!f->created_ms)
+        f->created_ms = changed;
+    rc = ebb_store_run(v->s, "INSERT INTO sessions (id, name, title, model, pinned_ms, settings, created_ms, updated_ms)"
+                       " VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?)", "itttitii", v->old_session,
+                       f->name[0] ? f->name : NULL, f->title, f->model, f->pinned_ms, f->settings, f->created_ms,
+                       changed);
     if (rc == SQLITE_OK)
         f->id = sqlite3_last_insert_rowid(v->s->db);
     return rc;
@@ -252,8 +255,8 @@ ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *er
 static ebb_status load_facts(ebb_store *s, int64_t session, ebb_session_facts *f, int64_t *leaf, ebb_error *err)
 {
     sqlite3_stmt *q;
-    int rc = ebb_store_prepare(s, &q, "SELECT coalesce(name, ''), title, model, pinned_ms, settings, coalesce(leaf, 0)"
-                               " FROM sessions WHERE id = ?", "i", session);
+    int rc = ebb_store_prepare(s, &q, "SELECT coalesce(name, ''), title, model, pinned_ms, settings, coalesce(leaf, 0),"
+                               " created_ms FROM sessions WHERE id = ?", "i", session);
 
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);
@@ -268,6 +271,7 @@ static ebb_status load_facts(ebb_store *s, int64_t session, ebb_session_facts *f
         f->pinned_ms = sqlite3_column_int64(q, 3);
         f->settings = settings ? strdup(settings) : NULL;
         *leaf = sqlite3_column_int64(q, 5);
+        f->created_ms = sqlite3_column_int64(q, 6);
     }
     sqlite3_finalize(q);
     if (rc == SQLITE_DONE)

@@ -94,6 +94,7 @@ typedef struct ebb_autosave {
     ebb_unsent_file file;
     double          due_s;       /* when to keep it; -1: it is kept */
     size_t          n_edits;     /* changes of it, when it was looked at */
+    char            session[EBB_SESSION_KEY_BYTES];         /* whose it was when it was kept last */
 } ebb_autosave;
 
 /* An empty screen. */
@@ -148,8 +149,10 @@ typedef struct ebb_app {
  * the theme is said in the transcript. */
 void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts);
 /* Before fini, on leaving: messages that wait and the line under way are kept, and are in the
- * editor when the conversation is opened next.  true: there were any. */
-bool ebb_app_leave(ebb_app *a);
+ * editor when the conversation is opened next.  Errors: IO, NOMEM: what was autosaved of them is
+ * what will be there. */
+EBB_MUST_CHECK
+ebb_status ebb_app_leave(ebb_app *a, bool *has_unsent, ebb_error *err);
 void ebb_app_fini(ebb_app *a);
 
 void ebb_app_input(ebb_app *a, const ebb_input *in);     /* one key, paste, resize or signal */

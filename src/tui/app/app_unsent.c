@@ -1,14 +1,10 @@
 /* Unsent text (app.h): saved during typing, and when the program ends. */
+#include <string.h>
+
 #include "app/app.h"
 #include "command/slash.h"
 
 static const double autosave_s = 1.0;            /* most of the typing that kill -9 takes */
-
-/* "" for a conversation without messages: it has no name yet by which to find the text again. */
-static const char *session_of_unsent(const ebb_app *a)
-{
-    return ebb_chat_n_messages(a->frontend.chat) > 0 ? ebb_chat_session_name(a->frontend.chat) : "";
-}
 
 static void add_unsent(ebb_buf *out, const char *text)
 {
@@ -30,42 +26,60 @@ static void gather_unsent(const ebb_app *a, ebb_buf *out)
     ebb_buf_fini(&line);
 }
 
-bool ebb_app_leave(ebb_app *a)
+/* What was autosaved goes when it is kept in peace: where that fails, it is what there is. */
+ebb_status ebb_app_leave(ebb_app *a, bool *has_unsent, ebb_error *err)
 {
+    char session[EBB_SESSION_KEY_BYTES];
     ebb_buf text = { 0 };
-    ebb_error err;
-    bool is_persisted;
+    ebb_status st = EBB_OK;
 
     ebb_app_external_end(a);
     gather_unsent(a, &text);
-    is_persisted = text.len > 0 && a->frontend.state_dir.len > 0 &&
-              ebb_unsent_persist(a->frontend.state_dir.data, session_of_unsent(a), text.data, text.len, &err) == EBB_OK;
-    if (is_persisted || text.len == 0)
+    *has_unsent = text.len > 0 && a->frontend.state_dir.len > 0;
+    ebb_chat_session_key(a->frontend.chat, session);
+    if (*has_unsent)
+        st = ebb_unsent_persist(a->frontend.state_dir.data, session, text.data, text.len, err);
+    if (st == EBB_OK)
         ebb_unsent_end_autosave(&a->unsent.file);
+    ebb_unsent_leave_autosave(&a->unsent.file);
     ebb_buf_fini(&text);
-    return is_persisted;
+    return st;
+}
+
+/* By the session's key, or by the name under which an older ebb has left it. */
+static bool restore_unsent(ebb_app *a, ebb_buf *out)
+{
+    const char *dir = ebb_buf_text(&a->frontend.state_dir);
+    char session[EBB_SESSION_KEY_BYTES];
+
+    ebb_chat_session_key(a->frontend.chat, session);
+    return *dir && (ebb_unsent_restore(&a->unsent.file, dir, session, out) ||
+                    (*session && ebb_unsent_restore(&a->unsent.file, dir, ebb_chat_session_name(a->frontend.chat),
+                                                    out)));
 }
 
 void ebb_app_restore_unsent(ebb_app *a)
 {
     ebb_buf text = { 0 };
 
-    if (a->frontend.state_dir.len > 0 && ebb_unsent_restore(a->frontend.state_dir.data, session_of_unsent(a), &text) &&
-        text.len > 0) {
+    if (restore_unsent(a, &text)) {
         ebb_frontend_offer(&a->frontend, text.data, text.len);
         ebb_app_hint(a, "unsent when you left; Enter sends it, Ctrl-C drops it");
     }
     ebb_buf_fini(&text);
 }
 
-/* Typed text is saved within a second; once it is sent or deleted, the file follows at once. */
+/* Typed text is saved within a second; once it is sent or deleted, or the session has another key, the file follows at
+ * once. */
 void ebb_app_unsent_tick(ebb_app *a, double now_s)
 {
     size_t seen = a->editor.n_edits + a->queue.n;
     bool is_empty = a->editor.text.len == 0 && a->queue.n == 0;
+    char session[EBB_SESSION_KEY_BYTES];
     ebb_buf text = { 0 };
 
-    if (is_empty && a->unsent.file.fd >= 0)
+    ebb_chat_session_key(a->frontend.chat, session);
+    if (a->unsent.file.fd >= 0 && (is_empty || strcmp(session, a->unsent.session) != 0))
         a->unsent.due_s = now_s;
     else if (!is_empty && seen != a->unsent.n_edits && a->unsent.due_s < 0)
         a->unsent.due_s = now_s + autosave_s;
@@ -73,9 +87,9 @@ void ebb_app_unsent_tick(ebb_app *a, double now_s)
     if (a->unsent.due_s < 0 || now_s < a->unsent.due_s)
         return;
     a->unsent.due_s = -1;
+    memcpy(a->unsent.session, session, sizeof session);
     gather_unsent(a, &text);
     if (a->frontend.state_dir.len > 0)
-        ebb_unsent_autosave(&a->unsent.file, a->frontend.state_dir.data, session_of_unsent(a),
-                            ebb_buf_text(&text), text.len);
+        ebb_unsent_autosave(&a->unsent.file, a->frontend.state_dir.data, session, ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
 }

@@ -44,23 +44,33 @@ static bool open_text(const ebb_seal *seal, ebb_buf *whole)
     return true;
 }
 
-/* A file of its own: that of another conversation, or of another program's, stays. */
-ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text, size_t n, ebb_error *err)
+/* A file that nobody has yet: not even one of this process's number that was killed. */
+static ebb_status add_new_path(ebb_buf *path, const char *state_dir, ebb_error *err)
 {
-    ebb_buf path = { 0 }, whole = { 0 };
     uint64_t random;
     ebb_status st = ebb_random(&random, sizeof random, err);
 
-    if (st != EBB_OK)
-        return st;
-    ebb_buf_addf(&path, "%s/draft-%016llx", state_dir, (unsigned long long)random);
-    ebb_buf_add(&whole, session, strcspn(session, "\n"));
-    ebb_buf_addc(&whole, '\n');
-    ebb_buf_add(&whole, text, n);
-    if (path.failed || !close_text(ebb_seal_here(), &whole))
-        st = EBB_FAIL(err, EBB_NOMEM, "no memory to keep what was not sent");
     if (st == EBB_OK)
         st = ebb_file_mkdirs(state_dir, err);
+    if (st == EBB_OK && !ebb_buf_addf(path, "%s/draft-%016llx", state_dir, (unsigned long long)random))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory to keep what was not sent");
+    return st;
+}
+
+/* The whole of a file: whose it is, and the text. */
+static bool add_whole(ebb_buf *whole, const char *session, const char *text, size_t n)
+{
+    return ebb_buf_add(whole, session, strcspn(session, "\n")) && ebb_buf_addc(whole, '\n') &&
+           ebb_buf_add(whole, text, n) && close_text(ebb_seal_here(), whole);
+}
+
+ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text, size_t n, ebb_error *err)
+{
+    ebb_buf path = { 0 }, whole = { 0 };
+    ebb_status st = add_new_path(&path, state_dir, err);
+
+    if (st == EBB_OK && !add_whole(&whole, session, text, n))
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory to keep what was not sent");
     if (st == EBB_OK)
         st = ebb_file_create(path.data, whole.data, whole.len, err);
     ebb_buf_fini(&path);
@@ -78,25 +88,36 @@ static bool is_unsent_name(const char *name)
 
 void ebb_unsent_end_autosave(ebb_unsent_file *d)
 {
-    if (d->fd < 0)
-        return;
-    unlink(d->path);
+    if (d->fd >= 0)
+        unlink(d->path);
+    ebb_unsent_leave_autosave(d);
+}
+
+void ebb_unsent_leave_autosave(ebb_unsent_file *d)
+{
     ebb_file_close(d->fd);
     d->fd = -1;
 }
 
-static bool open_autosave(ebb_unsent_file *d, const char *state_dir)
+/* Take the file at `path`; false: it cannot be written, or another program has it. */
+static bool take_autosave(ebb_unsent_file *d, const char *path, ebb_file_mode mode)
 {
-    int n = snprintf(d->path, sizeof d->path, "%s/draft-%ld", state_dir, (long)getpid());
+    int n = snprintf(d->path, sizeof d->path, "%s", path);
 
-    if (n < 0 || (size_t)n >= sizeof d->path || ebb_file_mkdirs(state_dir, NULL) != EBB_OK)
-        return false;
-    if (ebb_file_open(d->path, EBB_FILE_UPDATE_HERE, &d->fd, NULL) != EBB_OK ||
-        ebb_file_lock(d->fd, d->path, NULL) != EBB_OK) {
-        ebb_file_close(d->fd);
-        d->fd = -1;
-    }
-    return d->fd >= 0;
+    if (n >= 0 && (size_t)n < sizeof d->path && ebb_file_open(path, mode, &d->fd, NULL) == EBB_OK &&
+        ebb_file_lock(d->fd, path, NULL) == EBB_OK)
+        return true;
+    ebb_unsent_leave_autosave(d);
+    return false;
+}
+
+static bool begin_autosave(ebb_unsent_file *d, const char *state_dir)
+{
+    ebb_buf path = { 0 };
+    bool ok = add_new_path(&path, state_dir, NULL) == EBB_OK && take_autosave(d, path.data, EBB_FILE_CREATE);
+
+    ebb_buf_fini(&path);
+    return ok;
 }
 
 void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n)
@@ -105,8 +126,7 @@ void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
 
     if (n == 0) {
         ebb_unsent_end_autosave(d);
-    } else if ((d->fd >= 0 || open_autosave(d, state_dir)) && ebb_buf_add(&whole, session, strcspn(session, "\n")) &&
-               ebb_buf_addc(&whole, '\n') && ebb_buf_add(&whole, text, n) && close_text(ebb_seal_here(), &whole)) {
+    } else if ((d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n)) {
         if (ebb_file_write_at(d->fd, d->path, whole.data, whole.len, 0, NULL) != EBB_OK ||
             ebb_file_truncate(d->fd, d->path, whole.len, NULL) != EBB_OK)
             ebb_unsent_end_autosave(d);
@@ -126,29 +146,31 @@ static bool open_unsent_file(const char *path, ebb_file_mode mode, int *fd)
 }
 
 /* Restore this file if it belongs to the conversation and no running process has it locked. */
-static bool restore_file(const char *path, const char *session, ebb_buf *out)
+static bool restore_file(ebb_unsent_file *d, const char *path, const char *session, ebb_buf *out)
 {
     ebb_buf whole = { 0 };
-    size_t n = strlen(session), n_text;
+    size_t n = strlen(session), n_text = 0;
     int fd = -1;
     bool is_it = open_unsent_file(path, EBB_FILE_READ, &fd) &&
                  ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK &&
                  open_text(ebb_seal_here(), &whole) && whole.len > n &&
                  memcmp(whole.data, session, n) == 0 && whole.data[n] == '\n';
 
-    ebb_file_close(fd);
-    if (is_it) {                                 /* a power failure may leave zeros at the end */
+    if (is_it)                                   /* a power failure may leave zeros at the end */
         n_text = strnlen(whole.data + n + 1, whole.len - n - 1);
-        is_it = ebb_buf_add(out, whole.data + n + 1, n_text);
-        if (is_it)
-            ebb_file_remove(path);
-        is_it = is_it && n_text > 0;
-    }
+    if (is_it && !take_autosave(d, path, EBB_FILE_UPDATE_HERE))
+        is_it = !ebb_file_is_locked(fd);
+    ebb_file_close(fd);
+    if (is_it && n_text == 0)
+        ebb_unsent_end_autosave(d);
+    is_it = is_it && n_text > 0 && ebb_buf_add(out, whole.data + n + 1, n_text);
+    if (!is_it)
+        ebb_unsent_leave_autosave(d);
     ebb_buf_fini(&whole);
     return is_it;
 }
 
-bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out)
+bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *session, ebb_buf *out)
 {
     DIR *dir = opendir(state_dir);
     const struct dirent *e;
@@ -159,7 +181,7 @@ bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out
         if (!is_unsent_name(e->d_name))
             continue;
         ebb_buf_clear(&path);
-        is_there = ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name) && restore_file(path.data, session, out);
+        is_there = ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name) && restore_file(d, path.data, session, out);
     }
     if (dir)
         closedir(dir);
@@ -227,7 +249,7 @@ ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const eb
     return for_all_unsent(state_dir, turn_unsent_file, &t, err);
 }
 
-/* The session's name, which ends with a NUL now, and the text behind that.  false: a program has it, or it cannot be
+/* The session, which ends with a NUL now, and the text behind that.  false: a program has it, or it cannot be
  * read. */
 static bool read_unsent(const char *path, ebb_buf *whole)
 {
@@ -243,28 +265,27 @@ static bool read_unsent(const char *path, ebb_buf *whole)
 }
 
 typedef struct renaming {
-    const char *session, *name;
+    const char *name, *session;
 } renaming;
 
 static ebb_status rename_unsent_file(void *arg, const char *path, ebb_error *err)
 {
     const renaming *r = arg;
     ebb_buf whole = { 0 }, renamed = { 0 };
-    size_t n = strlen(r->session);
+    size_t n = strlen(r->name);
 
     (void)err;
-    if (read_unsent(path, &whole) && strcmp(whole.data, r->session) == 0 && whole.len > n &&
-        ebb_buf_add(&renamed, r->name, strcspn(r->name, "\n")) && ebb_buf_addc(&renamed, '\n') &&
-        ebb_buf_add(&renamed, whole.data + n + 1, whole.len - n - 1) && close_text(ebb_seal_here(), &renamed))
+    if (read_unsent(path, &whole) && strcmp(whole.data, r->name) == 0 && whole.len > n &&
+        add_whole(&renamed, r->session, whole.data + n + 1, whole.len - n - 1))
         (void)!ebb_file_replace(path, renamed.data, renamed.len, NULL);
     ebb_buf_fini(&whole);
     ebb_buf_fini(&renamed);
     return EBB_OK;
 }
 
-void ebb_unsent_rename(const char *state_dir, const char *session, const char *name)
+void ebb_unsent_rename(const char *state_dir, const char *name, const char *session)
 {
-    renaming r = { session, name };
+    renaming r = { name, session };
 
     (void)!for_all_unsent(state_dir, rename_unsent_file, &r, NULL);
 }

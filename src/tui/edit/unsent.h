@@ -1,9 +1,9 @@
 /* tui/edit/unsent.h - what was typed and not sent, from one run to the next.
  *
- * A file in the state folder, `draft-` and 16 digits, for each conversation that was left so: its
- * name on the first line ("": one that had no message yet), then the text; all of it encrypted
- * where sessions are (seal/seal.h).  While a program runs, another of the same form, `draft-PID`,
- * with its lock on it: without the lock it is of a program that was killed. */
+ * A file in the state folder, `draft-` and 16 digits, for each conversation that was left so: the
+ * key of its session on the first line ("": of none that is kept; older ebbs wrote its name), then
+ * the text; all of it encrypted where sessions are (seal/seal.h).  A program that runs holds a lock
+ * on its own, so nobody else takes it up. */
 #ifndef EBB_TUI_UNSENT_H
 #define EBB_TUI_UNSENT_H
 #include <stdbool.h>
@@ -22,14 +22,17 @@ typedef struct ebb_unsent_file {
 void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session,
                          const char *text, size_t n);
 void ebb_unsent_end_autosave(ebb_unsent_file *d);
+void ebb_unsent_leave_autosave(ebb_unsent_file *d);     /* whoever comes next takes it up */
 
 /* Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text,
                               size_t n, ebb_error *err);
 /* true: there was one for this conversation, left in peace or by a program that was killed; it is
- * in *out now, and in no file any more, if that can be removed. */
-bool ebb_unsent_restore(const char *state_dir, const char *session, ebb_buf *out);
+ * in *out now, and its file is *d, which had none: so it is in a file all the time, and nobody else
+ * takes it up.  Where the file cannot be written, *d stays without. */
+bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *session,
+                        ebb_buf *out);
 
 /* Write all of them anew, encrypted by `to` (NULL: in the clear); what was in the clear is
  * overwritten.  `from` opens those that are encrypted.  What programs that run have stays.
@@ -38,9 +41,9 @@ EBB_MUST_CHECK
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to,
                            ebb_error *err);
 
-/* Those of a conversation that has another name by now follow it, as far as they can be read and
+/* Those that an older ebb has found by a session's name get its key, as far as they can be read and
  * written; what a program that runs has stays. */
-void ebb_unsent_rename(const char *state_dir, const char *session, const char *name);
+void ebb_unsent_rename(const char *state_dir, const char *name, const char *session);
 
 /* Wipe those of conversations that are not kept, but for those of none and of programs that run. */
 typedef bool ebb_unsent_keep_fn(void *arg, const char *session);

@@ -115,6 +115,7 @@ static void test_pin_and_title_are_kept(void **state)
 static void test_delete_and_undelete(void **state)
 {
     ebb_chat *c = open_ready(NULL);
+    char key[EBB_SESSION_KEY_BYTES], is[EBB_SESSION_KEY_BYTES];
     ebb_session_row *rows;
     ebb_error err;
     size_t n;
@@ -122,7 +123,10 @@ static void test_delete_and_undelete(void **state)
     (void)state;
     assert_int_equal(ebb_chat_delete(c, "", &err), EBB_USAGE);
     assert_int_equal(ebb_chat_undelete(c, &err), EBB_USAGE);
+    ebb_chat_session_key(c, key);
+    assert_string_equal(key, "");
     say(c, "one");
+    ebb_chat_session_key(c, key);
     assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
     done(c);
     assert_int_equal(ebb_chat_save_as(c, "trip", &err), EBB_OK);
@@ -133,8 +137,12 @@ static void test_delete_and_undelete(void **state)
     assert_int_equal(n, 0);
     free(rows);
     say(c, "else");
+    ebb_chat_session_key(c, is);
+    assert_string_not_equal(is, key);
     assert_int_equal(ebb_chat_undelete(c, &err), EBB_OK);
     assert_string_equal(ebb_chat_session_name(c), "trip");
+    ebb_chat_session_key(c, is);                 /* what was not sent there is found by it */
+    assert_string_equal(is, key);
     assert_string_equal(tree(c), "*1 2a !2b");
     assert_true(ebb_chat_message(c, 1)->n_ids == 3);
     assert_int_equal(ebb_chat_undelete(c, &err), EBB_USAGE);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "support/small_disk.h"
 #include "tui/screen.h"
 
 static void open_ready(screen *s, int rows, int cols)
@@ -242,6 +243,8 @@ static void busy_queues(void **state)
 static void unsent_is_kept(void **state)
 {
     char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
+    bool has_unsent;
+    ebb_error err;
     screen s;
 
     (void)state;
@@ -250,7 +253,8 @@ static void unsent_is_kept(void **state)
     screen_keys(&s, "one\r");
     screen_keys(&s, "//two\rhalf a li");
     assert_has(&s, "waits: one\nwaits: /two\n> half a li\n");
-    assert_true(ebb_app_leave(&s.app));
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
+    assert_true(has_unsent);
     screen_close(&s);
     screen_open(&s, 12, 60, dir);
     assert_has(&s, "unsent when you left");
@@ -259,7 +263,8 @@ static void unsent_is_kept(void **state)
     screen_keys(&s, "\r");
     assert_string_equal(ebb_chat_message(s.chat, 0)->text, "one\n/two\nhalf a li");
     screen_keys(&s, "/tr");                      /* a command is nothing to be sent */
-    assert_false(ebb_app_leave(&s.app));
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
+    assert_false(has_unsent);
     screen_close(&s);
     screen_open(&s, 12, 60, dir);
     assert_has(&s, "> Ask something.");
@@ -301,7 +306,7 @@ static void unsent_survives_a_kill(void **state)
     assert_int_equal(n_drafts(dir), 1);
     screen_open(&s, 12, 60, dir);
     assert_has(&s, "> half a thought\n");
-    assert_int_equal(n_drafts(dir), 0);
+    assert_int_equal(n_drafts(dir), 1);          /* another kill takes nothing of it */
     screen_keys(&s, "!");
     screen_step(&s, 2);
     assert_int_equal(n_drafts(dir), 1);
@@ -321,6 +326,34 @@ static void unsent_survives_a_kill(void **state)
     screen_close(&s);
     snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
     assert_int_equal(system(cmd), 0);
+}
+
+/* Where the last words cannot be kept, those of a second ago stay. */
+static void unsent_on_a_full_disk(void **state)
+{
+    char dir[] = "/tmp/ebb-draft-XXXXXX";
+    bool has_unsent;
+    ebb_error err;
+    screen s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    if (!ebb_small_disk_mount(dir, 64)) {
+        assert_int_equal(rmdir(dir), 0);
+        skip();
+    }
+    screen_open(&s, 12, 60, dir);
+    screen_keys(&s, "half a thought");
+    screen_step(&s, 2);
+    assert_true(ebb_small_disk_fill(dir));
+    screen_keys(&s, " more");
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_IO);
+    screen_close(&s);
+    screen_open(&s, 12, 60, dir);
+    assert_has(&s, "> half a thought\n");
+    screen_close(&s);
+    ebb_small_disk_unmount(dir);
+    assert_int_equal(rmdir(dir), 0);
 }
 
 /* A pipe is nobody's text, and nothing waits for its writer. */
@@ -1191,6 +1224,7 @@ int main(void)
         cmocka_unit_test(busy_queues),
         cmocka_unit_test(unsent_is_kept),
         cmocka_unit_test(unsent_survives_a_kill), cmocka_unit_test(unsent_is_no_pipe),
+        cmocka_unit_test(unsent_on_a_full_disk),
         cmocka_unit_test(several_lines),
         cmocka_unit_test(a_long_message_takes_the_row),
         cmocka_unit_test(refused_text_comes_back),

@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "edit/unsent.h"
@@ -22,6 +23,16 @@ static int close_folder(void **state)
     return rmdir(folder);
 }
 
+/* Taken up and dropped. */
+static bool restore(const char *session, ebb_buf *out)
+{
+    ebb_unsent_file d = { .fd = -1 };
+    bool is_there = ebb_unsent_restore(&d, folder, session, out);
+
+    ebb_unsent_end_autosave(&d);
+    return is_there;
+}
+
 /* More than a paste may have: two of them. */
 static void a_long_draft_comes_back(void **state)
 {
@@ -34,11 +45,11 @@ static void a_long_draft_comes_back(void **state)
     assert_non_null(text);
     memset(text, 'a', n);
     assert_int_equal(ebb_unsent_persist(folder, "trip", text, n, &err), EBB_OK);
-    assert_false(ebb_unsent_restore(folder, "other", &out));
-    assert_true(ebb_unsent_restore(folder, "trip", &out));
+    assert_false(restore("other", &out));
+    assert_true(restore("trip", &out));
     assert_int_equal(out.len, n);
     assert_memory_equal(out.data, text, n);
-    assert_false(ebb_unsent_restore(folder, "trip", &out));
+    assert_false(restore("trip", &out));
     ebb_buf_fini(&out);
     free(text);
 }
@@ -61,13 +72,14 @@ static void each_conversation_has_its_own(void **state)
     ebb_unsent_sweep(folder, is_trip, NULL);     /* "letters" is deleted */
     for (int i = 0; i < 4; i++) {
         ebb_buf_clear(&out);
-        assert_int_equal(ebb_unsent_restore(folder, sessions[i], &out), i != 1);
+        assert_int_equal(restore(sessions[i], &out), i != 1);
         assert_string_equal(ebb_buf_text(&out), i != 1 ? "a text" : "");
     }
     ebb_buf_fini(&out);
 }
 
-static void a_new_name_takes_it_along(void **state)
+/* It was found by the name of its session, and has that session's key now. */
+static void one_of_an_older_ebb_gets_a_key(void **state)
 {
     ebb_buf out = { 0 };
     ebb_error err;
@@ -75,13 +87,63 @@ static void a_new_name_takes_it_along(void **state)
     (void)state;
     assert_int_equal(ebb_unsent_persist(folder, "trip", "a text\nof two lines", 20, &err), EBB_OK);
     assert_int_equal(ebb_unsent_persist(folder, "trips", "another", 7, &err), EBB_OK);
-    ebb_unsent_rename(folder, "trip", "journey");
-    assert_false(ebb_unsent_restore(folder, "trip", &out));
-    assert_true(ebb_unsent_restore(folder, "journey", &out));
+    ebb_unsent_rename(folder, "trip", "7\t1700000000000");
+    assert_false(restore("trip", &out));
+    assert_true(restore("7\t1700000000000", &out));
     assert_string_equal(ebb_buf_text(&out), "a text\nof two lines");
     ebb_buf_clear(&out);
-    assert_true(ebb_unsent_restore(folder, "trips", &out));
+    assert_true(restore("trips", &out));
     assert_string_equal(ebb_buf_text(&out), "another");
+    ebb_buf_fini(&out);
+}
+
+/* It stays in its file until it is sent or dropped, and nobody else has it meanwhile. */
+static void it_is_in_one_place(void **state)
+{
+    ebb_unsent_file d = { .fd = -1 }, other = { .fd = -1 };
+    ebb_buf out = { 0 };
+    ebb_error err;
+    pid_t pid;
+    int status;
+
+    (void)state;
+    assert_int_equal(ebb_unsent_persist(folder, "7\t1", "a text", 6, &err), EBB_OK);
+    pid = fork();
+    if (pid == 0)                                /* taken up, and killed before anything was done with it */
+        _exit(!ebb_unsent_restore(&d, folder, "7\t1", &out));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out));
+    assert_string_equal(ebb_buf_text(&out), "a text");
+    assert_false(ebb_unsent_restore(&other, folder, "7\t1", &out));
+    ebb_unsent_autosave(&d, folder, "8\t1", "a text of two", 13);          /* the session has another key by now */
+    ebb_unsent_leave_autosave(&d);
+    ebb_buf_clear(&out);
+    assert_false(restore("7\t1", &out));
+    assert_true(restore("8\t1", &out));
+    assert_string_equal(ebb_buf_text(&out), "a text of two");
+    ebb_buf_fini(&out);
+}
+
+/* In a container every ebb may have the same number: what a killed one has left is nobody's to write over. */
+static void a_number_that_comes_again(void **state)
+{
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_buf out = { 0 };
+    char path[64];
+    FILE *f;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/draft-%ld", folder, (long)getpid());
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("7\t1\nof the killed one", f);
+    assert_int_equal(fclose(f), 0);
+    ebb_unsent_autosave(&d, folder, "8\t1", "of this one", 11);
+    assert_true(d.fd >= 0);
+    assert_true(restore("7\t1", &out));
+    assert_string_equal(ebb_buf_text(&out), "of the killed one");
+    ebb_unsent_end_autosave(&d);
     ebb_buf_fini(&out);
 }
 
@@ -96,7 +158,7 @@ static void from_a_disk_that_is_read_only(void **state)
         skip();
     assert_int_equal(ebb_unsent_persist(folder, "trip", "a text", 6, &err), EBB_OK);
     assert_true(ebb_small_disk_read_only(folder));
-    assert_true(ebb_unsent_restore(folder, "trip", &out));
+    assert_true(restore("trip", &out));
     assert_string_equal(ebb_buf_text(&out), "a text");
     ebb_buf_fini(&out);
     ebb_small_disk_unmount(folder);
@@ -127,7 +189,9 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_long_draft_comes_back, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(each_conversation_has_its_own, open_folder, close_folder),
-        cmocka_unit_test_setup_teardown(a_new_name_takes_it_along, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(one_of_an_older_ebb_gets_a_key, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(it_is_in_one_place, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(a_number_that_comes_again, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(from_a_disk_that_is_read_only, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_turned_is_named, open_folder, close_folder),
     };
