@@ -2,6 +2,7 @@
 #include "unlock.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,43 +34,83 @@ const char *ebb_cli_unlock_file(const ebb_args *a)
 
 /* -- From the terminal ---------------------------------------------------------------------- */
 
-static volatile sig_atomic_t interrupted;
+/* What would end or stop the process, and leave the shell without echo.  SIGTTIN and SIGTTOU are not among them: they
+ * keep one that is in the background from the terminal. */
+static const int leaving[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGALRM, SIGPIPE, SIGUSR1, SIGUSR2, SIGVTALRM,
+                               SIGPROF, SIGXCPU, SIGIO, SIGTSTP };
+enum { N_LEAVING = sizeof leaving / sizeof leaving[0] };
 
-static void on_interrupt(int number)
+static volatile sig_atomic_t caught;             /* one of them; 0: none */
+
+static void on_leaving(int number)
 {
-    interrupted = number;
+    caught = number;
 }
 
-/* One line without echo, which is off before it is asked for.  A signal ends it, and then the process, once the
- * terminal is as it was. */
-static bool read_silently(int tty, const char *prompt, ebb_buf *out)
+/* They are caught while a key is waited for, those that are ignored excepted, and wait at any other time. */
+static void catch_leaving(struct sigaction was[N_LEAVING], sigset_t *was_blocked)
 {
-    enum { N_SIGNALS = 4 };
-    struct sigaction act = { .sa_handler = on_interrupt }, was[N_SIGNALS];
-    static const int numbers[N_SIGNALS] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
-    struct termios usual, silent;
-    bool is_whole = false;
+    struct sigaction act = { .sa_handler = on_leaving };
+    sigset_t blocked;
+
+    sigemptyset(&blocked);
+    caught = 0;
+    for (int i = 0; i < N_LEAVING; i++) {
+        sigaction(leaving[i], NULL, &was[i]);
+        if (was[i].sa_handler == SIG_IGN)
+            continue;
+        sigaction(leaving[i], &act, NULL);
+        sigaddset(&blocked, leaving[i]);
+    }
+    sigprocmask(SIG_BLOCK, &blocked, was_blocked);
+}
+
+/* One that was caught does now what it does: the terminal is as it was. */
+static void release_leaving(const struct sigaction was[N_LEAVING], const sigset_t *was_blocked)
+{
+    for (int i = 0; i < N_LEAVING; i++)
+        sigaction(leaving[i], &was[i], NULL);
+    if (caught)
+        raise(caught);
+    sigprocmask(SIG_SETMASK, was_blocked, NULL);
+}
+
+/* Until the line's end, the terminal's, or a signal.  true: it is whole. */
+static bool read_line(int tty, const sigset_t *waiting, ebb_buf *out)
+{
+    struct pollfd key = { .fd = tty, .events = POLLIN };
     char c;
 
-    if (tcgetattr(tty, &usual) != 0)
-        return false;
-    silent = usual;
-    silent.c_lflag &= ~(tcflag_t)ECHO;
-    silent.c_cc[VSUSP] = _POSIX_VDISABLE;        /* stopped, it would leave the shell without echo */
-    for (int i = 0; i < N_SIGNALS; i++)
-        sigaction(numbers[i], &act, &was[i]);
-    tcsetattr(tty, TCSAFLUSH, &silent);
-    (void)!write(tty, prompt, strlen(prompt));
-    while (!is_whole && !interrupted && out->len < SECRET_MAX && read(tty, &c, 1) == 1) {
-        is_whole = c == '\n';
-        if (!is_whole && !ebb_buf_add(out, &c, 1))
-            break;
+    while (out->len < SECRET_MAX && ppoll(&key, 1, NULL, waiting) == 1 && read(tty, &c, 1) == 1) {
+        if (c == '\n')
+            return true;
+        if (!ebb_buf_add(out, &c, 1))
+            return false;
     }
-    tcsetattr(tty, TCSAFLUSH, &usual);
-    for (int i = 0; i < N_SIGNALS; i++)
-        sigaction(numbers[i], &was[i], NULL);
-    if (interrupted)
-        raise(interrupted);
+    return false;
+}
+
+/* One line without echo, which is off before it is asked for.  A signal acts once the terminal is as it was; whoever is
+ * stopped by it asks again when it goes on. */
+static bool read_silently(int tty, const char *prompt, ebb_buf *out)
+{
+    struct sigaction was[N_LEAVING];
+    sigset_t was_blocked;
+    struct termios usual, silent;
+    bool is_whole = false;
+
+    do {
+        if (tcgetattr(tty, &usual) != 0)
+            return false;
+        silent = usual;
+        silent.c_lflag &= ~(tcflag_t)ECHO;
+        catch_leaving(was, &was_blocked);
+        tcsetattr(tty, TCSAFLUSH, &silent);
+        (void)!write(tty, prompt, strlen(prompt));
+        is_whole = read_line(tty, &was_blocked, out);
+        tcsetattr(tty, TCSAFLUSH, &usual);
+        release_leaving(was, &was_blocked);
+    } while (!is_whole && caught == SIGTSTP);
     return is_whole;
 }
 

@@ -208,23 +208,48 @@ X
 cat >"$dir/quit.py" <<'X'
 import fcntl, os, pty, signal, sys, termios
 fd, held = pty.openpty()                         # held: or its settings would go with its last process
+leader = os.fork()                               # the shell: a group that nobody of its session waits for is not stopped
+if leader:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1]))
+os.setsid()
+fcntl.ioctl(held, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
 pid = os.fork()
 if pid == 0:
-    os.setsid()
-    fcntl.ioctl(held, termios.TIOCSCTTY, 0)
+    os.setpgid(0, 0)
+    os.tcsetpgrp(held, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
     os.execv(sys.argv[1], [sys.argv[1], "sessions", "list"])
-while b": " not in os.read(fd, 4096):
-    pass
-os.write(fd, b"\x1c")
-ended = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-sys.exit(ended != -signal.SIGQUIT or not termios.tcgetattr(held)[3] & termios.ECHO)
+
+def wait_for_prompt():
+    while b": " not in os.read(fd, 4096):
+        pass
+
+def ends_by(number):
+    ended = os.waitpid(pid, os.WUNTRACED)[1]
+    is_it = os.WIFSTOPPED(ended) and os.WSTOPSIG(ended) == number or os.WIFSIGNALED(ended) and os.WTERMSIG(ended) == number
+    if not is_it or not termios.tcgetattr(held)[3] & termios.ECHO:
+        sys.exit("signal %d at the prompt: status %#x" % (number, ended))
+
+wait_for_prompt()
+if sys.argv[2] == "stop":
+    os.kill(pid, signal.SIGTSTP)
+    ends_by(signal.SIGTSTP)
+    os.kill(pid, signal.SIGCONT)
+    wait_for_prompt()                            # without echo again
+    os.kill(pid, signal.SIGUSR1)
+    ends_by(signal.SIGUSR1)
+else:
+    os.write(fd, b"\x1c")
+    ends_by(signal.SIGQUIT)
 X
 typed() { words=$1; shift; /usr/bin/python3 "$dir/type.py" "$words" "$EBB" "$@" >"$dir/out" 2>&1; }
 typed opensesame,opensesamy sessions encrypt && fail "the two passphrases differ"
 typed opensesame,opensesame sessions encrypt || fail "with a passphrase: $(cat "$dir/out")"
 grep -q opensesame "$dir/out" && fail "the passphrase is shown: $(cat "$dir/out")"
 [ -z "$(readable)" ] || fail "with a passphrase: $(readable)"
-/usr/bin/python3 "$dir/quit.py" "$EBB" || fail "Ctrl-\\ at the prompt leaves the terminal without echo"
+/usr/bin/python3 "$dir/quit.py" "$EBB" key || fail "Ctrl-\\ at the prompt leaves the terminal without echo"
+/usr/bin/python3 "$dir/quit.py" "$EBB" stop || fail "a stop at the prompt leaves the terminal without echo"
 typed opensesame sessions list || fail "list with a passphrase: $(cat "$dir/out")"
 [ "$(grep -c planted "$dir/out")" = 49 ] || fail "list with a passphrase: $(cat "$dir/out")"
 typed opensesamy sessions list; [ $? = 1 ] || fail "list with a wrong passphrase"
