@@ -52,12 +52,13 @@ static bool keep_none(void *arg, const ebb_token *ids, size_t n)
     return false;
 }
 
-/* K and V are computed again; their files have other names and other bytes then. */
-static ebb_status drop_kv(ebb_error *err)
+/* K and V are computed again; their files have other names and other bytes then.  Who has those in the clear can find
+ * out what was said. */
+static ebb_status drop_kv(bool encrypts, ebb_error *err)
 {
     size_t n_removed;
 
-    return ebb_kv_cache_sweep(NULL, NULL, keep_none, NULL, &n_removed, err);
+    return ebb_kv_cache_sweep(NULL, NULL, keep_none, NULL, encrypts, &n_removed, err);
 }
 
 /* What stands beside the database. */
@@ -69,7 +70,7 @@ static ebb_status turn_rest(const stored_paths *p, const ebb_seal *from, const e
         st = ebb_unsent_turn(p->state.data, from, to, err);
     if (st == EBB_OK && to)
         ebb_file_wipe(p->copy.data);
-    return st == EBB_OK ? drop_kv(err) : st;
+    return st == EBB_OK ? drop_kv(to != NULL, err) : st;
 }
 
 typedef ebb_status locked_fn(const ebb_args *a, const stored_paths *p, ebb_error *err);

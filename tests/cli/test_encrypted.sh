@@ -32,13 +32,18 @@ ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || fail "no K and V in the clea
 [ -n "$(readable)" ] || fail "the test does not see what is in the clear"
 
 $EBB sessions list >/dev/null && python3 -c "import sqlite3,sys; sqlite3.connect(sys.argv[1]).execute('create table x(y)')" "$dir/clear.db"
-# -- encrypt --
+# -- encrypt: K and V and the database that were in the clear are overwritten --
+set -- "$HOME"/.cache/ebb/kv/*.block
+exec 7<"$1" 8<"$state/sessions.db"
 $EBB sessions encrypt --unlock "$key" >"$dir/out" 2>&1 || fail "encrypt: $(cat "$dir/out")"
 [ "$(wc -l <"$dir/out")" = 1 ] && grep -q "keep a copy" "$dir/out" || fail "encrypt says: $(cat "$dir/out")"
 [ "$(stat -c %a "$key" "$state/sessions.key" "$state/sessions.db" "$state/history" | sort -u)" = 600 ] || fail "modes: $(ls -l "$key" "$state")"
 [ -z "$(readable)" ] || fail "encrypted: $(readable)"
 [ ! -e "$state/copy.txt" ] || fail "what was copied last is there"
 [ "$(ls "$HOME/.cache/ebb/kv")" = key ] || fail "K and V in the clear stay"
+[ "$(cat <&7 | tr -d '\0' | wc -c)" = 0 ] || fail "K and V in the clear are only removed"
+[ "$(cat <&8 | tr -d '\0' | wc -c)" = 0 ] || fail "the database in the clear is only removed"
+exec 7<&- 8<&-
 EBB_UNLOCK=$key; export EBB_UNLOCK
 $EBB sessions list | grep -c planted | grep -qx 50 || fail "list"
 $EBB sessions search "xylophon affair" | grep -c xylophon | grep -qx 50 || fail "search"

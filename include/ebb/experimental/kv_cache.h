@@ -28,11 +28,12 @@ typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);
 /* Calls `keep` for each file of the directory (NULL: $XDG_CACHE_HOME/ebb/kv) and removes those
  * for which it returns false; an engine computes again what it does not find.  Unfinished and
  * unreadable files are removed, too, which for `seal` (NULL: none) are those that it does not open.
- * *n_removed counts all of them.  A directory that does not
- * exist is no error.  Cost: a small read for each file.  Errors: IO, NOMEM. */
+ * *n_removed counts all of them.  With `overwrites` they are overwritten before, down to the disk,
+ * as far as it writes in place: a second or a few for each gigabyte on an SSD.  A directory that
+ * does not exist is no error.  Cost else: a small read for each file.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_cache_sweep(const char *dir, const ebb_kv_seal *seal,
-                              ebb_kv_cache_keep_fn *keep, void *arg, size_t *n_removed,
-                              ebb_error *err);
+                              ebb_kv_cache_keep_fn *keep, void *arg, bool overwrites,
+                              size_t *n_removed, ebb_error *err);
 
 #endif

@@ -128,5 +128,5 @@ static bool is_run_kept(void *arg, const ebb_token *ids, size_t n)
 
 ebb_status ebb_kept_sweep_kv(const ebb_kept *k, size_t *n_removed, ebb_error *err)
 {
-    return ebb_kv_cache_sweep(NULL, ebb_sealed_kv(), is_run_kept, (void *)k, n_removed, err);
+    return ebb_kv_cache_sweep(NULL, ebb_sealed_kv(), is_run_kept, (void *)k, false, n_removed, err);
 }

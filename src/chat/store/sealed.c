@@ -166,18 +166,12 @@ static ebb_status turn_pages(const char *from, const char *path, turn_page_fn *t
 /* `beside` takes the name; what had it is overwritten. */
 static ebb_status put_in_place(const char *beside, const char *path, bool overwrites, ebb_error *err)
 {
-    int old = -1;
-    ebb_status st = overwrites ? ebb_file_open(path, EBB_FILE_UPDATE_HERE, &old, err) : EBB_OK;
+    ebb_status st = (overwrites ? ebb_file_rename_wiping : ebb_file_rename)(beside, path, err);
 
-    if (st == EBB_OK)
-        st = ebb_file_rename(beside, path, err);
     if (st == EBB_OK)
         ebb_folder_sync_name(path);
     else
         ebb_file_remove(beside);
-    if (st == EBB_OK && overwrites)
-        ebb_file_overwrite(old);
-    ebb_file_close(old);
     return st;
 }
 

@@ -116,7 +116,14 @@ void ebb_file_wipe_begun(const char *path);
  * too. */
 EBB_MUST_CHECK
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
-/* The same, but only if no file of that name exists: else USAGE, and the existing file is kept,
+/* The same; what the file held is overwritten, and found by ebb_file_wipe_begun if a kill comes
+ * before, where the file system can exchange names. */
+EBB_MUST_CHECK
+ebb_status ebb_file_replace_wiping(const char *path, const void *data, size_t n, ebb_error *err);
+/* The file `from`, which was begun beside `to`, takes its name in that way. */
+EBB_MUST_CHECK
+ebb_status ebb_file_rename_wiping(const char *from, const char *to, ebb_error *err);
+/* As replace, but only if no file of that name exists: else USAGE, and the existing file is kept,
  * even if it was created meanwhile. */
 EBB_MUST_CHECK
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err);

@@ -54,7 +54,37 @@ static int rename_new(const char *from, const char *to)
     return rename(from, to);
 }
 
-static ebb_status write_whole(const char *at, const char *path, bool is_new, const void *data, size_t n,
+/* As rename; what was there is overwritten and removed.  Meanwhile it has the other's name, by which it is found after
+ * a kill; where names cannot be exchanged, it has none. */
+static int rename_wiping(const char *from, const char *to)
+{
+    int old, rc;
+
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) {
+        ebb_folder_sync_name(to);
+        ebb_file_wipe(from);
+        return 0;
+    }
+    old = open(to, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    rc = rename(from, to);
+    if (rc == 0 && old >= 0) {
+        ebb_folder_sync_name(to);
+        ebb_file_overwrite(old);
+    }
+    ebb_file_close(old);
+    return rc;
+}
+
+ebb_status ebb_file_rename_wiping(const char *from, const char *to, ebb_error *err)
+{
+    if (ebb_os_fault(EACCES) || rename_wiping(from, to) != 0)
+        return EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", to, strerror(errno));
+    return EBB_OK;
+}
+
+typedef int rename_fn(const char *from, const char *to);
+
+static ebb_status write_whole(const char *at, const char *path, rename_fn *put, const void *data, size_t n,
                               ebb_error *err)
 {
     ebb_buf beside = { 0 };
@@ -66,8 +96,8 @@ static ebb_status write_whole(const char *at, const char *path, bool is_new, con
     if (st == EBB_OK)
         st = ebb_file_sync(fd, path, err);
     ebb_file_close(fd);
-    if (st == EBB_OK && (ebb_os_fault(EACCES) || (is_new ? rename_new : rename)(beside.data, at) != 0))
-        st = is_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s: already exists; choose another name", path)
+    if (st == EBB_OK && (ebb_os_fault(EACCES) || put(beside.data, at) != 0))
+        st = put == rename_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s: already exists; choose another name", path)
                                        : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
     if (st == EBB_OK)
         ebb_folder_sync_name(at);
@@ -79,13 +109,18 @@ static ebb_status write_whole(const char *at, const char *path, bool is_new, con
 
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err)
 {
-    return write_whole(path, path, false, data, n, err);
+    return write_whole(path, path, rename, data, n, err);
+}
+
+ebb_status ebb_file_replace_wiping(const char *path, const void *data, size_t n, ebb_error *err)
+{
+    return write_whole(path, path, rename_wiping, data, n, err);
 }
 
 /* Where a confined process may make nothing, its broker may. */
 ebb_status ebb_file_create(const char *path, const void *data, size_t n, ebb_error *err)
 {
-    ebb_status st = write_whole(path, path, true, data, n, err);
+    ebb_status st = write_whole(path, path, rename_new, data, n, err);
 
     return st == EBB_IO && errno == EACCES && ebb_broker_is_there() ? ebb_broker_create(path, data, n, err) : st;
 }
@@ -95,7 +130,7 @@ ebb_status ebb_file_create_in(int folder, const char *name, const char *path, co
 {
     ebb_buf at = { 0 };
     ebb_status st = ebb_buf_addf(&at, "/proc/self/fd/%d/%s", folder, name)
-                        ? write_whole(at.data, path, true, data, n, err)
+                        ? write_whole(at.data, path, rename_new, data, n, err)
                         : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
 
     ebb_buf_fini(&at);

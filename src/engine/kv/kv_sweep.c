@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "kv/kv.h"
 #include "kv/kv_file.h"
+#include "os/file.h"
 #include "os/folder.h"
 #include "os/paths.h"
 
@@ -14,6 +15,7 @@ typedef struct sweep {
     const ebb_kv_seal    *seal;
     ebb_kv_cache_keep_fn *keep;
     void                 *arg;
+    bool                  overwrites;
     size_t                n_removed;
 } sweep;
 
@@ -30,15 +32,15 @@ static void sweep_file(void *arg, const ebb_folder_entry *e)
     snprintf(path, sizeof path, "%s/%s", s->dir, e->name);
     if (!is_leftover && ebb_kv_file_read_ids(path, s->seal, ids, EBB_KV_BLOCK, &n_ids) && s->keep(s->arg, ids, n_ids))
         return;
-    ebb_file_remove(path);
+    (s->overwrites ? ebb_file_wipe : ebb_file_remove)(path);
     s->n_removed++;
 }
 
 ebb_status ebb_kv_cache_sweep(const char *dir, const ebb_kv_seal *seal, ebb_kv_cache_keep_fn *keep, void *arg,
-                              size_t *n_removed, ebb_error *err)
+                              bool overwrites, size_t *n_removed, ebb_error *err)
 {
     ebb_buf usual = { 0 };
-    sweep s = { .dir = dir, .seal = seal, .keep = keep, .arg = arg };
+    sweep s = { .dir = dir, .seal = seal, .keep = keep, .arg = arg, .overwrites = overwrites };
     ebb_status st = dir ? EBB_OK : ebb_path_in(EBB_DIR_CACHE, "kv", &usual, err);
 
     if (st == EBB_OK && !dir)

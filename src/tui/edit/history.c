@@ -185,16 +185,11 @@ static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
     return st;
 }
 
-/* Put the text in the file's place; what was in the clear and shall not be so is overwritten. */
-static ebb_status replace_history_file(int fd, const char *path, const ebb_buf *text, const ebb_seal *seal,
-                                       ebb_error *err)
+/* Put the text in the file's place; what is dropped, or was in the clear and shall not be so, is overwritten. */
+static ebb_status replace_history_file(const char *path, const ebb_buf *text, ebb_error *err)
 {
-    ebb_status st = text->failed ? EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path)
-                                 : ebb_file_replace(path, ebb_buf_text(text), text->len, err);
-
-    if (st == EBB_OK && seal)
-        ebb_file_overwrite(fd);
-    return st;
+    return text->failed ? EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path)
+                        : ebb_file_replace_wiping(path, ebb_buf_text(text), text->len, err);
 }
 
 /* Where the newest lines begin that a file is rewritten with. */
@@ -210,10 +205,10 @@ static size_t first_kept(const ebb_buf *text)
     return at;
 }
 
-/* Rewrite the file that is locked as fd; `keep` NULL: all that can be read.  What another key has sealed stays as it
+/* Rewrite the file, which is locked; `keep` NULL: all that can be read.  What another key has sealed stays as it
  * is: that key may come back. */
-static ebb_status rewrite_locked(int fd, const char *path, const ebb_seal *from, const ebb_seal *to,
-                                 ebb_history_keep_fn *keep, void *arg, ebb_error *err)
+static ebb_status rewrite_locked(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_history_keep_fn *keep,
+                                 void *arg, ebb_error *err)
 {
     ebb_buf text = { 0 }, kept = { 0 };
     const char *line;
@@ -221,6 +216,7 @@ static ebb_status rewrite_locked(int fd, const char *path, const ebb_seal *from,
     bool is_cut;
     ebb_status st = read_history_file(path, &text, &is_cut, err);
 
+    ebb_file_wipe_begun(path);                   /* of one that was killed at this */
     for (at = first_kept(&text); st == EBB_OK && next_line(&text, &at, &line, &n);) {
         char *entry = read_line(from, line, n);
 
@@ -231,7 +227,7 @@ static ebb_status rewrite_locked(int fd, const char *path, const ebb_seal *from,
         free(entry);
     }
     if (st == EBB_OK)
-        st = replace_history_file(fd, path, &kept, to, err);
+        st = replace_history_file(path, &kept, err);
     ebb_buf_fini(&text);
     ebb_buf_fini(&kept);
     return st;
@@ -248,7 +244,7 @@ static ebb_status trim_history_file(ebb_history *h, ebb_error *err)
     if (st == EBB_OK)
         st = load_entries(h, h->path, seal, &must_trim, err);  /* with entries appended before the lock */
     if (st == EBB_OK && must_trim)
-        st = rewrite_locked(fd, h->path, seal, seal, NULL, NULL, err);
+        st = rewrite_locked(h->path, seal, seal, NULL, NULL, err);
     ebb_file_close(fd);
     return st;
 }
@@ -260,7 +256,7 @@ static ebb_status rewrite_history(const char *path, const ebb_seal *from, const 
     ebb_status st = open_locked(path, &fd, err);
 
     if (st == EBB_OK)
-        st = rewrite_locked(fd, path, from, to, keep, arg, err);
+        st = rewrite_locked(path, from, to, keep, arg, err);
     ebb_file_close(fd);
     return st;
 }
@@ -274,7 +270,6 @@ ebb_status ebb_history_turn(const char *path, const ebb_seal *from, const ebb_se
 {
     struct stat st;
 
-    ebb_file_wipe_begun(path);
     return stat(path, &st) == 0 ? rewrite_history(path, from, to, NULL, NULL, err) : EBB_OK;
 }
 

@@ -228,10 +228,8 @@ static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
     if (open_unsent_file(path, EBB_FILE_UPDATE_HERE, &fd))
         st = ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, err);
     if (st == EBB_OK && whole.len > 0 && open_text(t->from, &whole)) {
-        st = close_text(t->to, &whole) ? ebb_file_replace(path, whole.data, whole.len, err)
+        st = close_text(t->to, &whole) ? ebb_file_replace_wiping(path, whole.data, whole.len, err)
                                        : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
-        if (st == EBB_OK && t->to)
-            ebb_file_overwrite(fd);
     }
     ebb_file_close(fd);
     ebb_buf_fini(&whole);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -338,6 +339,39 @@ static void test_wiped(void **state)
     ebb_file_wipe(path);                         /* there is none */
 }
 
+/* Until it is overwritten, what was there has a name, by which a kill leaves it to be found. */
+static void test_replaced_and_wiped(void **state)
+{
+    char path[128], events[4096];
+    bool was_named = false;
+    int fd, watch = inotify_init1(IN_NONBLOCK);
+    ssize_t n;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    assert_int_equal(ebb_file_replace(path, "secret text", 11, NULL), EBB_OK);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &fd, NULL), EBB_OK);
+    assert_true(watch >= 0 && inotify_add_watch(watch, dir, IN_MODIFY | IN_DELETE) >= 0);
+    assert_int_equal(ebb_file_replace_wiping(path, "news", 4, NULL), EBB_OK);
+    assert_true(is_all_zero(fd, 11));
+    n = read(watch, events, sizeof events);
+    for (ssize_t at = 0; at < n;) {
+        struct inotify_event e;
+
+        memcpy(&e, events + at, sizeof e);
+        at += (ssize_t)sizeof e;
+        was_named = was_named || ((e.mask & IN_DELETE) && strstr(events + at, ".new"));
+        at += (ssize_t)e.len;
+    }
+    assert_true(was_named);
+    ebb_file_close(fd);
+    close(watch);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &fd, NULL), EBB_OK);
+    assert_int_equal(read(fd, events, sizeof events), 4);
+    ebb_file_close(fd);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -351,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_a_file_without_end),
         cmocka_unit_test(test_signal_to_the_holder),
         cmocka_unit_test(test_wiped),
+        cmocka_unit_test(test_replaced_and_wiped),
     };
 
     return cmocka_run_group_tests_name("file", tests, setup, teardown);
