@@ -49,8 +49,8 @@ typedef struct ebb_session_facts {
     int64_t changed_ms;          /* of an imported one that is not in the store yet: when it was
                                   * last changed; 0: now */
     char   *settings;            /* JSON object, NULL: none; owned by these facts */
-    bool    keeps_id;            /* its row was deleted here: it comes back with its number, by which
-                                  * what was not sent there is found */
+    bool    keeps_id;            /* its row was deleted here: it comes back with its number, by
+                                  * which what was not sent there is found */
 } ebb_session_facts;
 void ebb_session_facts_fini(ebb_session_facts *f);
 /* The given name, else the title. */

@@ -114,7 +114,8 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     ebb_session_row *rows = NULL;
     size_t cap = 0;
     int rc = ebb_store_prepare(s, &q, "SELECT s.id, coalesce(s.name, s.title), s.model, s.updated_ms, count(m.n_ids),"
-                               " coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0), s.created_ms FROM sessions AS s LEFT JOIN messages "
+                               " coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0), s.created_ms"
+                               " FROM sessions AS s LEFT JOIN messages "
                                "AS m ON m.session = s.id"
                                " GROUP BY s.id ORDER BY s.updated_ms DESC, s.id DESC", "");
 

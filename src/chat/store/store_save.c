@@ -60,8 +60,8 @@ static int save_facts(save_job *v)
     }
     if (!f->created_ms)
         f->created_ms = changed;
-    rc = ebb_store_run(v->s, "INSERT INTO sessions (id, name, title, model, pinned_ms, settings, created_ms, updated_ms)"
-                       " VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?)", "itttitii", v->old_session,
+    rc = ebb_store_run(v->s, "INSERT INTO sessions (id, name, title, model, pinned_ms, settings, created_ms,"
+                       " updated_ms) VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?)", "itttitii", v->old_session,
                        f->name[0] ? f->name : NULL, f->title, f->model, f->pinned_ms, f->settings, f->created_ms,
                        changed);
     if (rc == SQLITE_OK)

@@ -97,8 +97,9 @@ static ebb_status write_whole(const char *at, const char *path, rename_fn *put, 
         st = ebb_file_sync(fd, path, err);
     ebb_file_close(fd);
     if (st == EBB_OK && (ebb_os_fault(EACCES) || put(beside.data, at) != 0))
-        st = put == rename_new && errno == EEXIST ? EBB_FAIL(err, EBB_USAGE, "%s: already exists; choose another name", path)
-                                       : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
+        st = put == rename_new && errno == EEXIST
+                 ? EBB_FAIL(err, EBB_USAGE, "%s: already exists; choose another name", path)
+                 : EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno));
     if (st == EBB_OK)
         ebb_folder_sync_name(at);
     else if (fd >= 0)
