@@ -31,6 +31,15 @@ void ebb_cli_print(const char *text, size_t n)
     ebb_buf_fini(&visible);
 }
 
+void ebb_cli_print_name(const char *name)
+{
+    for (const char *end; isatty(STDOUT_FILENO) && (end = strchr(name, '\n')) != NULL; name = end + 1) {
+        ebb_cli_print(name, (size_t)(end - name));
+        fputs("\xe2\x90\x8a", stdout);          /* U+240A */
+    }
+    ebb_cli_print(name, strlen(name));
+}
+
 int ebb_cli_print_json(json_t *root)
 {
     bool ok = root && json_dumpf(root, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;

@@ -26,6 +26,8 @@ int ebb_cli_fail(const ebb_error *err);
 
 /* Print n bytes of foreign text: filtered where standard output is a terminal, exact elsewhere. */
 void ebb_cli_print(const char *text, size_t n);
+/* The same of a name in a line: a terminal shows a newline in it as a sign. */
+void ebb_cli_print_name(const char *name);
 
 /* The environment asks for a locale with UTF-8. */
 bool ebb_cli_has_utf8(void);

@@ -24,10 +24,10 @@ static void print_model_file(const ebb_model_file *f)
         strftime(date, sizeof date, "%Y-%m-%d %H:%M", &tm);
     printf("%10s  %s  ", ebb_size_text(f->n_bytes, size), date);
     if (f->name) {
-        ebb_cli_print(f->name, strlen(f->name));
+        ebb_cli_print_name(f->name);
         fputs("  ", stdout);
     }
-    ebb_cli_print(f->path, strlen(f->path));
+    ebb_cli_print_name(f->path);
     if (f->store)
         printf("  (%s's)", f->store);
     if (f->kind != EBB_KIND_CHAT)
@@ -64,7 +64,7 @@ static void print_partial_file(const ebb_model_file *f)
         printf("%3.0f %% of it is here  ", 100.0 * (double)f->n_bytes / (double)note.n_bytes);
     else
         printf("not all is here    ");
-    ebb_cli_print(f->path, strlen(f->path));
+    ebb_cli_print_name(f->path);
     if (is_known) {
         fputs("\n            goes on with `", stdout);
         ebb_cli_print(note.command, strlen(note.command));

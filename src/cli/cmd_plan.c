@@ -94,7 +94,7 @@ static void print_rating(const ebb_model_rating *r, bool is_chosen)
         printf("%3u/%-3u %7s %10s ", r->plan.n_resident, r->plan.n_layers, context,
                ebb_speed_text(r->plan.predicted_decode_tok_s, speed));
     }
-    ebb_cli_print(name, strlen(name));
+    ebb_cli_print_name(name);
     putchar('\n');
     if (r->why_not[0]) {
         printf("%12s", "");

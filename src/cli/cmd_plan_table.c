@@ -247,7 +247,7 @@ static void print_heading(const ebb_model *m, const ebb_machine *machine)
     const ebb_model_info *info = ebb_model_get_info(m);
     char size[16];
 
-    ebb_cli_print(info->name, strlen(info->name));
+    ebb_cli_print_name(info->name);
     printf("  %s, %u layers; %s available (", info->quantization, info->n_layers,
            ebb_size_text(machine->available_bytes, size));
     printf("%s), %u CPUs\n", machine->available_why, machine->n_cpus);
