@@ -342,7 +342,8 @@ size_t ebb_matcher_bytes(const ebb_matcher *m)
 ebb_status ebb_matcher_check(const ebb_matcher *m, ebb_error *err)
 {
     if (m->failed == EBB_LIMIT)
-        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: there are more than %d ways to go on",
+        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: there are more than %d ways to go on; write "
+                                       "what they have in common once",
                         MOST_PAIRS);
     if (m->failed != EBB_OK)
         return EBB_FAIL(err, m->failed, "no memory to follow the grammar");
