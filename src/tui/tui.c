@@ -115,11 +115,12 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     ebb_app_fini(&app);
     term->ops->close(term);
     if (kept != EBB_OK)
-        fprintf(stderr, "ebb: what was typed and not sent is lost: %s\n", err.msg);
+        fprintf(stderr, "ebb: %s of what was typed and not sent is lost: %s\n", has_unsent ? "the end" : "all",
+                err.msg);
     if (is_hangup)
         ebb_hangup(chat, opts, &stat);
     else
-        say_good_bye(chat, has_unsent && kept == EBB_OK, opts->ascii);
+        say_good_bye(chat, has_unsent, opts->ascii);
     ebb_stat_server_close(&stat);
     ebb_chat_close(chat);
     return status;

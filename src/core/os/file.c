@@ -256,6 +256,14 @@ ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err)
     return EBB_OK;
 }
 
+ebb_status ebb_file_reserve(int fd, const char *path, uint64_t n, ebb_error *err)
+{
+    if (!ebb_os_fault(EIO) && (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)n) == 0 || errno == EOPNOTSUPP ||
+                               errno == ENOSYS || errno == EPERM || errno == EINTR))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_IO, "%s: no room for %llu bytes: %s", path, (unsigned long long)n, strerror(errno));
+}
+
 ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *err)
 {
     if (ebb_os_fault(EIO) || ftruncate(fd, (off_t)n) != 0)

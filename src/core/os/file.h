@@ -79,6 +79,10 @@ ebb_status ebb_file_append(int fd, const char *path, const void *data, size_t n,
 EBB_MUST_CHECK
 ebb_status ebb_file_sync(int fd, const char *path, ebb_error *err);
 
+/* Room on the disk for the file's first n bytes, of which none changes.  A file system that cannot
+ * promise it does not. */
+EBB_MUST_CHECK
+ebb_status ebb_file_reserve(int fd, const char *path, uint64_t n, ebb_error *err);
 /* Cut the file off at n bytes, or widen it. */
 EBB_MUST_CHECK
 ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *err);

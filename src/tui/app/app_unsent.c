@@ -41,6 +41,8 @@ ebb_status ebb_app_leave(ebb_app *a, bool *has_unsent, ebb_error *err)
         st = ebb_unsent_persist(a->frontend.state_dir.data, session, text.data, text.len, err);
     if (st == EBB_OK)
         ebb_unsent_end_autosave(&a->unsent.file);
+    else
+        *has_unsent = a->unsent.file.fd >= 0;
     ebb_unsent_leave_autosave(&a->unsent.file);
     ebb_buf_fini(&text);
     return st;

@@ -78,10 +78,18 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
     return st;
 }
 
-/* `draft` is that of an older ebb. */
+/* `draft` is that of an older ebb; and what was begun beside one of them. */
 static bool is_unsent_name(const char *name)
 {
-    return strcmp(name, "draft") == 0 || strncmp(name, "draft-", 6) == 0;
+    return strncmp(name, "draft", 5) == 0 && strchr("-.", name[5]);
+}
+
+/* By a program that was killed, unless it is at it; what it was to replace is there. */
+static bool is_begun(const char *path)
+{
+    size_t n = strlen(path);
+
+    return n > 4 && strcmp(path + n - 4, ".new") == 0;
 }
 
 /* -- Saving while typing ------------------------------------------------------------- */
@@ -120,17 +128,17 @@ static bool begin_autosave(ebb_unsent_file *d, const char *state_dir)
     return ok;
 }
 
+/* On a full disk what was saved before stays as it is. */
 void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n)
 {
     ebb_buf whole = { 0 };
 
-    if (n == 0) {
+    if (n == 0)
         ebb_unsent_end_autosave(d);
-    } else if ((d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n)) {
-        if (ebb_file_write_at(d->fd, d->path, whole.data, whole.len, 0, NULL) != EBB_OK ||
-            ebb_file_truncate(d->fd, d->path, whole.len, NULL) != EBB_OK)
-            ebb_unsent_end_autosave(d);
-    }
+    else if ((d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n) &&
+             ebb_file_reserve(d->fd, d->path, whole.len, NULL) == EBB_OK &&
+             ebb_file_write_at(d->fd, d->path, whole.data, whole.len, 0, NULL) == EBB_OK)
+        (void)!ebb_file_truncate(d->fd, d->path, whole.len, NULL);
     ebb_buf_fini(&whole);
 }
 
@@ -178,7 +186,7 @@ bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *s
     bool is_there = false;
 
     while (dir && !is_there && (e = readdir(dir)) != NULL) {
-        if (!is_unsent_name(e->d_name))
+        if (!is_unsent_name(e->d_name) || is_begun(e->d_name))
             continue;
         ebb_buf_clear(&path);
         is_there = ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name) && restore_file(d, path.data, session, out);
@@ -217,7 +225,7 @@ typedef struct turning {
     const ebb_seal *from, *to;
 } turning;
 
-/* One that cannot be read is named: nobody may take for encrypted what is not. */
+/* One that cannot be read is named: nobody may take for encrypted what is not.  No program runs that begins one. */
 static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
 {
     const turning *t = arg;
@@ -225,6 +233,10 @@ static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
     int fd = -1;
     ebb_status st = EBB_OK;
 
+    if (is_begun(path)) {
+        ebb_file_wipe(path);
+        return EBB_OK;
+    }
     if (open_unsent_file(path, EBB_FILE_UPDATE_HERE, &fd))
         st = ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, err);
     if (st == EBB_OK && whole.len > 0 && open_text(t->from, &whole)) {
@@ -239,11 +251,7 @@ static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
 {
     turning t = { from, to };
-    ebb_buf path = { 0 };
 
-    if (ebb_buf_addf(&path, "%s/draft", state_dir))
-        ebb_file_wipe_begun(path.data);
-    ebb_buf_fini(&path);
     return for_all_unsent(state_dir, turn_unsent_file, &t, err);
 }
 

@@ -348,6 +348,7 @@ static void unsent_on_a_full_disk(void **state)
     assert_true(ebb_small_disk_fill(dir));
     screen_keys(&s, " more");
     assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_IO);
+    assert_true(has_unsent);
     screen_close(&s);
     screen_open(&s, 12, 60, dir);
     assert_has(&s, "> half a thought\n");

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "edit/unsent.h"
+#include "os/file.h"
 #include "support/small_disk.h"
 
 static char folder[] = "/tmp/ebb-unsent-XXXXXX";
@@ -147,6 +148,42 @@ static void a_number_that_comes_again(void **state)
     ebb_buf_fini(&out);
 }
 
+/* What was saved before there was no room any more is whole. */
+static void on_a_full_disk(void **state)
+{
+    static char longer[20000];
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_buf out = { 0 };
+
+    (void)state;
+    if (!ebb_small_disk_mount(folder, 64))
+        skip();
+    memset(longer, 'a', sizeof longer);
+    ebb_unsent_autosave(&d, folder, "trip", "half a thought", 14);
+    assert_true(ebb_small_disk_fill(folder));
+    ebb_unsent_autosave(&d, folder, "trip", longer, sizeof longer);
+    ebb_unsent_leave_autosave(&d);
+    assert_true(restore("trip", &out));
+    assert_string_equal(ebb_buf_text(&out), "half a thought");
+    ebb_buf_fini(&out);
+    ebb_small_disk_unmount(folder);
+}
+
+/* A kill leaves what was about to take a draft's place: that is no second one, and goes with the next encryption. */
+static void what_was_begun_is_none(void **state)
+{
+    char path[96];
+    ebb_buf out = { 0 };
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/draft-0123456789abcdef.0123456789abcdef.new", folder);
+    assert_int_equal(ebb_file_replace(path, "trip\nold", 8, NULL), EBB_OK);
+    assert_false(restore("trip", &out));
+    assert_int_equal(ebb_unsent_turn(folder, NULL, NULL, NULL), EBB_OK);
+    assert_int_not_equal(access(path, F_OK), 0);
+    ebb_buf_fini(&out);
+}
+
 /* Where nothing can be removed, the text comes back all the same. */
 static void from_a_disk_that_is_read_only(void **state)
 {
@@ -192,6 +229,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_of_an_older_ebb_gets_a_key, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(it_is_in_one_place, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(a_number_that_comes_again, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(on_a_full_disk, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_was_begun_is_none, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(from_a_disk_that_is_read_only, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_turned_is_named, open_folder, close_folder),
     };
