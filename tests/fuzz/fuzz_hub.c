@@ -222,7 +222,8 @@ static void ask_for_file(unsigned how)
     static const char sum[] = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";  /* of 0123456789 */
     char path[128], part[160], got_sum[65];
     ebb_download_request w = { .url = how & IS_HUB ? HUB "/a/b/resolve/main/m.gguf" : "https://else.example/m.gguf",
-                               .folder = fuzz_folder(), .name = "m.gguf", .is_hub = how & IS_HUB, .command = "ebb pull a/b",
+                               .folder = fuzz_folder(), .name = "m.gguf", .is_hub = how & IS_HUB,
+                               .command = "ebb pull a/b",
                                .n_bytes = how & HAS_SIZE ? 10 : UINT64_MAX, .sha256 = how & HAS_SUM ? sum : "",
                                .repo = how & IS_HUB ? "a/b" : NULL, .on_header = how & IS_PLAIN ? judge_header : NULL,
                                .header_only = how & IS_PLAIN && how & IS_HUB };

@@ -73,8 +73,8 @@ static void ask_for(const char *method, const char *path, const void *body, size
 {
     ebb_buf request = { 0 };
 
-    FUZZ_MUST(ebb_buf_addf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n",
-                           method, path, n) &&
+    FUZZ_MUST(ebb_buf_addf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                                     "Content-Length: %zu\r\n\r\n", method, path, n) &&
               ebb_buf_add(&request, body, n));
     ask(ebb_buf_text(&request), request.len, false, reply);
     ebb_buf_fini(&request);

@@ -149,8 +149,8 @@ typedef struct ebb_app {
  * the theme is said in the transcript. */
 void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts *opts);
 /* Before fini, on leaving: messages that wait and the line under way are kept, and are in the
- * editor when the conversation is opened next; *has_unsent: there were any.  Errors: IO, NOMEM: what
- * was autosaved of them is what will be there, if *has_unsent. */
+ * editor when the conversation is opened next; *has_unsent: there were any.  Errors: IO, NOMEM:
+ * what was autosaved of them is what will be there, if *has_unsent. */
 EBB_MUST_CHECK
 ebb_status ebb_app_leave(ebb_app *a, bool *has_unsent, ebb_error *err);
 void ebb_app_fini(ebb_app *a);
