@@ -7,8 +7,9 @@
 
 /* -- Prose ---------------------------------------------------------------------------------------- */
 
-/* What a source can become: marks, bars and columns repeat themselves, and so can headers of records, cells that
- * a row leaves out, and the addresses of links by name.  More than this is no page, but an attempt on the memory. */
+/* What the first n bytes of a text can become: marks, bars and columns repeat themselves, and so can headers of records,
+ * cells that a row leaves out, and the addresses of links by name.  More than this is no page, but an attempt on the
+ * memory, in one block or in many. */
 enum { LAID_OUT_FREE = 64 << 10, LAID_OUT_PER_BYTE = 32, LAID_OUT_MOST = 64 << 20 };
 
 static size_t layout_limit(size_t n)
@@ -38,10 +39,10 @@ static void drop_rendered(ebb_wrap *w, const ebb_wrap *before)
     w->n_links = before->n_links;
 }
 
-static void add_prose(ebb_wrap *w, const char *s, size_t n)
+static void add_prose(ebb_wrap *w, const char *s, size_t n, size_t limit)
 {
     const ebb_wrap before = *w;
-    ebb_renderer r = { .w = w, .limit = w->visible.len + layout_limit(n) };
+    ebb_renderer r = { .w = w, .limit = limit };
     bool is_too_much;
 
     if (ebb_render_parse(&r, s, n) != 0 && !ebb_render_check_limit(&r))
@@ -77,8 +78,8 @@ static void add_blank(ebb_wrap *w)
     }
 }
 
-/* Blank lines around prose stay, as one. */
-static void render_prose(ebb_wrap *w, const char *s, size_t n)
+/* Blank lines around prose stay, as one.  The whole text may have become `limit` bytes then. */
+static void render_prose(ebb_wrap *w, const char *s, size_t n, size_t limit)
 {
     size_t at = 0, end = n;
 
@@ -90,7 +91,7 @@ static void render_prose(ebb_wrap *w, const char *s, size_t n)
         return;
     while (s[end - 1] == '\n' || s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t')
         end--;
-    add_prose(w, s + at, end - at);
+    add_prose(w, s + at, end - at, limit);
     for (const char *nl = memchr(s + end, '\n', n - end); nl &&
          memchr(nl + 1, '\n', n - (size_t)(nl + 1 - s)); nl = NULL)
         add_blank(w);
@@ -116,6 +117,6 @@ void ebb_render_block(ebb_wrap *w, const char *raw, const ebb_md_block *block)
         ebb_render_code_line(w, s, n);
         ebb_wrap_add(w, "\n", 1, EBB_FACE_CODE);
         break;
-    case EBB_MD_BLOCK_PROSE: render_prose(w, s, n); break;
+    case EBB_MD_BLOCK_PROSE: render_prose(w, s, n, layout_limit(block->end)); break;
     }
 }

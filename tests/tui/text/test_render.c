@@ -161,7 +161,7 @@ static void output_is_bounded(void **state)
     ebb_buf text = { 0 };
 
     (void)state;
-    for (size_t kind = 0; kind < 5; kind++)
+    for (size_t kind = 0; kind < 6; kind++)
         for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
             ebb_buf_clear(&text);
             switch (kind) {
@@ -189,6 +189,15 @@ static void output_is_bounded(void **state)
                 repeat(&text, "x", N);
                 ebb_buf_adds(&text, ")|\n|-|\n");
                 repeat(&text, "|y|\n", N);
+                break;
+            case 4:                              /* many tables, each of which is small */
+                for (size_t k = 0; k < N / 200; k++) {
+                    ebb_buf_adds(&text, "|");
+                    repeat(&text, "x", 600);
+                    ebb_buf_adds(&text, "|b|\n|---|---|\n");
+                    repeat(&text, "|a|\n", 150);
+                    ebb_buf_adds(&text, "\n");
+                }
                 break;
             default:                             /* bars and marks in front of short lines */
                 repeat(&text, "> - ", 40);
