@@ -7,9 +7,9 @@
 
 /* -- Prose ---------------------------------------------------------------------------------------- */
 
-/* What the first n bytes of a text can become: marks, bars and columns repeat themselves, and so can headers of records,
- * cells that a row leaves out, and the addresses of links by name.  More than this is no page, but an attempt on the
- * memory, in one block or in many. */
+/* What the first n bytes of a text can become: marks, bars and columns repeat themselves, and so can headers of
+ * records, cells that a row leaves out, and the addresses of links by name.  More than this is no page, but an attempt
+ * on the memory, in one block or in many. */
 enum { LAID_OUT_FREE = 64 << 10, LAID_OUT_PER_BYTE = 32, LAID_OUT_MOST = 64 << 20 };
 
 static size_t layout_limit(size_t n)
