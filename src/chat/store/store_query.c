@@ -26,6 +26,9 @@ static int64_t parse_session_id(const char *name)
     return *name && *end == '\0' && n > 0 ? n : 0;
 }
 
+/* What a wrong clock has dated beyond tomorrow comes last, or it would be the newest one for years. */
+#define NEWEST_FIRST "updated_ms > 1000 * (strftime('%s', 'now') + 86400), updated_ms DESC, id DESC"
+
 /* Several sessions have the title: an error that lists them, for the user to choose. */
 static ebb_status fail_ambiguous(ebb_store *s, const char *title, ebb_error *err)
 {
@@ -34,7 +37,7 @@ static ebb_status fail_ambiguous(ebb_store *s, const char *title, ebb_error *err
     ebb_buf ids = { 0 };
     size_t n = 0;
     int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE title = ? AND name IS NULL"
-                               " ORDER BY updated_ms DESC, id DESC", "t", title);
+                               " ORDER BY " NEWEST_FIRST, "t", title);
     ebb_status st;
 
     if (rc != SQLITE_OK)
@@ -53,7 +56,7 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
 {
     static const char *const by[] = {
         "SELECT id FROM sessions WHERE name = ?1",
-        "SELECT id FROM sessions WHERE title = ?1 ORDER BY name IS NOT NULL, updated_ms DESC, id DESC LIMIT 1",
+        "SELECT id FROM sessions WHERE title = ?1 ORDER BY name IS NOT NULL, " NEWEST_FIRST " LIMIT 1",
     };
     int64_t id = parse_session_id(name), n_title = 0;
     sqlite3_stmt *q;
@@ -80,7 +83,7 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
 ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)
 {
     sqlite3_stmt *q;
-    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions ORDER BY updated_ms DESC, id DESC LIMIT 1", "");
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions ORDER BY " NEWEST_FIRST " LIMIT 1", "");
     ebb_status st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
 
     return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session yet") : st;
@@ -113,11 +116,10 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     sqlite3_stmt *q;
     ebb_session_row *rows = NULL;
     size_t cap = 0;
-    int rc = ebb_store_prepare(s, &q, "SELECT s.id, coalesce(s.name, s.title), s.model, s.updated_ms, count(m.n_ids),"
-                               " coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0), s.created_ms"
-                               " FROM sessions AS s LEFT JOIN messages "
-                               "AS m ON m.session = s.id"
-                               " GROUP BY s.id ORDER BY s.updated_ms DESC, s.id DESC", "");
+    int rc = ebb_store_prepare(s, &q, "SELECT s.id AS id, coalesce(s.name, s.title), s.model, s.updated_ms,"
+                               " count(m.n_ids), coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0), s.created_ms"
+                               " FROM sessions AS s LEFT JOIN messages AS m ON m.session = s.id"
+                               " GROUP BY s.id ORDER BY " NEWEST_FIRST, "");
 
     *out = NULL;
     *n = 0;

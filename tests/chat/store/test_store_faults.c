@@ -240,6 +240,36 @@ static void test_newer(void **state)
     expect_open(EBB_UNSUPPORTED, "newer ebb");
 }
 
+/* What was written while the clock was a century ahead is not the newest session ever after. */
+static void test_a_wrong_clock(void **state)
+{
+    ebb_session_facts ahead = { .title = "ahead" }, now = { .title = "now" };
+    ebb_tree t = { 0 }, u = { 0 };
+    ebb_session_row *rows;
+    ebb_store *s = open_db();
+    ebb_error err;
+    int64_t id;
+    size_t n;
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "q");
+    say(&u, EBB_ROLE_USER, "q");
+    save(s, &now, &u);
+    save(s, &ahead, &t);
+    sql(s->db, "UPDATE sessions SET updated_ms = updated_ms + 3155760000000 WHERE title = 'ahead'");
+    assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
+    assert_int_equal(id, now.id);
+    assert_int_equal(ebb_store_list(s, &rows, &n, &err), EBB_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(rows[0].id, now.id);
+    free(rows);
+    ebb_session_facts_fini(&ahead);
+    ebb_session_facts_fini(&now);
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+    ebb_store_close(s);
+}
+
 static void test_foreign_sql(void **state)
 {
     static const char *const foreign[] = {
@@ -305,7 +335,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_beside), T(test_full), T(test_locked), T(test_readonly), T(test_readonly_file), T(test_garbage),
         T(test_no_file),
-        T(test_damaged), T(test_newer), T(test_foreign_sql), T(test_locked_at_open), T(test_nowhere_to_write),
+        T(test_damaged), T(test_newer), T(test_a_wrong_clock), T(test_foreign_sql), T(test_locked_at_open),
+        T(test_nowhere_to_write),
     };
     int failed = cmocka_run_group_tests_name("store: faults", tests, NULL, NULL);
 
