@@ -3,11 +3,14 @@
 
 #include <string.h>
 
-static size_t run_of(const char *s, size_t n, char c)
+enum { HEADING_MOST = 6, INLINE_MOST = 3 };       /* characters of a mark */
+
+/* How often s[0] comes at the beginning of s[0..n), at most `most` times: a line may be nothing else. */
+static size_t run_of(const char *s, size_t n, size_t most)
 {
     size_t i = 0;
 
-    while (i < n && s[i] == c)
+    while (i < n && i < most && s[i] == s[0])
         i++;
     return i;
 }
@@ -60,18 +63,21 @@ static bool scan_fence(ebb_md *md, const char *s, size_t run)
  * needed, SIZE_MAX: there is none. */
 static size_t line_mark(ebb_md *md, const char *s, size_t n, bool is_final)
 {
-    size_t run = run_of(s, n, s[0]);
-    bool is_open = run == n && !is_final;        /* the run may go on */
+    size_t run;
 
     if (s[0] == '`' || s[0] == '~') {
-        if (is_open && run < 16)
+        run = run_of(s, n, SIZE_MAX);
+        if (run == n && !is_final && run < 16)   /* it may go on */
             return 0;
         return scan_fence(md, s, run) ? run : SIZE_MAX;
     }
     if (md->in_fence)
         return SIZE_MAX;
-    if (s[0] == '#' && run <= 6) {
-        if (is_open)
+    if (s[0] == '#') {
+        run = run_of(s, n, HEADING_MOST + 1);
+        if (run > HEADING_MOST)
+            return SIZE_MAX;
+        if (run == n && !is_final)
             return 0;
         md->in_heading = run == n || is_md_space(s[run]);
         return md->in_heading ? run : SIZE_MAX;
@@ -96,7 +102,7 @@ static size_t line_mark(ebb_md *md, const char *s, size_t n, bool is_final)
 /* A mark inside a line: ` * or _ */
 static size_t inline_mark(ebb_md *md, const char *s, size_t n, bool is_final, ebb_face *face)
 {
-    size_t run = run_of(s, n, s[0]), take = run < 3 ? run : 3;
+    size_t take = run_of(s, n, INLINE_MOST);
     char before = md->before, after;
 
     if (take == n && !is_final)

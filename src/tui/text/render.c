@@ -12,6 +12,10 @@
  * on the memory, in one block or in many. */
 enum { LAID_OUT_FREE = 64 << 10, LAID_OUT_PER_BYTE = 32, LAID_OUT_MOST = 64 << 20 };
 
+/* Bytes of a block of prose that are parsed: md4c takes quadratic time for some (definitions of links behind the head of
+ * a table: half a second for so many, 18 s for six times as many), and the screen waits.  Longer ones stay source. */
+enum { PARSED_MOST = 256 << 10 };
+
 static size_t layout_limit(size_t n)
 {
     size_t free = LAID_OUT_FREE + LAID_OUT_PER_BYTE * n;
@@ -45,7 +49,7 @@ static void add_prose(ebb_wrap *w, const char *s, size_t n, size_t limit)
     ebb_renderer r = { .w = w, .limit = limit };
     bool is_too_much;
 
-    if (ebb_render_parse(&r, s, n) != 0 && !ebb_render_check_limit(&r))
+    if (n <= PARSED_MOST && ebb_render_parse(&r, s, n) != 0 && !ebb_render_check_limit(&r))
         w->failed = true;
     is_too_much = ebb_render_check_limit(&r);
     ebb_render_end_line(&r);

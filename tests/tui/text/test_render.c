@@ -311,6 +311,28 @@ static void continued(void **state)
 }
 
 /* A megabyte in tokens of four bytes: a model at 5,000 a second would take 52 s. */
+/* One line of one character, while it comes and when it has come: no mark is counted twice. */
+static void lines_of_marks(void **state)
+{
+    enum { N = 16 << 20 };
+    char *text = malloc(N);
+
+    (void)state;
+    assert_non_null(text);
+    for (const char *mark = "*_`~#>-[|"; *mark; mark++) {
+        ebb_wrap w = { .has_markdown = true, .is_rendered = true, .page = 80 };
+
+        memset(text, *mark, N);
+        ebb_wrap_text(&w, text, N, false);
+        assert_false(w.failed);
+        assert_true(w.visible.len > 0);
+        ebb_wrap_text(&w, text, N, true);
+        assert_false(w.failed);
+        ebb_wrap_fini(&w);
+    }
+    free(text);
+}
+
 static void keeps_up(void **state)
 {
     enum { TOTAL = 1 << 20 };
@@ -435,6 +457,7 @@ int main(void)
         cmocka_unit_test(streams),
         cmocka_unit_test(open_blocks_show),
         cmocka_unit_test(continued),
+        cmocka_unit_test(lines_of_marks),
         cmocka_unit_test(keeps_up),
         cmocka_unit_test(commonmark),
     };
