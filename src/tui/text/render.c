@@ -13,7 +13,8 @@
 enum { LAID_OUT_FREE = 64 << 10, LAID_OUT_PER_BYTE = 32, LAID_OUT_MOST = 64 << 20 };
 
 /* Bytes of a block of prose that are parsed: md4c takes quadratic time for some (definitions of links behind the head
- * of a table: half a second for so many, 18 s for six times as many), and the screen waits.  Longer ones stay source. */
+ * of a table: half a second for so many, 18 s for six times as many), and the screen waits.  Longer ones are shown as
+ * they were written. */
 enum { PARSED_MOST = 256 << 10 };
 
 static size_t layout_limit(size_t n)
