@@ -78,18 +78,19 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
     return st;
 }
 
-/* `draft` is that of an older ebb; and what was begun beside one of them. */
-static bool is_unsent_name(const char *name)
-{
-    return strncmp(name, "draft", 5) == 0 && strchr("-.", name[5]);
-}
-
 /* By a program that was killed, unless it is at it; what it was to replace is there. */
 static bool is_begun(const char *path)
 {
     size_t n = strlen(path);
 
     return n > 4 && strcmp(path + n - 4, ".new") == 0;
+}
+
+/* `draft` is that of an older ebb; and what was begun beside one of them. */
+static bool is_unsent_name(const char *name)
+{
+    return strcmp(name, "draft") == 0 || strncmp(name, "draft-", 6) == 0 ||
+           (strncmp(name, "draft.", 6) == 0 && is_begun(name));
 }
 
 /* -- Saving while typing ------------------------------------------------------------- */
