@@ -42,7 +42,9 @@ part template chat/template
 part tokenizer engine/tokenizer
 part render tui/text/render tui/text/render_code tui/text/render_table tui/text/markdown tui/text/md_blocks tui/text/highlight tui/text/html_entity tui/text/wrap
 part import chat/store/import chat/store/import_mapping chat/store/title
-part http core/net/http core/net/client chat/pull
+# Without what a pull says to the ebb that began it (pull_events, pull_process).
+part http core/net/http core/net/client chat/pull/download chat/pull/download_part chat/pull/download_progress \
+    chat/pull/download_reply chat/pull/hub_listing chat/pull/part_sidecar chat/pull/pull chat/pull/pull_source chat/pull/variants
 part sse core/net/event_stream chat/remote/answer
 part grammar engine/grammar
 part schema chat/schema
