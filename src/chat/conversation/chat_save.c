@@ -15,7 +15,7 @@ static bool has_content(const ebb_chat *c)
 /* The reason may pass by itself: another try comes when the timer rings. */
 static bool is_save_error_passing(const ebb_chat *c)
 {
-    return (c->saving.why.code == EBB_IO || c->saving.why.code == EBB_BUSY) &&
+    return (c->saving.why.code == EBB_IO || c->saving.why.code == EBB_BUSY || c->saving.why.code == EBB_NOTFOUND) &&
            !(c->store && ebb_store_is_readonly(c->store));
 }
 
@@ -50,11 +50,30 @@ static void report_save_success(ebb_chat *c)
     ebb_chat_set_saved(c);
 }
 
-/* Open the store again if that failed before because the disk was full or the file locked. */
-static bool ensure_store(ebb_chat *c)
+/* The session goes to the file that has the store's name now.  As long as there is none, and none can be made, the
+ * store stays: its file may come back. */
+static void replace_store(ebb_chat *c)
+{
+    ebb_store *s;
+
+    if (ebb_store_open(c->saving.path, &s, NULL) != EBB_OK)
+        return;
+    ebb_store_close(c->store);
+    c->store = s;
+    ebb_session_leave_store(&c->facts, &c->tree);
+    c->deleted.facts.keeps_id = false;
+    ebb_chat_notice(c, "%s was moved, removed or replaced while it was open; this session goes to the file that is "
+                       "there now", ebb_store_path(s));
+}
+
+/* Open the store again if that failed before because the disk was full or the file locked, or if it is another file
+ * now. */
+bool ebb_chat_ensure_store(ebb_chat *c)
 {
     ebb_error err = { 0 };
 
+    if (c->store && ebb_store_is_moved(c->store))
+        replace_store(c);
     if (!c->store && c->saving.is_unsaved && is_save_error_passing(c) &&
         ebb_store_open(c->saving.path, &c->store, &err) != EBB_OK)
         ebb_chat_set_unsaved(c, &err);
@@ -66,7 +85,7 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     ebb_error err = { 0 };
     ebb_status st;
 
-    if (!has_content(c) || !ensure_store(c))
+    if (!has_content(c) || !ebb_chat_ensure_store(c))
         return;
     free(c->facts.settings);
     c->facts.settings = ebb_chat_settings_json(&c->settings);

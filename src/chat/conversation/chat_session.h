@@ -36,6 +36,9 @@ ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err);
 void ebb_chat_report_interrupted(ebb_chat *c);
 
 /* -- chat_save.c ------------------------------------------------------------------- */
+/* Whether there is a store; where it could not be opened, or its file was moved away, it is opened
+ * anew.  Before each use. */
+bool ebb_chat_ensure_store(ebb_chat *c);
 /* Save everything.  A failure is a notice, once, and so is the first success after it. */
 void ebb_chat_save(ebb_chat *c, bool durable);
 /* The path is another one: it is saved and told. */
@@ -63,7 +66,7 @@ ebb_status ebb_chat_enter_imported(ebb_chat *c, ebb_session_facts *facts, ebb_tr
 /* -- chat_sessions.c --------------------------------------------------------------- */
 /* BUSY: something is under way; IO: there is no store. */
 EBB_MUST_CHECK
-ebb_status ebb_chat_check_store_idle(const ebb_chat *c, ebb_error *err);
+ebb_status ebb_chat_check_store_idle(ebb_chat *c, ebb_error *err);
 void ebb_chat_free_deleted(ebb_chat *c);
 
 /* -- chat_away.c ------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
     if (strchr(name, '/') || (strchr(name, '.') && ebb_export_format_parse(name, &format)))
         return ebb_chat_export(c, name, err);
     st = check_session_name(name, err);
-    if (st == EBB_OK && c->store && c->facts.id)
+    if (st == EBB_OK && ebb_chat_ensure_store(c) && c->facts.id)
         st = ebb_store_rename(c->store, c->facts.id, name, err);
     if (st != EBB_OK)
         return st;
@@ -100,12 +100,13 @@ ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_erro
 
 /* -- Titles ------------------------------------------------------------------------------ */
 
-ebb_status ebb_chat_check_store_idle(const ebb_chat *c, ebb_error *err)
+ebb_status ebb_chat_check_store_idle(ebb_chat *c, ebb_error *err)
 {
     if (ebb_chat_is_busy(c))
         return ebb_chat_check_idle(c, err);
-    return c->store ? EBB_OK
-                    : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
+    return ebb_chat_ensure_store(c)
+               ? EBB_OK
+               : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read; this chat is kept in memory");
 }
 
 ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)

@@ -37,6 +37,9 @@ EBB_MUST_CHECK
 ebb_status ebb_store_open_beside(const ebb_store *s, ebb_store **out, ebb_error *err);
 const char *ebb_store_path(const ebb_store *s);
 bool ebb_store_is_readonly(const ebb_store *s);
+/* The file was moved, removed or replaced, perhaps with its folder, since it was opened: what would
+ * be written now, nobody would find. */
+bool ebb_store_is_moved(const ebb_store *s);
 
 /* What is known of a session beside its messages.  A zeroed one is new. */
 typedef struct ebb_session_facts {
@@ -56,11 +59,15 @@ void ebb_session_facts_fini(ebb_session_facts *f);
 /* The given name, else the title. */
 const char *ebb_session_facts_label(const ebb_session_facts *f);
 
+/* In another store than before: the next save writes the session whole, as a new one. */
+void ebb_session_leave_store(ebb_session_facts *f, ebb_tree *t);
+
 /* Write the facts, the leaf and every dirty message.  New messages and a new session get their
  * numbers.  If the session is deleted, it is written whole, as a new one but for keeps_id; messages
  * that another one took back are written again where these need them.  With `durable` it also
  * survives a loss of power, at the price of a sync, and waits longer for a lock.  On failure
- * nothing was changed, here or there; USAGE: another session has this name. */
+ * nothing was changed, here or there; USAGE: another session has this name; NOTFOUND: the file was
+ * moved (ebb_store_is_moved). */
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable,
                           ebb_error *err);
@@ -68,7 +75,7 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
  * at all; `p` counts to n_nodes messages, may be NULL, and stops it.  With `p` a lock of another
  * program is waited for until it is stopped.  Nobody else uses the store meanwhile; a failed save
  * ends in the drop.
- * Errors: BUSY, CANCELED, IO. */
+ * Errors: BUSY, CANCELED, IO, NOTFOUND. */
 EBB_MUST_CHECK
 ebb_status ebb_store_batch_begin(ebb_store *s, size_t n_nodes, ebb_progress *p, ebb_error *err);
 EBB_MUST_CHECK

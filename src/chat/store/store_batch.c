@@ -8,7 +8,9 @@ enum {
 
 int ebb_store_begin(ebb_store *s, bool durable)
 {
-    int rc = ebb_store_run(s, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", "");
+    int rc = ebb_store_is_moved(s) ? SQLITE_READONLY_DBMOVED
+                                   : ebb_store_run(s, durable ? "PRAGMA synchronous = FULL"
+                                                              : "PRAGMA synchronous = NORMAL", "");
 
     return rc == SQLITE_OK ? ebb_store_run(s, "BEGIN IMMEDIATE", "") : rc;
 }
@@ -100,8 +102,8 @@ ebb_status ebb_store_batch_commit(ebb_store *s, ebb_error *err)
     int rc = ebb_progress_is_stopped(s->batch.progress) ? SQLITE_INTERRUPT : index_saved(s);
     ebb_status st;
 
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "COMMIT", "");
+    if (rc == SQLITE_OK)                         /* a batch may take minutes */
+        rc = ebb_store_is_moved(s) ? SQLITE_READONLY_DBMOVED : ebb_store_run(s, "COMMIT", "");
     st = rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);
     if (st != EBB_OK)
         ebb_store_batch_drop(s);

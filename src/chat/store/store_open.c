@@ -175,6 +175,20 @@ bool ebb_store_is_readonly(const ebb_store *s)
     return s->is_readonly;
 }
 
+bool ebb_store_is_moved(const ebb_store *s)
+{
+    int is_moved = 0;
+
+    return sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &is_moved) == SQLITE_OK && is_moved != 0;
+}
+
+void ebb_session_leave_store(ebb_session_facts *f, ebb_tree *t)
+{
+    f->id = 0;
+    f->keeps_id = false;
+    ebb_tree_forget_ids(t);
+}
+
 void ebb_session_facts_fini(ebb_session_facts *f)
 {
     free(f->settings);

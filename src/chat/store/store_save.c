@@ -50,11 +50,7 @@ static int save_facts(save_job *v)
                            f->pinned_ms, f->settings, (int64_t)v->has_news, now);
         if (rc != SQLITE_OK || sqlite3_changes(v->s->db) > 0)
             return rc;
-        for (size_t i = 0; i < v->t->n_nodes; i++) {
-            v->t->nodes[i]->is_dirty = true;
-            assign_row_id(v, v->t->nodes[i], --v->t->last_memory_id);
-        }
-        v->n_done = 0;                           /* those rows are gone: nothing to return to */
+        ebb_tree_forget_ids(v->t);               /* those rows are gone: nothing to return to */
         if (!f->keeps_id)
             v->old_session = 0;
     }

@@ -18,6 +18,8 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
 {
     if (is_full(s, rc))
         return EBB_FAIL(err, EBB_IO, "%s cannot grow: the disk is full; free some space", s->path);
+    if (rc == SQLITE_READONLY_DBMOVED)
+        return EBB_FAIL(err, EBB_NOTFOUND, "%s was moved, removed or replaced while it was open", s->path);
     if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
         return EBB_FAIL(err, EBB_USAGE, "there is already a session of that name; choose another one");
     switch (rc & 0xff) {

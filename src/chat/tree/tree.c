@@ -147,6 +147,14 @@ void ebb_node_set_id(ebb_node *node, int64_t id)
         c->m.parent = id;
 }
 
+void ebb_tree_forget_ids(ebb_tree *t)
+{
+    for (size_t i = 0; i < t->n_nodes; i++) {
+        ebb_node_set_id(t->nodes[i], --t->last_memory_id);
+        t->nodes[i]->is_dirty = true;
+    }
+}
+
 static void unlink_node(ebb_node *node)
 {
     ebb_node *parent = node->parent, *before = NULL;

@@ -47,6 +47,8 @@ bool ebb_node_set_ids(ebb_node *node, const int32_t *ids, size_t n, const uint8_
 bool ebb_node_add_id(ebb_node *node, int32_t id);
 /* Give the node its number; its children's `parent` follows. */
 void ebb_node_set_id(ebb_node *node, int64_t id);
+/* No store has any of the messages (any more): all are dirty, with negative ids. */
+void ebb_tree_forget_ids(ebb_tree *t);
 
 /* Remove a message without children that is the newest of the tree; if it was
  * the leaf, its parent is. */

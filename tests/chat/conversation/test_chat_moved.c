@@ -1,0 +1,152 @@
+/* The store's file is moved, removed or replaced while a chat has it open: one line says so, and the session is whole
+ * in the file that is at the path then. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "chat/conversation/chat_fixture.h"
+
+static char away[112];
+
+static int setup_away(void **state)
+{
+    int rc = setup(state);
+
+    snprintf(away, sizeof away, "%s/away", dir);
+    return rc;
+}
+
+static void move_file(const char *suffix, bool is_back)
+{
+    char here[128], there[128];
+
+    snprintf(here, sizeof here, "%s%s", db, suffix);
+    snprintf(there, sizeof there, "%s%s", away, suffix);
+    assert_int_equal(rename(is_back ? there : here, is_back ? here : there), 0);
+}
+
+/* The database, with its log. */
+static void move_store(bool is_back)
+{
+    static const char *const parts[] = { "", "-wal", "-shm" };
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        move_file(parts[i], is_back);
+}
+
+/* The questions that another program finds in the session of this number, all of which have answers. */
+static void expect_questions(const char *file, int64_t id, const char *want)
+{
+    ebb_store *s;
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_buf got = { 0 };
+    ebb_error err;
+
+    if (ebb_store_open(file, &s, &err) != EBB_OK || ebb_store_load(s, id, &f, &t, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(t.n_path, t.n_nodes);
+    for (size_t i = 0; i < t.n_nodes; i += 2)
+        ebb_buf_addf(&got, "[%s]", t.nodes[i]->m.text);
+    assert_int_equal(ebb_tree_leaf(&t)->m.finish, EBB_FINISH_STOP);
+    assert_string_equal(ebb_buf_text(&got), want);
+    ebb_buf_fini(&got);
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+    ebb_store_close(s);
+}
+
+/* Lines that tell of it until the answer ends. */
+static unsigned count_told(ebb_chat *c, const char *words)
+{
+    ebb_chat_event ev;
+    unsigned n = 0;
+
+    while (fake_next(c, &ev) && ev.kind != EBB_EVENT_DONE)
+        n += ev.kind == EBB_EVENT_NOTICE && strstr(ev.text, words) != NULL;
+    return n;
+}
+
+static void test_removed(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+
+    (void)state;
+    say(c, "one");
+    move_store(false);
+    send(c, "two");
+    assert_int_equal(count_told(c, "was moved, removed or replaced"), 1);
+    assert_true(ebb_chat_is_saved(c));
+    expect_questions(db, ebb_chat_session_id(c), "[one][two]");
+    ebb_chat_close(c);
+    expect_questions(away, 1, "[one]");
+}
+
+/* Other sessions have the same numbers in the file that is there now. */
+static void test_replaced(void **state)
+{
+    ebb_chat *c = open_ready(NULL), *other;
+
+    (void)state;
+    say(c, "one");
+    move_store(false);
+    other = open_ready(NULL);
+    say(other, "theirs");
+    ebb_chat_close(other);
+    send(c, "two");
+    assert_int_equal(count_told(c, "was moved, removed or replaced"), 1);
+    expect_questions(db, 1, "[theirs]");
+    assert_int_equal(ebb_chat_session_id(c), 2);
+    expect_questions(db, 2, "[one][two]");
+    ebb_chat_close(c);
+}
+
+/* Nothing can be made at the path: the chat is in memory until the file is back. */
+static void test_comes_back(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+
+    (void)state;
+    say(c, "one");
+    move_store(false);
+    assert_int_equal(mkdir(db, 0700), 0);
+    send(c, "two");
+    assert_int_equal(count_told(c, "the chat goes on in memory"), 1);
+    assert_false(ebb_chat_is_saved(c));
+    assert_true(c->saving.retry_ns > 0);
+    assert_int_equal(rmdir(db), 0);
+    move_store(true);
+    send(c, "three");
+    assert_int_equal(count_told(c, "saved again"), 1);
+    assert_int_equal(ebb_chat_session_id(c), 1);
+    expect_questions(db, 1, "[one][two][three]");
+    ebb_chat_close(c);
+}
+
+/* An import that ended in a file which nobody finds has not happened. */
+static void test_batch(void **state)
+{
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    ebb_store *s;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_OK);
+    assert_non_null(ebb_tree_add(&t, NULL, EBB_ROLE_USER, "q", 1));
+    assert_int_equal(ebb_store_batch_begin(s, 1, NULL, &err), EBB_OK);
+    assert_int_equal(ebb_store_save(s, &f, &t, true, &err), EBB_OK);
+    move_store(false);
+    assert_int_equal(ebb_store_batch_commit(s, &err), EBB_NOTFOUND);
+    assert_non_null(strstr(err.msg, db));
+    assert_int_equal(ebb_store_batch_begin(s, 1, NULL, &err), EBB_NOTFOUND);
+    ebb_tree_fini(&t);
+    ebb_store_close(s);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup_away, teardown)
+    const struct CMUnitTest tests[] = { T(test_removed), T(test_replaced), T(test_comes_back), T(test_batch) };
+
+    return cmocka_run_group_tests_name("chat: its store is moved", tests, NULL, NULL);
+}
