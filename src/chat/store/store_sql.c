@@ -7,10 +7,24 @@
 
 #include "base/utf8.h"
 
+/* Why the log was not written: a COMMIT that fails leaves no sqlite3_system_errno. */
+static int log_errno(const ebb_store *s)
+{
+    sqlite3_file *log = NULL;
+    int why = 0;
+
+    if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log && log->pMethods)
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &why);
+    return why;
+}
+
+/* A quota that is used up is an error of its own. */
 static bool is_full(const ebb_store *s, int rc)
 {
     int why = (rc & 0xff) == SQLITE_IOERR && s->db ? sqlite3_system_errno(s->db) : 0;
 
+    if (s->db && sqlite3_extended_errcode(s->db) == SQLITE_IOERR_WRITE)
+        why = log_errno(s);
     return (rc & 0xff) == SQLITE_FULL || why == ENOSPC || why == EDQUOT;
 }
 

@@ -1,6 +1,7 @@
 /* A store that cannot be saved to or opened: it is said why, nothing is lost, and it goes on once it can. */
 #include "store_fixture.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -83,6 +84,40 @@ static void test_full(void **state)
     (void)state;
     sql(s->db, "PRAGMA max_page_count = 1");     /* as small as it is now */
     check_failed_save(s, EBB_IO, "full", more_pages, s);
+    ebb_store_close(s);
+}
+
+static ssize_t write_over_quota(int fd, const void *data, size_t n, off_t at)
+{
+    (void)fd;
+    (void)data;
+    (void)n;
+    (void)at;
+    errno = EDQUOT;
+    return -1;
+}
+
+static void set_write(sqlite3_syscall_ptr call)
+{
+    sqlite3_vfs *files = sqlite3_vfs_find(NULL);
+
+    files->xSetSystemCall(files, "pwrite64", call);      /* one of the two is what it uses */
+    files->xSetSystemCall(files, "pwrite", call);
+}
+
+static void grant_quota(void *arg)
+{
+    (void)arg;
+    set_write(NULL);                             /* the usual one */
+}
+
+static void test_quota(void **state)
+{
+    ebb_store *s = open_db();
+
+    (void)state;
+    set_write((sqlite3_syscall_ptr)write_over_quota);
+    check_failed_save(s, EBB_IO, "the disk is full", grant_quota, NULL);
     ebb_store_close(s);
 }
 
@@ -333,8 +368,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_beside), T(test_full), T(test_locked), T(test_readonly), T(test_readonly_file), T(test_garbage),
-        T(test_no_file),
+        T(test_beside), T(test_full), T(test_quota), T(test_locked), T(test_readonly), T(test_readonly_file),
+        T(test_garbage), T(test_no_file),
         T(test_damaged), T(test_newer), T(test_a_wrong_clock), T(test_foreign_sql), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };
