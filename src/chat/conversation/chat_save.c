@@ -1,5 +1,6 @@
 /* Saving the conversation (chat_session.h). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "conversation/chat_priv.h"
@@ -80,15 +81,29 @@ bool ebb_chat_ensure_store(ebb_chat *c)
     return c->store != NULL;
 }
 
+/* What the save has shown that other programs did to the session. */
+static void report_others(ebb_chat *c, const ebb_session_facts *was)
+{
+    if (was->id && was->id != c->facts.id)
+        ebb_chat_notice(c, "another ebb has deleted this session; it is saved again, as number %lld",
+                        (long long)c->facts.id);
+    else if (was->id && strcmp(was->name, c->facts.name) != 0)
+        ebb_chat_notice(c, "another ebb has named this session '%s'", c->facts.name);
+    if (!was->is_shared && c->facts.is_shared)
+        ebb_chat_notice(c, "another ebb has gone on in this session, too; both are kept as branches (/tree)");
+}
+
 void ebb_chat_save(ebb_chat *c, bool durable)
 {
     ebb_error err = { 0 };
+    ebb_session_facts was;
     ebb_status st;
 
     if (!has_content(c) || !ebb_chat_ensure_store(c))
         return;
     free(c->facts.settings);
     c->facts.settings = ebb_chat_settings_json(&c->settings);
+    was = c->facts;
     st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
     if (st == EBB_USAGE && c->facts.name[0]) {
         ebb_chat_notice(c, "meanwhile another session took the name '%s'; this one is kept under its title",
@@ -96,10 +111,12 @@ void ebb_chat_save(ebb_chat *c, bool durable)
         c->facts.name[0] = '\0';
         st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
     }
-    if (st == EBB_OK)
+    if (st == EBB_OK) {
         report_save_success(c);
-    else if (st != EBB_BUSY || durable || c->saving.is_unsaved) /* locked for a moment only: no notice yet */
+        report_others(c, &was);
+    } else if (st != EBB_BUSY || durable || c->saving.is_unsaved) { /* locked for a moment only: no notice yet */
         report_save_failure(c, &err);
+    }
 }
 
 ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)

@@ -52,6 +52,8 @@ typedef struct ebb_session_facts {
     int64_t changed_ms;          /* of an imported one that is not in the store yet: when it was
                                   * last changed; 0: now */
     char   *settings;            /* JSON object, NULL: none; owned by these facts */
+    int64_t leaf;                /* in the store, when it was last read or saved; 0: none */
+    bool    is_shared;           /* another program has set the leaf since it was read */
     bool    keeps_id;            /* its row was deleted here: it comes back with its number, by
                                   * which what was not sent there is found */
 } ebb_session_facts;
@@ -63,7 +65,7 @@ const char *ebb_session_facts_label(const ebb_session_facts *f);
 void ebb_session_leave_store(ebb_session_facts *f, ebb_tree *t);
 
 /* Write the facts, the leaf and every dirty message.  New messages and a new session get their
- * numbers.  If the session is deleted, it is written whole, as a new one but for keeps_id; messages
+ * numbers.  The name of a session that is there is read: another program may have given it one.  If the session is deleted, it is written whole, as a new one but for keeps_id; messages
  * that another one took back are written again where these need them.  With `durable` it also
  * survives a loss of power, at the price of a sync, and waits longer for a lock.  On failure
  * nothing was changed, here or there; USAGE: another session has this name; NOTFOUND: the file was

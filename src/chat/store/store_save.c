@@ -36,6 +36,23 @@ static void assign_row_id(save_job *v, ebb_node *node, int64_t id)
     ebb_node_set_id(node, id);
 }
 
+/* What other programs have made of the row since it was last read or saved. */
+static int read_others(ebb_store *s, ebb_session_facts *f)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT coalesce(name, ''), coalesce(leaf, 0) FROM sessions WHERE id = ?", "i",
+                               f->id);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(q);
+    if (rc == SQLITE_ROW) {
+        ebb_store_text(q, 0, f->name, sizeof f->name);
+        f->is_shared = f->is_shared || sqlite3_column_int64(q, 1) != f->leaf;
+    }
+    sqlite3_finalize(q);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 /* The session's row.  If another process has deleted it, the session and all its messages are
  * inserted anew. */
 static int save_facts(save_job *v)
@@ -45,6 +62,9 @@ static int save_facts(save_job *v)
     int rc;
 
     if (f->id) {
+        rc = read_others(v->s, f);
+        if (rc != SQLITE_OK)
+            return rc;
         rc = ebb_store_run(v->s, "UPDATE sessions SET title = ?2, model = ?3, pinned_ms = ?4, settings = ?5,"
                            " updated_ms = iif(?6, ?7, updated_ms) WHERE id = ?1", "ittitii", f->id, f->title, f->model,
                            f->pinned_ms, f->settings, (int64_t)v->has_news, now);
@@ -220,6 +240,8 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
     s->is_impatient = st == EBB_BUSY;
     if (!s->batch.is_open)
         sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
+    if (st == EBB_OK)
+        f->leaf = ebb_tree_leaf(t) ? ebb_tree_leaf(t)->m.id : 0;
     for (size_t i = 0; st == EBB_OK && i < t->n_nodes; i++) {
         t->nodes[i]->is_dirty = false;
         t->nodes[i]->n_stored = t->nodes[i]->m.n_text;
@@ -248,7 +270,7 @@ ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *er
 
 /* -- Reading ------------------------------------------------------------------- */
 
-static ebb_status load_facts(ebb_store *s, int64_t session, ebb_session_facts *f, int64_t *leaf, ebb_error *err)
+static ebb_status load_facts(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_error *err)
 {
     sqlite3_stmt *q;
     int rc = ebb_store_prepare(s, &q, "SELECT coalesce(name, ''), title, model, pinned_ms, settings, coalesce(leaf, 0),"
@@ -266,7 +288,7 @@ static ebb_status load_facts(ebb_store *s, int64_t session, ebb_session_facts *f
         ebb_store_text(q, 2, f->model, sizeof f->model);
         f->pinned_ms = sqlite3_column_int64(q, 3);
         f->settings = settings ? strdup(settings) : NULL;
-        *leaf = sqlite3_column_int64(q, 5);
+        f->leaf = sqlite3_column_int64(q, 5);
         f->created_ms = sqlite3_column_int64(q, 6);
     }
     sqlite3_finalize(q);
@@ -349,12 +371,11 @@ static ebb_status load_messages(ebb_store *s, int64_t session, ebb_tree *t, ebb_
 
 ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
-    int64_t leaf = 0;
-    ebb_status st = load_facts(s, session, f, &leaf, err);
+    ebb_status st = load_facts(s, session, f, err);
 
     if (st == EBB_OK)
         st = load_messages(s, session, t, err);
-    if (st == EBB_OK && leaf && !ebb_tree_set_leaf(t, ebb_tree_find(t, leaf)))
+    if (st == EBB_OK && f->leaf && !ebb_tree_set_leaf(t, ebb_tree_find(t, f->leaf)))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for session %lld", (long long)session);
     if (st != EBB_OK) {
         ebb_session_facts_fini(f);

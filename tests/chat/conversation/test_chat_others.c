@@ -1,5 +1,5 @@
-/* The store's file is moved, removed or replaced while a chat has it open: one line says so, and the session is whole
- * in the file that is at the path then. */
+/* What other programs do beneath an open chat, to its session or to the whole store, is told in one line, and takes
+ * nothing of the session along. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,6 +23,8 @@ static void move_file(const char *suffix, bool is_back)
     snprintf(there, sizeof there, "%s%s", away, suffix);
     assert_int_equal(rename(is_back ? there : here, is_back ? here : there), 0);
 }
+
+/* -- The store ------------------------------------------------------------------------------ */
 
 /* The database, with its log. */
 static void move_store(bool is_back)
@@ -143,10 +145,80 @@ static void test_batch(void **state)
     ebb_store_close(s);
 }
 
+/* -- The session ---------------------------------------------------------------------------- */
+
+static ebb_store *open_beside_chat(void)
+{
+    ebb_store *s;
+    ebb_error err;
+
+    if (ebb_store_open(db, &s, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    return s;
+}
+
+static void test_deleted(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_store *s;
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    s = open_beside_chat();
+    assert_int_equal(ebb_store_delete(s, ebb_chat_session_id(c), &err), EBB_OK);
+    send(c, "two");
+    assert_int_equal(count_told(c, "another ebb has deleted this session; it is saved again, as number 2"), 1);
+    expect_questions(db, 2, "[one][two]");
+    send(c, "three");
+    assert_int_equal(count_told(c, "another ebb"), 0);
+    ebb_store_close(s);
+    ebb_chat_close(c);
+}
+
+static void test_renamed(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "talk" });
+    ebb_store *s;
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    s = open_beside_chat();
+    assert_int_equal(ebb_store_rename(s, ebb_chat_session_id(c), "walk", &err), EBB_OK);
+    send(c, "two");
+    assert_int_equal(count_told(c, "another ebb has named this session 'walk'"), 1);
+    assert_string_equal(ebb_chat_session_name(c), "walk");
+    ebb_store_close(s);
+    ebb_chat_close(c);
+}
+
+static void test_both_write(void **state)
+{
+    ebb_chat *c = open_ready(NULL), *other;
+
+    (void)state;
+    say(c, "one");
+    other = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    send(other, "theirs");
+    assert_int_equal(count_told(other, "another ebb"), 0);
+    send(c, "two");
+    assert_int_equal(count_told(c, "another ebb has gone on in this session, too"), 1);
+    send(c, "three");
+    assert_int_equal(count_told(c, "another ebb"), 0);   /* once is enough */
+    send(other, "and theirs");
+    assert_int_equal(count_told(other, "another ebb has gone on in this session, too"), 1);
+    ebb_chat_close(other);
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_away, teardown)
-    const struct CMUnitTest tests[] = { T(test_removed), T(test_replaced), T(test_comes_back), T(test_batch) };
+    const struct CMUnitTest tests[] = {
+        T(test_removed), T(test_replaced), T(test_comes_back), T(test_batch),
+        T(test_deleted), T(test_renamed), T(test_both_write),
+    };
 
-    return cmocka_run_group_tests_name("chat: its store is moved", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("chat: others at its store", tests, NULL, NULL);
 }
