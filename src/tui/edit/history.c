@@ -287,8 +287,9 @@ ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)
     return st;
 }
 
-/* Remove an incomplete last line, or zeros, that a crash left: the next entry starts a line. */
-static ebb_status drop_torn_line(int fd, const char *path, ebb_error *err)
+/* Remove an incomplete last line, or zeros, that a crash left: the next entry starts a line.  What is longer than the
+ * longest entry is no such line, and ends here. */
+static ebb_status end_torn_line(int fd, const char *path, ebb_error *err)
 {
     char tail[4096];
     const char *nl = NULL;
@@ -296,6 +297,8 @@ static ebb_status drop_torn_line(int fd, const char *path, ebb_error *err)
     ebb_status st = ebb_file_size(fd, path, &n_bytes, err);
 
     for (end = n_bytes; st == EBB_OK && !nl && end > 0;) {
+        if (n_bytes - end > 2 * ENTRY_BYTES_MAX)
+            return ebb_file_append(fd, path, "\n", 1, err);
         size_t n = end < sizeof tail ? (size_t)end : sizeof tail;
 
         st = ebb_file_read_at(fd, path, tail, n, end - n, err);
@@ -313,7 +316,7 @@ static ebb_status append_to_history_file(const char *path, const char *s, size_t
 
     add_line(&line, ebb_seal_here(), s, n);
     if (st == EBB_OK)
-        st = drop_torn_line(fd, path, err);
+        st = end_torn_line(fd, path, err);
     if (st == EBB_OK && !line.failed)
         st = ebb_file_append(fd, path, line.data, line.len, err);
     ebb_file_close(fd);

@@ -296,6 +296,29 @@ static void grown_beyond_bounds(void **state)
     unlink(file());
 }
 
+/* What was put there and has no line's end is not searched for one to its beginning; what comes next is a line. */
+static void no_lines_at_all(void **state)
+{
+    enum { HOLE = 1 << 20 };
+    ebb_history h = { 0 };
+    struct stat st;
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    add(&h, "old");
+    assert_int_equal(truncate(file(), HOLE), 0);
+    add(&h, "new");
+    ebb_history_fini(&h);
+    assert_int_equal(stat(file(), &st), 0);
+    assert_int_equal(st.st_size, HOLE + strlen("\nnew\n"));
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(h.n, 2);
+    assert_string_equal(h.entries[0], "old");
+    assert_string_equal(h.entries[1], "new");
+    ebb_history_fini(&h);
+    unlink(file());
+}
+
 static bool keeps_two(void *arg, const char *text, size_t n)
 {
     return n == strlen(arg) && memcmp(text, arg, n) == 0;
@@ -376,6 +399,7 @@ int main(void)
         cmocka_unit_test(no_half_lines),
         cmocka_unit_test(every_fault),
         cmocka_unit_test(grown_beyond_bounds),
+        cmocka_unit_test(no_lines_at_all),
         cmocka_unit_test(is_swept),
         cmocka_unit_test(of_another_key),
     };
