@@ -300,9 +300,16 @@ ebb_status ebb_file_lock_shared(int fd, const char *path, ebb_error *err)
     return take_lock(fd, path, LOCK_SH | LOCK_NB, err);
 }
 
+enum { LOCK_MS = 1000, LOCK_LOOK_MS = 5 };
+
 ebb_status ebb_file_lock_wait(int fd, const char *path, ebb_error *err)
 {
-    return take_lock(fd, path, LOCK_EX, err);
+    uint64_t until_ns = ebb_clock_ns() + LOCK_MS * (uint64_t)1000000;
+    ebb_status st;
+
+    while ((st = take_lock(fd, path, LOCK_EX | LOCK_NB, err)) == EBB_BUSY && ebb_clock_ns() < until_ns)
+        poll(NULL, 0, LOCK_LOOK_MS);
+    return st;
 }
 
 /* The process that holds the lock, as this one sees it; 0: none, or one of another PID namespace. */

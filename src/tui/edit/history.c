@@ -4,7 +4,6 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/grow.h"
@@ -178,9 +177,13 @@ static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
     ebb_status st;
 
     while ((st = ebb_file_open(path, EBB_FILE_UPDATE, fd, err)) == EBB_OK) {
-        if (flock(*fd, LOCK_EX) != 0 || is_file_at(*fd, path))
-            break;                               /* a file system without locks: go on without */
+        st = ebb_file_lock_wait(*fd, path, err);
+        if (st == EBB_IO || (st == EBB_OK && is_file_at(*fd, path)))
+            return EBB_OK;                       /* IO: a file system without locks: go on without */
         ebb_file_close(*fd);
+        *fd = -1;
+        if (st != EBB_OK)
+            break;
     }
     return st;
 }
