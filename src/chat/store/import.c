@@ -9,8 +9,9 @@
 #include "store/import_priv.h"
 #include "store/title.h"
 
-/* What a file may take in memory while it is read; conversations take three times their size. */
-enum { JSON_MEMORY_FREE = 192 << 20, JSON_MEMORY_PER_BYTE = 8 };
+/* What a file may take in memory while it is read; conversations take three times their size, and their trees no more
+ * than their JSON. */
+enum { JSON_MEMORY_FREE = 128 << 20, JSON_MEMORY_PER_BYTE = 4 };
 
 bool ebb_import_role(const char *name, size_t n, ebb_role *out)
 {
@@ -280,8 +281,10 @@ static ebb_status import_json(const char *data, size_t n, ebb_progress *p, ebb_i
         st = deliver_session(import_conversation(o, &f, &t, err), &f, &t, fn, arg, n_done, err);
     else
         json_array_foreach(o, i, one)
-            if (st == EBB_OK)
+            if (st == EBB_OK) {
                 st = deliver_session(import_conversation(one, &f, &t, err), &f, &t, fn, arg, n_done, err);
+                json_array_set_new(o, i, json_null());   /* its tree takes as much: it goes before the next one */
+            }
     json_decref(o);
     return st;
 }

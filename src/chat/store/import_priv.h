@@ -5,7 +5,7 @@
 
 #include "store/export.h"
 
-#define EBB_IMPORT_MESSAGES 400000u      /* of a conversation: some 350 bytes each, however short */
+#define EBB_IMPORT_MESSAGES 100000u      /* of a conversation: 2 KiB each in a chat, however short */
 /* Why a message could not be added to the tree.  Always fails: LIMIT, NOMEM. */
 ebb_status ebb_import_fail(const ebb_tree *t, ebb_error *err);
 

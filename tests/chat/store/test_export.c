@@ -1,6 +1,8 @@
 /* Conversations out to files and back. */
 #include "ebb_test.h"
 
+#include <jansson.h>
+
 #include "chat/store/import_one.h"
 
 static void say(ebb_tree *t, ebb_role role, const char *text)
@@ -116,7 +118,7 @@ static void test_bad_files(void **state)
 /* Messages of nothing cost a node each: there is a limit, and it is told. */
 static void test_too_many_messages(void **state)
 {
-    enum { N = 400001 };
+    enum { N = 100001 };
     ebb_buf text = { 0 };
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
@@ -126,10 +128,10 @@ static void test_too_many_messages(void **state)
     for (int i = 0; i < N; i++)
         ebb_buf_adds(&text, "## user\n");
     assert_int_equal(import("x.md", ebb_buf_text(&text), &f, &t, &err), EBB_LIMIT);
-    assert_non_null(strstr(err.msg, "more than 400000 messages"));
+    assert_non_null(strstr(err.msg, "more than 100000 messages"));
     ebb_buf_remove(&text, 0, 8);
     assert_int_equal(import("x.md", ebb_buf_text(&text), &f, &t, &err), EBB_OK);
-    assert_int_equal(t.n_path, 400000);
+    assert_int_equal(t.n_path, 100000);
     ebb_tree_fini(&t);
     ebb_buf_fini(&text);
 }
@@ -252,6 +254,58 @@ static void test_several(void **state)
     assert_int_equal(t.n_nodes, 0);
 }
 
+/* Pieces of memory that the JSON has. */
+static size_t n_pieces;
+
+static void *take_piece(size_t n)
+{
+    n_pieces++;
+    return malloc(n);
+}
+
+static void free_piece(void *p)
+{
+    n_pieces -= p != NULL;
+    free(p);
+}
+
+static ebb_status note_pieces(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
+{
+    (void)f;
+    (void)t;
+    (void)err;
+    *(size_t *)arg = n_pieces;
+    return EBB_OK;
+}
+
+/* The trees of a file's conversations and their JSON are not in memory together. */
+static void test_json_goes_first(void **state)
+{
+    enum { CONVERSATIONS = 50, MESSAGES = 100 };
+    json_malloc_t usual_malloc;
+    json_free_t usual_free;
+    ebb_buf text = { 0 };
+    ebb_error err;
+    size_t n, n_at_end = 0;
+
+    (void)state;
+    for (int i = 0; i < CONVERSATIONS; i++) {
+        ebb_buf_adds(&text, i ? ",{\"messages\":[" : "[{\"messages\":[");
+        for (int j = 0; j < MESSAGES; j++)
+            ebb_buf_adds(&text, j ? ",{\"role\":\"user\"}" : "{\"role\":\"user\"}");
+        ebb_buf_adds(&text, "]}");
+    }
+    ebb_buf_adds(&text, "]");
+    json_get_alloc_funcs(&usual_malloc, &usual_free);
+    json_set_alloc_funcs(take_piece, free_piece);
+    assert_int_equal(ebb_import_all("x.json", text.data, text.len, NULL, note_pieces, &n_at_end, &n, &err), EBB_OK);
+    json_set_alloc_funcs(usual_malloc, usual_free);
+    assert_int_equal(n, CONVERSATIONS);
+    assert_int_equal(n_pieces, 0);
+    assert_in_range(n_at_end, 1, 10 * MESSAGES); /* those of the last one */
+    ebb_buf_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_chatgpt_repeats),
         cmocka_unit_test(test_many_values),
         cmocka_unit_test(test_several),
+        cmocka_unit_test(test_json_goes_first),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }
