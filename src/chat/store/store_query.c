@@ -231,9 +231,21 @@ ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
     return rc == SQLITE_OK ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
+/* The messages lose their parents first: else each would go within the one that it answers, and a long conversation
+ * deeper than SQLite allows (1,000). */
 ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err)
 {
-    if (s->is_readonly)
-        return ebb_store_fail(s, SQLITE_READONLY, err);
-    return check_session_changed(s, ebb_store_run(s, "DELETE FROM sessions WHERE id = ?", "i", session), session, err);
+    ebb_status st;
+    int rc = s->is_readonly ? SQLITE_READONLY : ebb_store_begin(s, true);
+
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "UPDATE messages SET parent = NULL WHERE session = ?", "i", session);
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "DELETE FROM sessions WHERE id = ?", "i", session);
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "COMMIT", "");
+    st = check_session_changed(s, rc, session, err);
+    if (rc != SQLITE_OK)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return st;
 }

@@ -125,6 +125,32 @@ static void test_branches_and_leaf(void **state)
     ebb_store_close(s);
 }
 
+/* Each message hangs below the one before it, however many they are. */
+static void test_delete_long(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    ebb_store_hit *hits;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    for (int i = 0; i < 3000; i++)
+        say(&t, EBB_ROLE_USER, "more")->m.finish = EBB_FINISH_STOP;
+    save(s, &f, &t);
+    ebb_tree_fini(&t);
+    if (ebb_store_delete(s, f.id, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(ebb_store_load(s, f.id, &f, &t, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_store_search(s, "more", 10, &hits, &n, &err), EBB_OK);
+    assert_int_equal(n, 0);
+    free(hits);
+    assert_int_equal(ebb_store_delete(s, 1, &err), EBB_NOTFOUND);
+    talk(s, "two", "q", "a");                    /* nothing was left open */
+    ebb_store_close(s);
+}
+
 static void test_names(void **state)
 {
     ebb_store *s = open_db();
@@ -172,7 +198,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_names),
+        T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_delete_long), T(test_names),
     };
     int failed = cmocka_run_group_tests_name("store", tests, NULL, NULL);
 
