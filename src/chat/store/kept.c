@@ -9,7 +9,7 @@
 #include "ebb/experimental/kv_cache.h"
 #include "store/sealed_kv.h"
 
-enum { RUN = 8 };
+enum { RUN = 8, ABOVE_MAX = 64 };
 
 static bool add_hash(uint64_t **list, size_t *n, size_t *cap, const void *data, size_t n_data)
 {
@@ -36,12 +36,13 @@ static bool has_hash(const uint64_t *list, size_t n, const void *data, size_t n_
     return n > 0 && bsearch(&h, list, n, sizeof h, by_value) != NULL;
 }
 
-/* The last ids above a message: its own first runs begin there. */
+/* The last ids above a message: its own first runs begin there.  Of an imported conversation no message has any; what
+ * is missed of a stranger one is computed again. */
 static size_t gather_ids_above(const ebb_node *node, int32_t out[RUN - 1])
 {
-    size_t n = 0;
+    size_t n = 0, n_above = 0;
 
-    for (const ebb_node *a = node->parent; a && n < RUN - 1; a = a->parent)
+    for (const ebb_node *a = node->parent; a && n < RUN - 1 && n_above++ < ABOVE_MAX; a = a->parent)
         for (size_t i = a->m.n_ids; i > 0 && n < RUN - 1; i--)
             out[RUN - 2 - n++] = a->m.ids[i - 1];
     memmove(out, out + RUN - 1 - n, n * sizeof *out);

@@ -1,0 +1,52 @@
+/* What sessions still say: runs of eight ids, also over the border of messages (store/kept.h). */
+#include "store_fixture.h"
+
+#include "store/kept.h"
+
+/* Runs that are known of two messages of eight ids with so many between that have none. */
+static size_t count_runs(int n_between)
+{
+    static const int32_t first[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, last[8] = { 9, 10, 11, 12, 13, 14, 15, 16 };
+    static const uint8_t model[16] = { 1 };
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    ebb_kept kept;
+    ebb_error err;
+    size_t n;
+
+    assert_true(ebb_node_set_ids(say(&t, EBB_ROLE_USER, "q"), first, 8, model));
+    for (int i = 0; i < n_between; i++)
+        say(&t, EBB_ROLE_NOTE, "");
+    assert_true(ebb_node_set_ids(say(&t, EBB_ROLE_ASSISTANT, "a"), last, 8, model));
+    save(s, &f, &t);
+    assert_int_equal(ebb_kept_read(s, &kept, &err), EBB_OK);
+    n = kept.n_runs;
+    ebb_kept_fini(&kept);
+    assert_int_equal(ebb_store_delete(s, f.id, &err), EBB_OK);
+    ebb_tree_fini(&t);
+    ebb_store_close(s);
+    return n;
+}
+
+static void test_over_notes(void **state)
+{
+    (void)state;
+    assert_int_equal(count_runs(0), 9);
+    assert_int_equal(count_runs(10), 9);
+}
+
+/* Or each message of an imported conversation would be asked for by all below it. */
+static void test_not_to_the_root(void **state)
+{
+    (void)state;
+    assert_int_equal(count_runs(1000), 2);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = { T(test_over_notes), T(test_not_to_the_root) };
+
+    return cmocka_run_group_tests_name("store: what is kept", tests, NULL, NULL);
+}
