@@ -167,8 +167,10 @@ static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
         st = ebb_store_decrypt(p->db.data, seal, err);
     if (st == EBB_OK)
         st = turn_rest(p, seal, NULL, err);
-    if (st == EBB_OK)
+    if (st == EBB_OK) {
+        ebb_file_wipe_begun(p->key.data);
         drop_key(p->key.data);
+    }
     ebb_seal_free(seal);
     return st;
 }
@@ -191,6 +193,8 @@ static ebb_status change_key(const ebb_args *a, const stored_paths *p, ebb_error
     if (!ebb_cli_is_encrypted())
         return EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted; ebb sessions encrypt does it");
     st = ebb_cli_open_key(a, p->key.data, data_key, err);
+    if (st == EBB_OK)                            /* it would stay, and open what a later key shall keep closed */
+        ebb_file_remove_begun(p->key.data);
     if (st == EBB_OK)
         st = ebb_cli_new_secret(a->n_words > 1 ? a->words[1] : NULL, &secret, err);
     if (st == EBB_OK)

@@ -116,6 +116,8 @@ ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb
 /* Overwrite and remove what was begun beside `path` by programs that were killed.  Nobody may be
  * about to begin something there. */
 void ebb_file_wipe_begun(const char *path);
+/* Remove it only: whoever is at it all the same fails, and what has its place is left alone. */
+void ebb_file_remove_begun(const char *path);
 /* Write beside, sync, rename: readers see the old file or the new one, after a loss of power,
  * too. */
 EBB_MUST_CHECK

@@ -180,6 +180,7 @@ enum { DIGITS = 16 };
 
 typedef struct begun_files {
     const char *folder, *of;
+    void      (*end)(const char *path);
 } begun_files;
 
 /* `of`.<16 digits>.new, or what SQLite had beside that. */
@@ -191,26 +192,36 @@ static bool is_begun(const char *name, const char *of)
            strspn(name + n + 1, "0123456789abcdef") == DIGITS && strncmp(name + n + 1 + DIGITS, ".new", 4) == 0;
 }
 
-static void wipe_if_begun(void *arg, const ebb_folder_entry *e)
+static void end_if_begun(void *arg, const ebb_folder_entry *e)
 {
     const begun_files *b = arg;
     ebb_buf path = { 0 };
 
     if (is_begun(e->name, b->of) && ebb_buf_addf(&path, "%s/%s", b->folder, e->name))
-        ebb_file_wipe(path.data);
+        b->end(path.data);
     ebb_buf_fini(&path);
 }
 
-void ebb_file_wipe_begun(const char *path)
+static void end_begun(const char *path, void (*end)(const char *path))
 {
     char *real = realpath(path, NULL), *folder = real ? real : strdup(path);
     char *slash = folder ? strrchr(folder, '/') : NULL;
-    begun_files b = { .folder = folder };
+    begun_files b = { .folder = folder, .end = end };
 
     if (slash && slash > folder) {
         *slash = '\0';
         b.of = slash + 1;
-        (void)!ebb_folder_each(folder, wipe_if_begun, &b, NULL);         /* what cannot be listed stays */
+        (void)!ebb_folder_each(folder, end_if_begun, &b, NULL);  /* what cannot be listed stays */
     }
     free(folder);
+}
+
+void ebb_file_wipe_begun(const char *path)
+{
+    end_begun(path, ebb_file_wipe);
+}
+
+void ebb_file_remove_begun(const char *path)
+{
+    end_begun(path, ebb_file_remove);
 }
