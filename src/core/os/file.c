@@ -128,6 +128,13 @@ ebb_status ebb_file_expect_regular(const char *path, ebb_error *err)
     return EBB_FAIL(err, EBB_FORMAT, "%s is not a file; move it away", path);
 }
 
+bool ebb_file_is_same(const char *path, const char *other)
+{
+    struct stat a, b;
+
+    return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 bool ebb_file_is_private(int fd)
 {
     struct stat st;

@@ -95,6 +95,8 @@ ebb_status ebb_file_lock_wait(int fd, const char *path, ebb_error *err);
 /* Take it together with others who do so, against whoever takes it for himself: BUSY. */
 EBB_MUST_CHECK
 ebb_status ebb_file_lock_shared(int fd, const char *path, ebb_error *err);
+/* Whether both paths lead to one file; false: one of them leads nowhere, or cannot be looked at. */
+bool ebb_file_is_same(const char *path, const char *other);
 /* Whether another program has taken it.  Asking does not take it, and does not hold up others who
  * ask. */
 bool ebb_file_is_locked(int fd);

@@ -102,6 +102,29 @@ static void test_replaced(void **state)
     ebb_chat_close(c);
 }
 
+/* The folder is a link, and leads to another one by now. */
+static void test_link(void **state)
+{
+    char link[96], old[96], new[96], path[128];
+    ebb_chat *c;
+
+    (void)state;
+    snprintf(link, sizeof link, "%s/link", dir);
+    snprintf(old, sizeof old, "%s/old", dir);
+    snprintf(new, sizeof new, "%s/new", dir);
+    snprintf(path, sizeof path, "%s/sessions.db", link);
+    assert_int_equal(mkdir(old, 0700) + mkdir(new, 0700) + symlink(old, link), 0);
+    c = open_ready(&(ebb_chat_opts){ .store_path = path });
+    say(c, "one");
+    assert_int_equal(unlink(link) + symlink(new, link), 0);
+    send(c, "two");
+    assert_int_equal(count_told(c, "was moved, removed or replaced"), 1);
+    send(c, "three");
+    assert_int_equal(count_told(c, "was moved, removed or replaced"), 0);
+    ebb_chat_close(c);
+    expect_questions(path, 1, "[one][two][three]");
+}
+
 /* Nothing can be made at the path: the chat is in memory until the file is back. */
 static void test_comes_back(void **state)
 {
@@ -216,7 +239,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_away, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_removed), T(test_replaced), T(test_comes_back), T(test_batch),
+        T(test_removed), T(test_replaced), T(test_link), T(test_comes_back), T(test_batch),
         T(test_deleted), T(test_renamed), T(test_both_write),
     };
 
