@@ -3,17 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { STOP_LOOKS = 20, STOP_LOOK_NS = 5 * 1000 * 1000 };
+enum { STOP_LOOKS = 20, STOP_LOOK_NS = 5 * 1000 * 1000, LEAVE_LOOK_S = 2 };
 
 static const int caught[] = { SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
 static int wake_pipe[2] = { -1, -1 };
 static bool is_alone;            /* the terminal is gone */
 static volatile sig_atomic_t was_continued;
+/* By number.  One of each is in the pipe at most: a storm of resizes leaves room for SIGTERM. */
+static volatile sig_atomic_t is_in_pipe[NSIG];
 
 static void write_signal_byte(int number)
 {
@@ -22,8 +25,28 @@ static void write_signal_byte(int number)
 
     if (number == SIGCONT)
         was_continued = 1;
-    if (write(wake_pipe[1], &byte, 1) < 0)  /* a full pipe holds wake-ups enough */
-        errno = saved;
+    if (!is_in_pipe[number])
+        is_in_pipe[number] = write(wake_pipe[1], &byte, 1) == 1;
+    if (!is_alone && (number == SIGTERM || number == SIGHUP))
+        alarm(LEAVE_LOOK_S);
+    errno = saved;
+}
+
+/* A terminal that takes nothing any more holds whoever writes to it, and he is to leave: what is written goes nowhere
+ * from now on.  The write that waits is begun anew after this (SA_RESTART), and finds that. */
+static void give_terminal_up(int number)
+{
+    struct pollfd out[] = { { .fd = STDOUT_FILENO, .events = POLLOUT }, { .fd = STDERR_FILENO, .events = POLLOUT } };
+    int saved = errno, nothing;
+
+    (void)number;
+    poll(out, 2, 0);
+    for (size_t i = 0; i < 2; i++)
+        if (!out[i].revents && (nothing = open("/dev/null", O_WRONLY | O_CLOEXEC)) >= 0) {
+            dup2(nothing, out[i].fd);
+            close(nothing);
+        }
+    alarm(LEAVE_LOOK_S);                         /* it may stop taking later */
     errno = saved;
 }
 
@@ -48,6 +71,7 @@ bool ebb_signals_open(void)
         return false;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         install_signal(caught[i], write_signal_byte);
+    install_signal(SIGALRM, give_terminal_up);
     install_signal(SIGPIPE, SIG_IGN);
     return true;
 }
@@ -56,8 +80,14 @@ void ebb_signals_close(void)
 {
     if (wake_pipe[0] < 0)
         return;
-    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+    if (!is_alone) {
+        alarm(0);
+        install_signal(SIGALRM, SIG_DFL);
+    }
+    for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
         install_signal(caught[i], SIG_DFL);
+        is_in_pipe[caught[i]] = 0;
+    }
     close(wake_pipe[0]);
     close(wake_pipe[1]);
     wake_pipe[0] = wake_pipe[1] = -1;
@@ -72,7 +102,10 @@ int ebb_signals_next(void)
 {
     char byte;
 
-    return read(wake_pipe[0], &byte, 1) == 1 ? byte : 0;
+    if (read(wake_pipe[0], &byte, 1) != 1)
+        return 0;
+    is_in_pipe[(unsigned char)byte] = 0;
+    return byte;
 }
 
 int ebb_signals_next_request(void)

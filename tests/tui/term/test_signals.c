@@ -1,7 +1,9 @@
-/* Signals as bytes: what is left of them when the terminal is gone. */
+/* Signals as bytes: what is left of them in a storm, when the terminal takes nothing, and when it is gone. */
 #include "ebb_test.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,6 +92,51 @@ static bool only_requests_are_requests(void)
     return ok && ebb_signals_next_request() == SIGTERM && ebb_signals_next_request() == SIGUSR1 && !waits();
 }
 
+/* More resizes than a pipe has room for, while nobody looks. */
+static bool a_storm_hides_nothing(void)
+{
+    bool ok = true;
+
+    for (int i = 0; i < 100000; i++)
+        raise(SIGWINCH);
+    raise(SIGTERM);
+    ok &= ebb_signals_next() == SIGWINCH && ebb_signals_next() == SIGTERM && !waits();
+    raise(SIGWINCH);
+    return ok && ebb_signals_next() == SIGWINCH && !waits();
+}
+
+static void *end_what_hangs(void *arg)
+{
+    (void)arg;
+    sleep(EBB_TEST_WAIT_S);
+    _exit(1);
+}
+
+/* Nobody reads what is written: the write that waits goes on two seconds after SIGTERM, and so does the next one. */
+static bool a_terminal_that_takes_nothing(void)
+{
+    static const char screen[256 << 10];
+    pthread_t watch;
+    int ends[2];
+
+    return pipe2(ends, O_CLOEXEC) == 0 && dup2(ends[1], STDOUT_FILENO) >= 0 &&
+           pthread_create(&watch, NULL, end_what_hangs, NULL) == 0 && raise(SIGTERM) == 0 &&
+           write(STDOUT_FILENO, screen, sizeof screen) > 0 &&
+           write(STDOUT_FILENO, screen, sizeof screen) == (ssize_t)sizeof screen && ebb_signals_next() == SIGTERM;
+}
+
+static void storms(void **state)
+{
+    (void)state;
+    in_a_child(a_storm_hides_nothing);
+}
+
+static void terminal_hangs(void **state)
+{
+    (void)state;
+    in_a_child(a_terminal_that_takes_nothing);
+}
+
 static void requests(void **state)
 {
     (void)state;
@@ -114,6 +161,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests), cmocka_unit_test(caught), cmocka_unit_test(terminal_gone),
+        cmocka_unit_test(storms), cmocka_unit_test(terminal_hangs),
     };
 
     return cmocka_run_group_tests_name("signals", tests, NULL, NULL);
