@@ -250,6 +250,15 @@ static size_t read_escape_sequence(ebb_keys *k, const char *p, size_t n, unsigne
     }
 }
 
+void ebb_keys_end_paste(ebb_keys *k, ebb_input *out)
+{
+    if (k->paste.len > 0 && k->paste.data[k->paste.len - 1] == '\r')
+        k->paste.data[k->paste.len - 1] = '\n';
+    k->in_paste = false;
+    *out = (ebb_input){ .kind = EBB_INPUT_PASTE, .text = ebb_buf_text(&k->paste), .n = k->paste.len,
+                        .n_lost = k->n_lost };
+}
+
 /* Moves bytes of a paste; true when its end is there. */
 static bool read_paste(ebb_keys *k, ebb_input *out)
 {
@@ -273,16 +282,9 @@ static bool read_paste(ebb_keys *k, ebb_input *out)
             k->n_lost++;
     }
     k->at += end ? (size_t)(end - p) + sizeof paste_end - 1 : n - keep;
-    if (!end)
-        return false;
-    if (k->paste.len > 0 && k->paste.data[k->paste.len - 1] == '\r')
-        k->paste.data[k->paste.len - 1] = '\n';
-    k->in_paste = false;
-    out->kind = EBB_INPUT_PASTE;
-    out->text = ebb_buf_text(&k->paste);
-    out->n = k->paste.len;
-    out->n_lost = k->n_lost;
-    return true;
+    if (end)
+        ebb_keys_end_paste(k, out);
+    return end != NULL;
 }
 
 enum { WHEEL_MIN = 3, ARROW_BYTES = 3 };

@@ -8,6 +8,9 @@
  * Answers of the terminal to questions are no keys.  One that the link cut is waited for longer,
  * EBB_KEYS_WAIT_MS 25 times: its rest would be text.
  *
+ * A paste of which the end never comes (a link that lost it, a terminal that is broken) would keep every
+ * key: whoever reads ends it by ebb_keys_end_paste.
+ *
  * On their second screen many terminals send the wheel as arrows, three or more in one piece, which
  * no hand types: Up and Down of such a run become PgUp and PgDn with Shift, which move by one
  * row. */
@@ -86,6 +89,8 @@ bool ebb_keys_next(ebb_keys *k, ebb_input *out);
 /* Take the first whole answer of the terminal, a private control sequence or a control string, out
  * of what is not decoded, also from behind keys; false: there is none.  What is pasted is none. */
 bool ebb_keys_take_reply(ebb_keys *k, ebb_buf *out);
+/* The end of the paste under way does not come: what there is of it is the next input. */
+void ebb_keys_end_paste(ebb_keys *k, ebb_input *out);
 /* Bytes wait for the rest of a sequence. */
 bool ebb_keys_is_waiting(const ebb_keys *k);
 /* The rest does not come: take what there is.  Call ebb_keys_next after. */

@@ -390,13 +390,36 @@ static bool is_hung_up(void)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
+/* What is pasted comes in a piece: Ctrl-C that comes alone, after a silence, was pressed. */
+static bool is_pressed_in_paste(const ebb_tty *t, const char *bytes, ssize_t n, double silent_s)
+{
+    static const double usual_gap_s = 1;
+
+    return t->keys.in_paste && n == 1 && bytes[0] == 'c' - '`' && silent_s > usual_gap_s;
+}
+
+/* Whoever leaves in the midst of a paste keeps what has come of it. */
+static void put_paste_first(ebb_tty *t, ebb_input *out)
+{
+    if (!t->keys.in_paste || (out->kind != EBB_INPUT_SIGNAL && out->kind != EBB_INPUT_HANGUP))
+        return;
+    t->after_paste = *out;
+    ebb_keys_end_paste(&t->keys, out);
+}
+
 bool ebb_tty_input(ebb_tty *t, ebb_input *out)
 {
     char bytes[READ_BYTES];
 
+    if (t->after_paste.kind) {
+        *out = t->after_paste;
+        t->after_paste.kind = EBB_INPUT_NONE;
+        return true;
+    }
     if (next_signal(out)) {
         if (out->kind == EBB_INPUT_RESUME && t->keeps_keys)
             set_keys_only();
+        put_paste_first(t, out);
         return true;
     }
     if (!has_keys(t)) {
@@ -411,11 +434,19 @@ bool ebb_tty_input(ebb_tty *t, ebb_input *out)
         return true;
     while (!t->is_gone && is_readable(STDIN_FILENO, ebb_tty_timeout_ms(t) > 0 ? EBB_KEYS_WAIT_MS : 0)) {
         ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
+        double silent_s;
         if (got < 0 && (errno == EINTR || errno == EAGAIN))
             return false;
         if (got <= 0) {                          /* end of input: the terminal is gone */
             t->is_gone = true;
             *out = (ebb_input){ .kind = EBB_INPUT_HANGUP };
+            put_paste_first(t, out);
+            return true;
+        }
+        silent_s = ebb_clock_s() - t->read_s;
+        t->read_s += silent_s;
+        if (is_pressed_in_paste(t, bytes, got, silent_s)) {
+            ebb_keys_end_paste(&t->keys, out);
             return true;
         }
         ebb_keys_feed(&t->keys, bytes, (size_t)got);

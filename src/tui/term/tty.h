@@ -25,6 +25,8 @@ typedef struct ebb_tty {
     bool     is_asked;           /* questions.h; answers come among the keys */
     double   asked_s;
     ebb_term_answers answers;
+    double   read_s;             /* when input came last */
+    ebb_input after_paste;       /* SIGNAL or HANGUP: what has come of a paste goes first */
     ebb_buf  reply, title;
 } ebb_tty;
 
@@ -74,7 +76,8 @@ void ebb_tty_set_title(ebb_tty *t, const char *text, size_t n, bool ascii);
 void ebb_tty_enter_title(ebb_tty *t);
 void ebb_tty_leave_title(ebb_tty *t);
 
-/* Keys, pastes, signals, REPLY; never blocks (but for the rest of a sequence). */
+/* Keys, pastes, signals, REPLY; never blocks (but for the rest of a sequence).  A paste that does not
+ * end is ended by Ctrl-C, a second after the last of it, and by whatever ends the program. */
 bool ebb_tty_input(ebb_tty *t, ebb_input *out);
 
 /* Another program has the line from now on: nothing of it is read, but that it hangs up is seen.
