@@ -154,7 +154,7 @@ static bool goes_on(ebb_app *a, const ebb_buf *text)
 
     if (is_escaped)
         ebb_editor_replace(&a->editor, typed->len - 1, 1, "\n", 1);
-    else if (ebb_frontend_is_open(ebb_buf_text(text), text->len))
+    else if (ebb_frontend_is_open(ebb_buf_text(text), text->len, 0))
         ebb_editor_insert(&a->editor, "\n", 1);
     else
         return false;

@@ -16,16 +16,20 @@
 #include "command/pull_follow.h"
 #include "command/slash.h"
 #include "edit/attach.h"
+#include "term/keys.h"
 #include "term/signals.h"
 #include "transcript/turn_stats_line.h"
 #include "tui.h"
 
-enum { DOCUMENT_LOOK_MS = 100 };
+enum { DOCUMENT_LOOK_MS = 100, READ_BYTES = 64 << 10 };
 
 typedef struct plain {
     ebb_frontend frontend;       /* first: commands get it and give it back */
-    ebb_buf   in;                /* read, not yet a whole line */
-    ebb_buf   message;           /* lines that ended with a backslash */
+    char      in[READ_BYTES];    /* read; from in_at to in_end it is not in the message yet */
+    size_t    in_at, in_end;
+    ebb_buf   message;           /* the line under way, behind those that go on in it */
+    size_t    n_open;            /* bytes of it in which quotes are not closed */
+    bool      is_too_long;       /* the message had more than EBB_PASTE_BYTES: the most of it is lost */
     ebb_documents documents;
     ebb_buf   waiting;           /* a message whose documents are being read */
     size_t    n_shown;           /* bytes of the answer that were printed */
@@ -304,7 +308,10 @@ static void run_message(plain *p)
     const char *s = ebb_buf_text(&text);
 
     memset(&p->message, 0, sizeof p->message);
-    if (ebb_slash_command_is(s)) {
+    if (p->is_too_long || text.failed) {
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_ERROR, "a message of more than %u MiB, or than there is memory for, is "
+                          "not sent; send it in parts", EBB_PASTE_BYTES >> 20);
+    } else if (ebb_slash_command_is(s)) {
         p->is_opening = strncmp(s, "/load ", 6) == 0 || strncmp(s, "/import ", 8) == 0 || strcmp(s, "/undelete") == 0;
         ebb_frontend_leave_edit(&p->frontend);
         ebb_slash_command_run(&p->frontend, s);
@@ -322,38 +329,69 @@ static void run_message(plain *p)
     }
     skip_shown(p);
     ebb_buf_fini(&text);
+    p->n_open = 0;
+    p->is_too_long = false;
 }
 
-/* Takes one line if there is one and it may be run now. */
+/* A message that is too long is not sent, and not kept; but what its end is decides what the next line is. */
+static void add_to_message(plain *p, const char *s, size_t n)
+{
+    ebb_buf_add(&p->message, s, n);
+    if (p->message.len <= EBB_PASTE_BYTES)
+        return;
+    ebb_buf_remove(&p->message, EBB_QUOTES_BYTES, p->message.len - EBB_QUOTES_BYTES - n);
+    p->n_open = 0;
+    p->is_too_long = true;
+}
+
+/* Does the line that ends here go on in the next one? */
+static bool line_goes_on(plain *p)
+{
+    const char *s = ebb_buf_text(&p->message);
+    size_t n = p->message.len;
+
+    if (n > 0 && s[n - 1] == '\\') {
+        ebb_buf_remove(&p->message, n - 1, 1);
+        return true;
+    }
+    p->n_open = ebb_frontend_is_open(s, n, p->n_open) ? n : 0;
+    return p->n_open > 0;
+}
+
+/* What is read goes to the message, if that may be run now, up to the end of a line; true: it was run, or goes on. */
 static bool run_next_line(plain *p)
 {
-    char *nl = p->in.len ? memchr(p->in.data, '\n', p->in.len) : NULL;
-    size_t len;
+    const char *s = p->in + p->in_at, *nl;
+    size_t n = p->in_end - p->in_at;
+    bool is_last = p->is_end && n == 0 && p->message.len > 0;
 
-    if (!is_free(p) || p->frontend.quit || (!nl && !(p->is_end && p->in.len > 0)))
+    if (!is_free(p) || p->frontend.quit || (n == 0 && !is_last))
         return false;
-    len = nl ? (size_t)(nl - p->in.data) : p->in.len;
+    nl = memchr(s, '\n', n);
+    n = nl ? (size_t)(nl - s) : n;
+    add_to_message(p, s, n);
+    p->in_at += n + (nl != NULL);
+    if (!nl && !is_last)
+        return true;
     if (p->is_terminal)                          /* the terminal has echoed the line end */
         p->at_line_start = true;
     p->has_prompt = false;
-    bool is_escaped = len > 0 && p->in.data[len - 1] == '\\';
-    ebb_buf_add(&p->message, p->in.data, is_escaped ? len - 1 : len);
-    ebb_buf_remove(&p->in, 0, len + (nl != NULL));
-    if (is_escaped || (nl && ebb_frontend_is_open(ebb_buf_text(&p->message), p->message.len)))
+    if (line_goes_on(p) && !is_last)
         ebb_buf_addc(&p->message, '\n');
     else
         run_message(p);
     return true;
 }
 
+/* Only once all that was read before is run: who sends more than can be answered waits. */
 static void plain_read_input(plain *p)
 {
-    char bytes[4096];
-    ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
+    ssize_t got = read(STDIN_FILENO, p->in, sizeof p->in);
 
-    if (got > 0)
-        ebb_buf_add(&p->in, bytes, (size_t)got);
-    else if (got < 0 && errno == EIO && p->is_terminal) {
+    if (got > 0) {
+        p->in_at = 0;
+        p->in_end = (size_t)got;
+    } else if (got < 0 && errno == EIO && p->is_terminal) {
         p->signal = SIGHUP;                      /* the terminal hung up without a SIGHUP to us */
         p->frontend.quit = true;
     } else if (got == 0 || (errno != EINTR && errno != EAGAIN))
@@ -425,7 +463,7 @@ static void plain_loop_step(plain *p)
     struct pollfd fds[5] = {
         { .fd = ebb_signals_fd(), .events = POLLIN },
         { .fd = ebb_chat_fd(p->frontend.chat), .events = POLLIN },
-        { .fd = p->is_end ? -1 : STDIN_FILENO, .events = POLLIN },
+        { .fd = -1, .events = POLLIN },          /* standard input, once its turn has come */
         { .fd = p->stat.fd, .events = POLLIN },
         { .fd = ebb_pull_process_is_running(&p->frontend.pull) ? p->frontend.pull.fd : -1, .events = POLLIN },
     };
@@ -434,8 +472,10 @@ static void plain_loop_step(plain *p)
         handle_chat_events(p);
     plain_prompt(p);
     fflush(stdout);
-    if (p->frontend.quit ||
-        (p->is_end && p->in.len == 0 && is_free(p) && !ebb_pull_process_is_running(&p->frontend.pull))) {
+    if (!p->is_end && p->in_at == p->in_end)
+        fds[2].fd = STDIN_FILENO;
+    if (p->frontend.quit || (p->is_end && p->in_at == p->in_end && p->message.len == 0 && is_free(p) &&
+                             !ebb_pull_process_is_running(&p->frontend.pull))) {
         p->frontend.quit = true;
         return;
     }
@@ -480,7 +520,6 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     ebb_stat_server_close(&p.stat);
     ebb_signals_close();
     status = p.signal ? 128 + p.signal : p.has_failed;
-    ebb_buf_fini(&p.in);
     ebb_buf_fini(&p.message);
     ebb_buf_fini(&p.waiting);
     ebb_documents_fini(&p.documents);

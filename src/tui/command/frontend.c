@@ -128,8 +128,7 @@ void ebb_frontend_prefill(ebb_frontend *f, const char *text, size_t n)
 
 /* -- Several lines ---------------------------------------------------------------- */
 
-static const char quotes[] = "\"\"\"";
-enum { N_QUOTES = sizeof quotes - 1 };
+static const char quotes[EBB_QUOTES_BYTES + 1] = "\"\"\"";
 
 static size_t length_without_blanks(const char *s, size_t n)
 {
@@ -138,26 +137,33 @@ static size_t length_without_blanks(const char *s, size_t n)
     return n;
 }
 
-/* Where the quotes come again; NULL: nowhere, or the text does not begin with any. */
-static const char *closing_quotes(const char *s, size_t n)
+static bool begins_with_quotes(const char *s, size_t n)
 {
-    if (n < N_QUOTES || memcmp(s, quotes, N_QUOTES) != 0)
-        return NULL;
-    return memmem(s + N_QUOTES, n - N_QUOTES, quotes, N_QUOTES);
+    return n >= EBB_QUOTES_BYTES && memcmp(s, quotes, EBB_QUOTES_BYTES) == 0;
 }
 
-bool ebb_frontend_is_open(const char *s, size_t n)
+/* Where the quotes come again, at `from` or later; NULL: nowhere, or the text does not begin with any. */
+static const char *closing_quotes(const char *s, size_t n, size_t from)
 {
-    return n >= N_QUOTES && memcmp(s, quotes, N_QUOTES) == 0 && !closing_quotes(s, n);
+    if (from < EBB_QUOTES_BYTES)
+        from = EBB_QUOTES_BYTES;
+    return begins_with_quotes(s, n) && n > from ? memmem(s + from, n - from, quotes, EBB_QUOTES_BYTES) : NULL;
+}
+
+bool ebb_frontend_is_open(const char *s, size_t n, size_t n_open)
+{
+    size_t from = n_open > EBB_QUOTES_BYTES ? n_open - (EBB_QUOTES_BYTES - 1) : 0;   /* they may be cut in two there */
+
+    return begins_with_quotes(s, n) && !closing_quotes(s, n, from);
 }
 
 void ebb_frontend_unquote(const char **s, size_t *n)
 {
-    const char *end = closing_quotes(*s, *n);
+    const char *end = closing_quotes(*s, *n, 0);
 
-    if (!end || end + N_QUOTES != *s + length_without_blanks(*s, *n))
+    if (!end || end + EBB_QUOTES_BYTES != *s + length_without_blanks(*s, *n))
         return;
-    *s += N_QUOTES;
+    *s += EBB_QUOTES_BYTES;
     *s += **s == '\n';
     *n = end > *s ? (size_t)(end - *s) : 0;
     *n -= *n > 0 && (*s)[*n - 1] == '\n';

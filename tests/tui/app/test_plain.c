@@ -8,14 +8,12 @@
 #include "tui.h"
 #include "tui/fake_chat.h"
 
-/* Runs the plain front end on `input` through pipes; its output, and its exit status. */
-static int run(const char *input, bool accessible, ebb_buf *out)
+/* The plain front end between two pipes, with a chat that echoes, or with one that is never ready. */
+static pid_t start(bool echoes, bool accessible, int *to, int *out)
 {
     static const ebb_chat_opts chat = { 0 };
     ebb_tui_opts opts = { .accessible = accessible, .ascii = true, .config_dir = "/nonexistent", .state_dir = "" };
-    int in[2], from[2], status;
-    char bytes[4096];
-    ssize_t got;
+    int in[2], from[2];
     pid_t pid;
 
     assert_int_equal(pipe(in), 0);
@@ -28,21 +26,43 @@ static int run(const char *input, bool accessible, ebb_buf *out)
         dup2(from[1], STDOUT_FILENO);
         close(in[1]);
         close(from[0]);
-        fake_echoes = true;
+        fake_echoes = echoes;
         int code = ebb_plain_run(&chat, &opts);
         fflush(NULL);
         _exit(code);
     }
     close(in[0]);
     close(from[1]);
-    assert_int_equal(write(in[1], input, strlen(input)), strlen(input));
-    close(in[1]);
+    *to = in[1];
+    *out = from[0];
+    return pid;
+}
+
+/* Runs the plain front end on `input` through pipes; its output, and its exit status. */
+static int run(const char *input, bool accessible, ebb_buf *out)
+{
+    int to, from, status;
+    pid_t pid = start(true, accessible, &to, &from);
+    char bytes[4096];
+    ssize_t got;
+
+    assert_int_equal(write(to, input, strlen(input)), strlen(input));
+    close(to);
     ebb_buf_clear(out);
-    while ((got = read(from[0], bytes, sizeof bytes)) > 0)
+    while ((got = read(from, bytes, sizeof bytes)) > 0)
         ebb_buf_add(out, bytes, (size_t)got);
-    close(from[0]);
+    close(from);
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static void expect(const char *input, const char *want)
+{
+    ebb_buf out = { 0 };
+
+    assert_int_equal(run(input, false, &out), 0);
+    assert_string_equal(ebb_buf_text(&out), want);
+    ebb_buf_fini(&out);
 }
 
 static void lines_in_lines_out(void **state)
@@ -61,6 +81,60 @@ static void lines_in_lines_out(void **state)
     assert_int_equal(run("", false, &out), 0);
     assert_string_equal(ebb_buf_text(&out), "");
     ebb_buf_fini(&out);
+}
+
+/* The last message is sent though its last line does not end, or would go on. */
+static void ends(void **state)
+{
+    (void)state;
+    expect("\"\"\"one\ntwo\n", "Model: You said: \"\"\"one\ntwo\n");
+    expect("one\\\n", "Model: You said: one\n");
+    expect("one\\", "Model: You said: one\n");
+}
+
+/* A message without end is one line, and the next one is answered: behind the quotes, if there are any. */
+static void too_long(void **state)
+{
+    enum { N = 17 << 20 };
+    static const char error[] = "Error: a message of more than 16 MiB, or than there is memory for, is not sent; send it "
+                                "in parts\n";
+    char *text = malloc(N + 10), want[sizeof error + 40];
+
+    (void)state;
+    snprintf(want, sizeof want, "%sModel: You said: x\n", error);
+    memset(text, 'a', N);
+    memcpy(text + N, "\nx\n", 4);
+    expect(text, want);
+    memcpy(text, "\"\"\"", 3);
+    for (size_t i = 3; i < N; i += 1000)
+        text[i] = '\n';
+    memcpy(text + N, "\"\"\"\nx\n", 7);
+    expect(text, want);
+    free(text);
+}
+
+/* While a message waits, nothing is read behind it: the pipe is full, and stays so. */
+static void who_sends_waits(void **state)
+{
+    enum { MOST = 16 << 20, LOOKS = 20 };
+    static const char line[] = "hello\n";
+    int to, from, n_full = 0;
+    pid_t pid = start(false, false, &to, &from);
+
+    (void)state;
+    assert_int_equal(fcntl(to, F_SETFL, O_NONBLOCK), 0);
+    for (size_t n = 0; n < MOST && n_full < LOOKS;) {
+        ssize_t put = write(to, line, sizeof line - 1);
+        n += put > 0 ? (size_t)put : 0;
+        if (put < 0)
+            nanosleep(&(struct timespec){ .tv_nsec = 5000000 }, NULL);
+        n_full = put < 0 ? n_full + 1 : 0;
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    close(to);
+    close(from);
+    assert_int_equal(n_full, LOOKS);
 }
 
 static void nothing_raw(void **state)
@@ -86,15 +160,6 @@ static void same_commands(void **state)
         "Error: plain mode has no themes\n"
         "You: Where to?\n"
         "Model: To the sea.\n");
-    ebb_buf_fini(&out);
-}
-
-static void expect(const char *input, const char *want)
-{
-    ebb_buf out = { 0 };
-
-    assert_int_equal(run(input, false, &out), 0);
-    assert_string_equal(ebb_buf_text(&out), want);
     ebb_buf_fini(&out);
 }
 
@@ -175,6 +240,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_in_lines_out),
+        cmocka_unit_test(ends),
+        cmocka_unit_test(too_long),
+        cmocka_unit_test(who_sends_waits),
         cmocka_unit_test(nothing_raw),
         cmocka_unit_test(same_commands),
         cmocka_unit_test(messages_and_branches),
