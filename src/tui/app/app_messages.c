@@ -78,6 +78,16 @@ static char *dequeue(ebb_app *a, size_t i)
     return text;
 }
 
+/* A message that begins with a slash is typed with two. */
+static void put_back(ebb_app *a, const char *text)
+{
+    if (!ebb_editor_is_empty(&a->editor))
+        ebb_editor_insert(&a->editor, "\n", 1);
+    else if (text[0] == '/')
+        ebb_editor_insert(&a->editor, "/", 1);
+    ebb_editor_paste(&a->editor, text, strlen(text));
+}
+
 /* false: it was not taken, and stays the user's. */
 static bool send_text(ebb_app *a, const char *text)
 {
@@ -99,8 +109,8 @@ void ebb_app_send_next(ebb_app *a)
     char *text = dequeue(a, 0);
     if (a->queue.n == 0 && strcmp(ebb_buf_text(&a->hint), queued) == 0)
         ebb_buf_clear(&a->hint);                 /* it has gone */
-    if (!send_text(a, text) && ebb_editor_is_empty(&a->editor))
-        ebb_editor_set(&a->editor, text, strlen(text));
+    if (!send_text(a, text))
+        put_back(a, text);
     free(text);
     a->frame.is_dirty = true;
 }
@@ -110,9 +120,7 @@ void ebb_app_unqueue(ebb_app *a)
     if (a->queue.n == 0)
         return;
     char *text = dequeue(a, a->queue.n - 1);
-    if (!ebb_editor_is_empty(&a->editor))
-        ebb_editor_insert(&a->editor, "\n", 1);
-    ebb_editor_paste(&a->editor, text, strlen(text));
+    put_back(a, text);
     free(text);
     a->frame.is_dirty = true;
 }

@@ -13,17 +13,37 @@ static void add_unsent(ebb_buf *out, const char *text)
     ebb_buf_adds(out, text);
 }
 
-/* Queued messages and the input, unless the input is a command or being edited for one. */
-static void gather_unsent(const ebb_app *a, ebb_buf *out)
+/* A line as it is typed: a command is no message, and of two slashes one is the message's. */
+static void add_typed(ebb_buf *out, const char *line)
 {
+    if (!ebb_slash_command_is(line))
+        add_unsent(out, line + (line[0] == '/'));
+}
+
+/* The input; where a line of the history has taken its place, what was typed before, and that line if it was changed. */
+static void gather_input(const ebb_app *a, ebb_buf *out)
+{
+    const ebb_history *h = &a->history;
     ebb_buf line = { 0 };
 
+    if (a->search.is_on)
+        ebb_buf_adds(&line, ebb_buf_text(&a->search.before));
+    else
+        ebb_editor_text(&a->editor, &line);
+    if (h->at < h->n && line.len > 0)
+        add_typed(out, ebb_buf_text(&h->unsent));
+    if (h->at == h->n || strcmp(ebb_buf_text(&line), h->entries[h->at]) != 0)
+        add_typed(out, ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+}
+
+/* Queued messages and the input, unless a message is edited in it. */
+static void gather_unsent(const ebb_app *a, ebb_buf *out)
+{
     for (size_t i = 0; i < a->queue.n; i++)
         add_unsent(out, a->queue.messages[i]);
-    if (!a->frontend.editing && !a->frontend.is_cutting && ebb_editor_text(&a->editor, &line) &&
-        !ebb_slash_command_is(ebb_buf_text(&line)))
-        add_unsent(out, ebb_buf_text(&line));
-    ebb_buf_fini(&line);
+    if (!a->frontend.editing && !a->frontend.is_cutting)
+        gather_input(a, out);
 }
 
 /* What was autosaved goes when it is kept in peace: where that fails, it is what there is. */

@@ -236,6 +236,12 @@ static void busy_queues(void **state)
     screen_keys(&s, "\x03");                     /* stops, and takes the rest of the queue back */
     assert_has(&s, "\n> three\n");
     assert_lacks(&s, "waits");
+    fake_done(s.chat, EBB_FINISH_CANCELED);
+    screen_step(&s, 0.1);
+    screen_keys(&s, "\x15" "four\r//five\r");
+    assert_has(&s, "waits: /five\n");
+    screen_keys(&s, "\x18");                     /* a message, as it was: no command */
+    assert_has(&s, "\n> //five\n");
     screen_close(&s);
 }
 
@@ -269,6 +275,40 @@ static void unsent_is_kept(void **state)
     screen_open(&s, 12, 60, dir);
     assert_has(&s, "> Ask something.");
     screen_close(&s);
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    assert_int_equal(system(cmd), 0);
+}
+
+static void expect_kept(const char *dir, const char *keys, const char *want)
+{
+    bool has_unsent;
+    ebb_error err;
+    screen s;
+
+    screen_open(&s, 12, 60, dir);
+    screen_keys(&s, "\x15");                     /* what was kept before */
+    screen_keys(&s, keys);
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
+    screen_close(&s);
+    screen_open(&s, 12, 60, dir);
+    assert_has(&s, want);
+    screen_close(&s);
+}
+
+/* Lines of the history in its place, found or browsed, and slashes. */
+static void unsent_is_what_was_typed(void **state)
+{
+    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    expect_kept(dir, "an old line\r", "> an old line\n");
+    expect_kept(dir, "half a line\x12old", "> half a line\n");
+    expect_kept(dir, "half a line\033[A", "> half a line\n");
+    expect_kept(dir, "half a line\033[A and more", "> half a line\n  an old line and more\n");
+    expect_kept(dir, "half a line\033[A\x12old", "> half a line\n");
+    expect_kept(dir, "\033[A", "> Ask something.");
+    expect_kept(dir, "//half a line", "> //half a line\n");
     snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
     assert_int_equal(system(cmd), 0);
 }
@@ -430,6 +470,22 @@ static void refused_text_comes_back(void **state)
     screen_keys(&s, "long text\r");
     assert_has(&s, "! 5,000 tokens do not fit");
     assert_has(&s, "\n> long text\n");
+    screen_close(&s);
+}
+
+/* Its turn came while another was being typed. */
+static void refused_queue_comes_back(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 24, 60, "");
+    screen_keys(&s, "long text\ranother");
+    fake_refuse(s.chat, "5,000 tokens do not fit the context of 4,096");
+    fake_ready(s.chat);
+    screen_step(&s, 0.1);
+    assert_has(&s, "! 5,000 tokens do not fit");
+    assert_has(&s, "\n> another\n  long text\n");
     screen_close(&s);
 }
 
@@ -1223,12 +1279,12 @@ int main(void)
         cmocka_unit_test(the_machine_over_there_has_its_gauges),
         cmocka_unit_test(stop_keeps_the_part),
         cmocka_unit_test(busy_queues),
-        cmocka_unit_test(unsent_is_kept),
+        cmocka_unit_test(unsent_is_kept), cmocka_unit_test(unsent_is_what_was_typed),
         cmocka_unit_test(unsent_survives_a_kill), cmocka_unit_test(unsent_is_no_pipe),
         cmocka_unit_test(unsent_on_a_full_disk),
         cmocka_unit_test(several_lines),
         cmocka_unit_test(a_long_message_takes_the_row),
-        cmocka_unit_test(refused_text_comes_back),
+        cmocka_unit_test(refused_text_comes_back), cmocka_unit_test(refused_queue_comes_back),
         cmocka_unit_test(commands),
         cmocka_unit_test(leaving_unsaved),
         cmocka_unit_test(memory), cmocka_unit_test(a_form), cmocka_unit_test(a_job),
