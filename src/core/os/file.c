@@ -381,6 +381,10 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
 
     if (st != EBB_OK)
         return st;
+    if (isatty(fd)) {                            /* what is typed there is for whoever reads its keys */
+        close(fd);
+        return EBB_FAIL(err, EBB_IO, "%s: is a terminal, not a file; name a file, or a pipe", path);
+    }
     until_ns = may_wait(fd) ? ebb_clock_ns() + PIPE_MS * (uint64_t)1000000 : 0;
     for (;;) {                                   /* whatever its size: /proc files have size 0 */
         if (until_ns && !wait_for_pipe(fd, until_ns)) {

@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include <dirent.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
@@ -249,6 +250,25 @@ static void test_a_file_without_end(void **state)
     ebb_buf_fini(&text);
 }
 
+/* What is typed stays for whoever reads the keys. */
+static void test_a_terminal_is_no_file(void **state)
+{
+    ebb_buf text = { 0 };
+    char name[64], typed[8];
+    ebb_error err;
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(openpty(&ends[0], &ends[1], name, NULL, NULL), 0);
+    assert_int_equal(write(ends[0], "keys\n\004", 6), 6);
+    assert_int_equal(ebb_file_slurp(name, 100, &text, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "is a terminal"));
+    assert_int_equal(read(ends[1], typed, sizeof typed), 5);
+    close(ends[0]);
+    close(ends[1]);
+    ebb_buf_fini(&text);
+}
+
 static volatile sig_atomic_t was_asked;
 
 static void on_asked(int number)
@@ -382,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_slurp),
         cmocka_unit_test(test_reopen),
         cmocka_unit_test(test_links_and_pipes),
+        cmocka_unit_test(test_a_terminal_is_no_file),
         cmocka_unit_test(test_a_file_without_end),
         cmocka_unit_test(test_signal_to_the_holder),
         cmocka_unit_test(test_wiped),
