@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
@@ -20,41 +22,43 @@
 
 /* Terminals cut longer sequences off. */
 enum { OSC52_BYTES_MAX = 74 << 10 };
+enum { END_LOOKS = 200, END_LOOK_NS = 10 * 1000 * 1000 };
 
-static bool write_to_pipe(int fd, const char *s, size_t n)
+/* Has it done so within two seconds?  A tmux that does not answer, as one that is stopped, is not waited for. */
+static bool ends_well(pid_t pid)
 {
-    while (n > 0) {
-        ssize_t put = write(fd, s, n);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
-            return false;
-        s += put;
-        n -= (size_t)put;
+    struct timespec look = { .tv_nsec = END_LOOK_NS };
+    pid_t ended = 0;
+    int status = 1;
+
+    for (int i = 0; i < END_LOOKS && ended == 0; i++) {
+        ended = waitpid(pid, &status, WNOHANG);
+        if (ended == 0)
+            nanosleep(&look, NULL);
     }
-    return true;
+    if (ended != 0)
+        return ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return false;
 }
 
-/* tmux keeps it and passes it on to the outer terminal: it has an exit status. */
+/* tmux keeps it and passes it on to the outer terminal: it has an exit status.  It reads memory, so that nobody has to
+ * write while it reads. */
 static bool copy_tmux(const char *s, size_t n)
 {
     static char name[] = "tmux", verb[] = "load-buffer", option[] = "-w", from[] = "-";
     static char *const argv[] = { name, verb, option, from, NULL };
-    int ends[2], nothing, status = 1;
+    int memory = memfd_create("ebb-copy", MFD_CLOEXEC), nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
     pid_t pid;
-    bool is_running;
+    bool is_running = memory >= 0 && nothing >= 0 &&
+                      ebb_file_write_at(memory, "the copy", s, n, 0, NULL) == EBB_OK &&
+                      ebb_spawn(argv, (int[]){ memory, nothing, nothing }, EBB_SPAWN_HERE, &pid) == 0;
 
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return false;
-    nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    is_running = nothing >= 0 && ebb_spawn(argv, (int[]){ ends[0], nothing, nothing }, EBB_SPAWN_HERE, &pid) == 0;
+    ebb_file_close(memory);
     ebb_file_close(nothing);
-    close(ends[0]);
-    bool is_fed = is_running && write_to_pipe(ends[1], s, n);
-    close(ends[1]);
-    while (is_running && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return is_fed && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return is_running && ends_well(pid);
 }
 
 static void add_base64(ebb_buf *out, const char *s, size_t n)
