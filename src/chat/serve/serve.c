@@ -14,7 +14,7 @@
 enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
        MAX_BODIES = 32 << 20 };
 
-static void serve_free(ebb_serve *s)
+void ebb_serve_free(ebb_serve *s)
 {
     ebb_serve_free_answers(s);
     ebb_buf_fini(&s->figures);
@@ -67,7 +67,7 @@ static ebb_serve *make_serve(const ebb_serve_opts *opts)
         s->opts.engine.kv_cache_dir = dir;
         return s;
     }
-    serve_free(s);
+    ebb_serve_free(s);
     return NULL;
 }
 
@@ -93,7 +93,7 @@ ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");
     if (st != EBB_OK) {
         ebb_http_server_close(s->http);
-        serve_free(s);
+        ebb_serve_free(s);
         return st;
     }
     *out = s;
@@ -122,18 +122,45 @@ bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err)
     return goes_on;
 }
 
-/* The worker first: it ends the answers, and so those who wait for them. */
+static bool is_loading(ebb_serve *s)
+{
+    return !s->is_ready && !s->has_failed;
+}
+
+/* Before there is an engine nobody waits for an answer, and nothing interrupts the reading of a model's file. */
+static bool leave_loading(ebb_serve *s)
+{
+    bool is_orphan;
+
+    ebb_http_server_close(s->http);
+    s->http = NULL;
+    pthread_mutex_lock(&s->lock);
+    is_orphan = s->is_orphan = is_loading(s);
+    pthread_mutex_unlock(&s->lock);
+    return is_orphan;
+}
+
+/* Otherwise the worker first: it ends the answers, and so those who wait for them. */
 void ebb_serve_close(ebb_serve *s)
 {
+    pthread_t thread;
+    bool was_loading;
+
     if (!s)
         return;
+    thread = s->thread;
     pthread_mutex_lock(&s->lock);
     s->quit = true;
+    was_loading = is_loading(s);
     if (s->is_ready)
         ebb_engine_cancel(s->engine);
     pthread_cond_broadcast(&s->wake);
     pthread_mutex_unlock(&s->lock);
-    pthread_join(s->thread, NULL);
+    if (was_loading && leave_loading(s)) {
+        pthread_detach(thread);
+        return;
+    }
+    pthread_join(thread, NULL);
     ebb_http_server_close(s->http);
-    serve_free(s);
+    ebb_serve_free(s);
 }

@@ -52,7 +52,8 @@ ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error
 /* Waits at most `ms` milliseconds.  false: the server has ended, and *err says why (OK: it was idle
  * for leave_s).  Slow clients are ended here, so it is to be called every few seconds. */
 bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err);
-/* Ends every answer and connection.  NULL is fine. */
+/* Ends every answer and connection.  While the model is being loaded nobody waits for that: the rest
+ * is freed when it is done.  NULL is fine. */
 void ebb_serve_close(ebb_serve *s);
 
 /* The figures of `ebb stat` and /ebb/v1/stats, to be released by the caller; NULL: no memory.  From

@@ -98,6 +98,7 @@ struct ebb_serve {
     pthread_mutex_t  lock;       /* protects everything below, and what is marked so in answers */
     pthread_cond_t   wake;       /* for the worker */
     bool             quit, has_failed, is_ready, has_left;
+    bool             is_orphan;  /* closed while loading: the worker frees it */
     ebb_error        error;
     ebb_served      *answers;    /* as they were asked for */
     ebb_served      *running;    /* whose turn it is alone; NULL */
@@ -128,6 +129,9 @@ struct ebb_serve {
     double           token_pass_s;       /* what a shared pass takes without a prompt; 0: unknown */
     size_t           n_beside;   /* tokens of a prompt that go beside the tokens of answers */
 };
+
+/* Without its connections and its thread. */
+void ebb_serve_free(ebb_serve *s);
 
 /* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.
  * Errors: CONTEXT, LIMIT (too many wait), BUSY (loading, or leaving), IO (no random number), NOMEM:

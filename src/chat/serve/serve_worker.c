@@ -49,8 +49,13 @@ static void wake_on_evict(void *arg)
 
 static void tell(ebb_serve *s, const char *line)
 {
+    bool quit;
+
     ebb_log("serve", "%s", line);
-    if (s->opts.tell && *line)
+    pthread_mutex_lock(&s->lock);
+    quit = s->quit;                              /* who would be told may have left */
+    pthread_mutex_unlock(&s->lock);
+    if (s->opts.tell && *line && !quit)
         s->opts.tell(s->opts.arg, line);
 }
 
@@ -393,6 +398,7 @@ void *ebb_serve_worker(void *arg)
     ebb_serve *s = arg;
     ebb_error err = { 0 };
     ebb_buf line = { 0 };
+    bool is_orphan;
     ebb_status st = load(s, &err);
 
     if (st == EBB_OK)
@@ -406,7 +412,10 @@ void *ebb_serve_worker(void *arg)
     s->used_s = ebb_clock_s();
     if (st == EBB_OK)
         work(s);
+    is_orphan = s->is_orphan;
     pthread_cond_broadcast(&s->wake);
     pthread_mutex_unlock(&s->lock);
+    if (is_orphan)
+        ebb_serve_free(s);
     return NULL;
 }
