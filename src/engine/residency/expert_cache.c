@@ -165,8 +165,21 @@ static void empty_slot(ebb_expert_cache *c, ebb_expert_slot *p)
     p->used = 0;
 }
 
+/* Nothing more is begun for the slots: of many that are still to be read only those are waited for whose reads are in
+ * flight. */
+static void cancel_loads(ebb_expert_cache *c)
+{
+    for (uint32_t i = 0; i < c->n_slots && c->slots; i++) {
+        const ebb_cached_expert *x = c->slots[i].expert == NONE ? NULL : c->experts + c->slots[i].expert;
+
+        for (uint32_t k = 0; x && k < x->n; k++)
+            ebb_ring_cancel_load(c->ring, x->first + k);
+    }
+}
+
 void ebb_expert_cache_close(ebb_expert_cache *c)
 {
+    cancel_loads(c);
     for (uint32_t i = 0; i < c->n_slots && c->slots; i++)
         empty_slot(c, &c->slots[i]);
     if (c->memory.data)

@@ -2,6 +2,8 @@
  * file's own bytes, or an error after which the next one does; and what is used often is not read again. */
 #include "noise_file.h"
 
+#include <pthread.h>
+
 #include "os/fault.h"
 
 #define N_LAYERS  4u
@@ -256,6 +258,34 @@ static void test_the_reader_alone(void **state)
     noise_file_close(&f);
 }
 
+static void *let_reads_go(void *arg)
+{
+    (void)arg;
+    usleep(500000);
+    ebb_os_hold_reads(false);
+    return NULL;
+}
+
+/* A slow disk: of what was to be read for the slots, nothing is begun any more once they are given up. */
+static void test_closed_while_filling(void **state)
+{
+    noise_file f;
+    pthread_t thread;
+
+    (void)state;
+    open_cache_file(&f, EBB_IO_PREAD, N_LAYERS * N_EXPERT);
+    ebb_os_hold_reads(true);
+    ebb_os_slow_reads(20000);
+    ebb_os_fail_nth(5);
+    ebb_res_fill_expert_cache(f.r);
+    assert_int_equal(pthread_create(&thread, NULL, let_reads_go, NULL), 0);
+    assert_int_equal(ebb_res_set_expert_cache(f.r, 0, NULL), EBB_OK);
+    pthread_join(thread, NULL);
+    ebb_os_slow_reads(0);
+    assert_false(ebb_os_fail_off());             /* each of the reader's threads had begun one */
+    noise_file_close(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,7 +294,7 @@ int main(void)
         cmocka_unit_test(test_more_than_there_is_room_for),
         cmocka_unit_test(test_a_warm_beginning), cmocka_unit_test(test_a_cold_beginning),
         cmocka_unit_test(test_at_random),
-        cmocka_unit_test(test_the_reader_alone),
+        cmocka_unit_test(test_the_reader_alone), cmocka_unit_test(test_closed_while_filling),
     };
 
     return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
