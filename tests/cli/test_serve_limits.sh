@@ -7,7 +7,7 @@ trap 'rm -rf "$dir"' EXIT
 export XDG_CONFIG_HOME="$dir/config" XDG_STATE_HOME="$dir/state" XDG_CACHE_HOME="$dir/cache" XDG_DATA_HOME="$dir/data" XDG_RUNTIME_DIR="$dir/run" LC_ALL=C.UTF-8
 unset EBB_MODELS
 PYTHONPATH=tests/support python3 - "$EBB" "$dir" <<'P'
-import json, os, random, re, socket, subprocess, sys, time
+import json, os, random, re, resource, socket, subprocess, sys, time
 from serve import Server, fail, parse, read_all
 ebb, folder = sys.argv[1:3]
 s = Server(ebb, folder, "-m", "guide")
@@ -243,6 +243,29 @@ if os.geteuid() == 0 and subprocess.run(["setpriv", "--reuid", "65534", "--clear
     if b" 403 " not in out.stdout:
         fail("another user is answered:", out)
 s.end()
+
+# Few files: those of connections leave the engine's alone, and who has a connection gets his answer.
+files = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, files[1]))
+s = Server(ebb, folder, "-m", "guide")
+resource.setrlimit(resource.RLIMIT_NOFILE, files)
+taken, statuses = [s.connect() for _ in range(60)], []
+for c in taken:
+    try:
+        c.sendall(b"POST /completion HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 28\r\n\r\n" + b'{"prompt":"x","n_predict":1}')
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+for c in taken:
+    statuses.append(parse(read_all(c))[0])
+if 200 not in statuses or set(statuses) - {200, 0}:
+    fail("with few files connections are answered with", statuses)
+still_works("60 connections with 64 files")
+s.end()
+resource.setrlimit(resource.RLIMIT_NOFILE, (16, files[1]))
+p = subprocess.run([ebb, "serve", "--socket", folder + "/few.sock", "-m", "guide"], capture_output=True, timeout=300)
+resource.setrlimit(resource.RLIMIT_NOFILE, files)
+if p.returncode != 1 or b"ulimit -n" not in p.stderr:
+    fail("with 16 files the server says", p)
 
 # Who has no key does not get a large body in; a socket that was handed over with another machine's address needs one as well.
 open(folder + "/key", "w").write("sk-test-key\n")

@@ -7,15 +7,18 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/limits.h"
 #include "serve/serve_priv.h"
 
 /* One address may have half of the connections.  At a UNIX socket one process may have all: it is the user's own, and
  * could end the server as well. */
-enum { MAX_CONNECTIONS = 256, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
-       MAX_BODIES = 32 << 20 };
+enum { MAX_CONNECTIONS = 256, LEAST_CONNECTIONS = 8, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
+       MAX_BODIES = 32 << 20, FILES_OF_ONE = 4 };
 
 void ebb_serve_free(ebb_serve *s)
 {
+    if (!s)
+        return;
     ebb_serve_free_answers(s);
     ebb_buf_fini(&s->figures);
     for (size_t i = 0; i < SERVE_SESSIONS; i++)
@@ -71,22 +74,37 @@ static ebb_serve *make_serve(const ebb_serve_opts *opts)
     return NULL;
 }
 
+/* A connection takes two files, its socket and its reader's eventfd, and all of them half of what the process may
+ * have: the engine needs the rest, and who cannot open one for whoever connects would try it again all the time. */
+static ebb_status count_connections(unsigned *most, ebb_error *err)
+{
+    uint64_t n_files = ebb_limits_files(), n = n_files / FILES_OF_ONE;
+
+    *most = n < MAX_CONNECTIONS ? (unsigned)n : MAX_CONNECTIONS;
+    if (*most >= LEAST_CONNECTIONS)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_LIMIT, "this process may open %llu files, and a server needs %d; `ulimit -n %d` allows "
+                    "%d connections", (unsigned long long)n_files, FILES_OF_ONE * LEAST_CONNECTIONS,
+                    FILES_OF_ONE * MAX_CONNECTIONS, MAX_CONNECTIONS);
+}
+
 ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err)
 {
     ebb_http_server_opts http = { .listen_fd = opts->listen_fd, .name = "ebb/" EBB_VERSION,
-                                  .max_connections = MAX_CONNECTIONS,
-                                  .max_from_one = opts->is_unix ? 0 : MAX_CONNECTIONS / 2,
                                   .silence_s = opts->is_unix ? OWN_SILENCE_S : SILENCE_S, .max_body = MAX_BODY,
                                   .max_bodies = MAX_BODIES, .is_owner_only = opts->is_unix,
                                   .may_ask = ebb_serve_may_ask, .on_request = ebb_serve_on_request };
     ebb_serve *s = make_serve(opts);
-    ebb_status st;
+    ebb_status st = s ? count_connections(&http.max_connections, err)
+                      : EBB_FAIL(err, EBB_NOMEM, "no memory for a server");
 
     *out = NULL;
-    if (!s) {
+    if (st != EBB_OK) {
         close(opts->listen_fd);
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for a server");
+        ebb_serve_free(s);
+        return st;
     }
+    http.max_from_one = opts->is_unix ? 0 : http.max_connections / 2;
     http.arg = s;
     st = ebb_http_server_open(&http, &s->http, err);
     if (st == EBB_OK && pthread_create(&s->thread, NULL, ebb_serve_worker, s) != 0)

@@ -45,8 +45,8 @@ typedef struct ebb_serve_opts {
 } ebb_serve_opts;
 
 /* Strings are copied.  Returns as soon as requests are accepted; the model is loaded meanwhile, and
- * until then requests for answers get status 503.  Errors: UNSUPPORTED (no libmicrohttpd), IO,
- * NOMEM. */
+ * until then requests for answers get status 503.  Errors: UNSUPPORTED (no libmicrohttpd), LIMIT (of
+ * open files), IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err);
 /* Waits at most `ms` milliseconds.  false: the server has ended, and *err says why (OK: it was idle

@@ -130,7 +130,7 @@ struct ebb_serve {
     size_t           n_beside;   /* tokens of a prompt that go beside the tokens of answers */
 };
 
-/* Without its connections and its thread. */
+/* Without its connections and its thread.  NULL is fine. */
 void ebb_serve_free(ebb_serve *s);
 
 /* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.

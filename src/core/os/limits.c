@@ -232,6 +232,11 @@ static uint64_t read_rlimit(int which)
     return r.rlim_cur;
 }
 
+uint64_t ebb_limits_files(void)
+{
+    return read_rlimit(RLIMIT_NOFILE);
+}
+
 /* Without /proc the kernel can still be asked; file pages that it could drop are not told then. */
 static ebb_status ask_kernel(ebb_limits *out, ebb_error *err)
 {

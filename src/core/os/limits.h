@@ -69,4 +69,7 @@ bool ebb_limits_gauge_available(const ebb_limits_gauge *g, uint64_t *bytes);
  * all others).  At least 1. */
 uint32_t ebb_limits_cpus(const char *root);
 
+/* Files, sockets among them, that this process may have open at a time; NONE if unlimited. */
+uint64_t ebb_limits_files(void);
+
 #endif
