@@ -18,7 +18,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     status=N, words=T                         of each answer; retry=S: with Retry-After; words of an error in mid-stream, too
     busy=N        so many requests get 429 first
     key=K         requests need it
-    html, redirect, hugebody, drip, headers, hugeline, flood, nested  what no server should do
+    html, redirect, hugebody, drip, headers, hugeline, flood, nested, parts  what no server should do
     slow=MS       before each piece
 """
 import http.server, json, os, socket, socketserver, struct, sys, threading, time
@@ -245,7 +245,8 @@ class Engine(http.server.BaseHTTPRequestHandler):
             if "error" in h and i == len(words) // 2:
                 self.event({"error": {"code": 500, "message": h.get("words", "out_of_memory").replace("_", " "), "type": "server_error"}})
                 return
-            self.event({"choices": [{"index": 0, "delta": {"content": w}, "finish_reason": None}]})
+            text = [{"type": "text", "text": w}] if "parts" in h else w
+            self.event({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]})
         if "nofinish" not in h:
             self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": h.get("why", "stop")}]})
         if "nousage" not in h and body.get("stream_options", {}).get("include_usage"):

@@ -97,18 +97,28 @@ static ebb_status append_text(ebb_answer *a, const char *s, size_t n, bool is_th
     return ok && add_words(a, s, n) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
 }
 
+/* What is there and cannot be read would be an answer with words left out. */
+static ebb_status check_content(const json_t *content, ebb_error *err)
+{
+    if (!content || json_is_string(content) || json_is_null(content) ||
+        (json_is_array(content) && json_array_size(content) == 0))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_FORMAT, "the answer's content is %s, and ebb reads text alone",
+                    json_is_array(content) ? "a list of parts" : "no text");
+}
+
 /* Whichever of them the message has. */
 static ebb_status add_message(ebb_answer *a, const json_t *message, ebb_error *err)
 {
     static const char *const names[] = { "reasoning_content", "reasoning", "thinking" };
     const char *thought = NULL, *text;
     size_t n_thought = 0, n_text;
-    ebb_status st = EBB_OK;
+    ebb_status st = check_content(json_object_get(message, "content"), err);
 
     for (int i = 0; i < 3 && !thought; i++)
         thought = get_text(message, names[i], &n_thought);
     text = get_text(message, "content", &n_text);
-    if (thought)
+    if (st == EBB_OK && thought)
         st = append_text(a, thought, n_thought, true, err);
     if (st == EBB_OK && text)
         st = append_text(a, text, n_text, false, err);

@@ -240,7 +240,7 @@ static void test_refusals_are_one_line(void **state)
         { "redirect", "redirects (307, to http://elsewhere.invalid/v1)" },
         { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
         { "hugebody=application/json", "other than a stream of text" }, { "headers", "KiB of headers" },
-        { "status=429 retry=3000", "is overloaded (429)" },
+        { "status=429 retry=3000", "is overloaded (429)" }, { "parts", "a list of parts" },
     };
     heard h;
     ebb_backend *b;
