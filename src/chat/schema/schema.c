@@ -25,35 +25,10 @@ static const char prelude[] =
 
 /* -- Rules ------------------------------------------------------------------------------- */
 
-/* Values of enum and const, each in one spelling. */
-static void write_values(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
-{
-    for (size_t i = 0; i < json_array_size(s->values) && c->st == EBB_OK; i++) {
-        const json_t *v = json_array_get(s->values, i);
-        bool is_known = true, is_of = ebb_shape_admits(s, v, &is_known);
-        char *text;
-
-        if (!is_known) {
-            ebb_schema_fail(c, EBB_UNSUPPORTED, "enum or const beside keywords of a text, a list or an object");
-            return;
-        }
-        if (!is_of)
-            continue;
-        text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
-        if (!text) {
-            ebb_schema_fail_no_memory(c);
-            return;
-        }
-        ebb_write_way(b);
-        ebb_schema_add_literal(b, text, strlen(text));
-        free(text);
-    }
-}
-
 static void write_shape(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
 {
     if (s->values) {
-        write_values(c, s, b);
+        ebb_write_values(c, s, b);
         return;
     }
     if (s->types & EBB_TYPE_OBJECT)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "schema/schema_priv.h"
 
 /* -- Errors and places --------------------------------------------------------------- */
@@ -156,4 +157,16 @@ void ebb_write_way(ebb_buf *b)
 {
     if (b->len > 0)
         ebb_buf_adds(b, " | ");
+}
+
+size_t ebb_schema_char_bytes(const char *s)
+{
+    uint32_t cp;
+
+    return ebb_utf8_decode(s, strlen(s), &cp);
+}
+
+int ebb_schema_compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }

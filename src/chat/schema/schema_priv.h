@@ -80,6 +80,10 @@ void ebb_schema_add_call(ebb_buf *b, int rule);
 void ebb_schema_add_literal(ebb_buf *b, const char *text, size_t n);
 /* " | ", if an alternative precedes. */
 void ebb_write_way(ebb_buf *b);
+/* Of the first character of a text; 0: it is empty. */
+size_t ebb_schema_char_bytes(const char *s);
+/* For qsort of texts, by their bytes. */
+int ebb_schema_compare_texts(const void *a, const void *b);
 /* The schema that $ref names.  NULL: it failed. */
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref);
 
@@ -104,6 +108,8 @@ void ebb_write_number(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
 void ebb_write_string(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
 void ebb_write_array(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
 void ebb_write_object(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
+/* Of a shape that has them. */
+void ebb_write_values(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);
 /* pattern.c: the inside of a JSON string that matches a regular expression. */
 bool ebb_write_pattern(ebb_compiler *c, const char *pattern, ebb_buf *b);
 

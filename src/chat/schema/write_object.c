@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/grow.h"
-#include "base/utf8.h"
 #include "schema/schema_priv.h"
 
 typedef struct property {
@@ -121,11 +120,6 @@ static bool is_plain_name(const char *name)
     return true;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void add_class_char(ebb_buf *b, const char *s, size_t n)
 {
     if (*s == ']' || *s == '[')
@@ -134,13 +128,6 @@ static void add_class_char(ebb_buf *b, const char *s, size_t n)
         ebb_buf_addf(b, "\\x%02x", *s);
     else
         ebb_buf_add(b, s, n);
-}
-
-static size_t char_bytes(const char *s)
-{
-    uint32_t cp;
-
-    return ebb_utf8_decode(s, strlen(s), &cp);
 }
 
 /* Rule `node`: what may follow the first n_read bytes, which names[0..n) (sorted) have in common.
@@ -156,13 +143,13 @@ static void add_other_name(ebb_buf *b, const object *o, const char **names, size
 
     ebb_buf_addf(b, "o%u-n%u ::= ([^\"\\\\\\x00-\\x1f\\x7f", o->number, node);
     for (size_t i = first; i < n; i++) {
-        size_t bytes = char_bytes(names[i] + n_read);
+        size_t bytes = ebb_schema_char_bytes(names[i] + n_read);
         if (i == first || strncmp(names[i - 1] + n_read, names[i] + n_read, bytes) != 0)
             add_class_char(b, names[i] + n_read, bytes);
     }
     ebb_buf_adds(b, "] name-char*");
     for (size_t i = first; i < n; i++) {
-        size_t bytes = char_bytes(names[i] + n_read);
+        size_t bytes = ebb_schema_char_bytes(names[i] + n_read);
         if (i > first && strncmp(names[i - 1] + n_read, names[i] + n_read, bytes) == 0)
             continue;
         ebb_buf_adds(b, " | ");
@@ -171,7 +158,7 @@ static void add_other_name(ebb_buf *b, const object *o, const char **names, size
     }
     ebb_buf_adds(b, is_one ? ")\n" : ")?\n");
     for (size_t i = first, end; i < n; i = end) {
-        size_t bytes = char_bytes(names[i] + n_read);
+        size_t bytes = ebb_schema_char_bytes(names[i] + n_read);
 
         for (end = i + 1; end < n && strncmp(names[i] + n_read, names[end] + n_read, bytes) == 0;)
             end++;
@@ -193,7 +180,7 @@ static bool write_other_names(ebb_compiler *c, const object *o)
             names[n++] = name;
             longest = strlen(name) > longest ? strlen(name) : longest;
         }
-    qsort(names, n, sizeof *names, compare_names);
+    qsort(names, n, sizeof *names, ebb_schema_compare_texts);
     if (longest > 128)
         ebb_schema_fail(c, EBB_LIMIT, "names of properties are followed up to 128 bytes where others may be there "
                         "(additionalProperties)");

@@ -31,6 +31,59 @@ static bool is_whole(const ebb_grammar *g, const char *text)
     return m == EBB_MATCH_WHOLE;
 }
 
+/* -- Many values ------------------------------------------------------------------------ */
+
+/* Each of them and no other: what they have in common is written once, so many are no more ways to go on than few. */
+static void check_values(json_t *values)
+{
+    json_t *schema = json_pack("{s:o}", "enum", values), *v;
+    char *text = json_dumps(schema, 0);
+    ebb_grammar *g;
+    size_t i;
+
+    assert_non_null(text);
+    g = compile_schema(text);
+    json_array_foreach(values, i, v) {
+        char *value = i % 20 ? NULL : json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+
+        if (!value)
+            continue;
+        if (!is_whole(g, value))
+            fail_msg("%s is refused", value);
+        value[strlen(value) - 1] = '\x01';
+        assert_false(is_whole(g, value));
+        free(value);
+    }
+    ebb_grammar_free(g);
+    free(text);
+    json_decref(schema);
+}
+
+static void test_many_values(void **state)
+{
+    enum { N = 5000 };
+    json_t *numbered = json_array(), *numbers = json_array(), *longer = json_array(), *letters = json_array();
+    char text[3 * 300 + 32];
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        snprintf(text, sizeof text, "item %d", i % 4900);         /* some of them twice */
+        json_array_append_new(numbered, json_string(text));
+        json_array_append_new(numbers, json_integer(i));
+        snprintf(text, sizeof text, "%c%c%c\xC3%c\xE4\xB8%c", 'a' + i % 7, '"' + i % 11, '\\', 0x80 + i % 61,
+                 0x80 + i % 63);
+        json_array_append_new(letters, json_string(text));
+    }
+    for (int i = 0; i < 300; i++) {              /* each the beginning of the next, deeper than a grammar nests */
+        memcpy(text + 3 * i, "\xE2\x82\xAC", 4);
+        json_array_append_new(longer, json_string(text));
+    }
+    check_values(numbered);
+    check_values(numbers);
+    check_values(letters);
+    check_values(longer);
+}
+
 /* -- Golden lists ---------------------------------------------------------------------- */
 
 static const struct { const char *schema, *good[9], *bad[9]; } lists[] = {
@@ -641,7 +694,7 @@ int main(void)
         cmocka_unit_test(test_lists), cmocka_unit_test(test_suite),
         cmocka_unit_test(test_refusals_name_the_place),
         cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
-        cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_many_values), cmocka_unit_test(test_bombs),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
