@@ -1,5 +1,6 @@
 #!/bin/sh
-# ebb serve: the many long answers of one client do not keep another one waiting, and are the same for having made room.
+# ebb serve: the many long answers of one client do not keep another one waiting, and are the same for having made room;
+# nor do many clients keep a second answer of one waiting.
 command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
 ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
 dir=$(mktemp -d /tmp/ebb-fair-XXXXXX) || exit 1
@@ -46,5 +47,25 @@ for c in taken:
     got = text_of(taken[c] + read_all(c))
     if got != want:
         fail("one of many says", repr(got[:200]), "in place of", repr(want[:200]))
+
+# Nor do ever new clients keep a second answer waiting until the first one has ended.
+ENDLESS, NEW, BRIEF = 1900, 20, 60
+first, second, n_clients = begin("127.0.0.1", ENDLESS), None, 0
+taken = {first: b""}
+while b'"stop":true' not in taken[first] + taken.get(second, b""):
+    while len(taken) <= NEW:
+        n_clients += 1
+        taken[begin(f"127.0.1.{n_clients % 250 + 1}", BRIEF)] = b""
+    if not second and taken[first]:
+        second = begin("127.0.0.1", SHORT)
+        taken[second] = b""
+    for c in select.select(list(taken), [], [], 60)[0]:
+        more = c.recv(65536)
+        taken[c] += more
+        if not more:
+            del taken[c]
+            c.close()
+if b'"stop":true' not in taken[second]:
+    fail("the second answer waited for the first one, while", n_clients, "others came")
 s.end()
 P

@@ -45,15 +45,15 @@ typedef struct ebb_serve_opts {
 } ebb_serve_opts;
 
 /* Strings are copied.  Returns as soon as requests are accepted; the model is loaded meanwhile, and
- * until then requests for answers get status 503.  Errors: UNSUPPORTED (no libmicrohttpd), LIMIT (of
- * open files), IO, NOMEM. */
+ * until then requests for answers get status 503.  Errors: UNSUPPORTED (no libmicrohttpd), LIMIT
+ * (too few files may be open), IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err);
 /* Waits at most `ms` milliseconds.  false: the server has ended, and *err says why (OK: it was idle
  * for leave_s).  Slow clients are ended here, so it is to be called every few seconds. */
 bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err);
-/* Ends every answer and connection.  While the model is being loaded nobody waits for that: the rest
- * is freed when it is done.  NULL is fine. */
+/* Ends every answer and connection.  Where the model is still being loaded nobody waits for that:
+ * the rest is freed when it is done.  NULL is fine. */
 void ebb_serve_close(ebb_serve *s);
 
 /* The figures of `ebb stat` and /ebb/v1/stats, to be released by the caller; NULL: no memory.  From

@@ -172,9 +172,12 @@ static size_t count_older(const ebb_serve *s, const ebb_served *a)
     return n;
 }
 
-/* Sets the rank of each answer; the one that was canceled, or NULL.  *n_free: sessions that nobody has. */
+/* Sets the rank of each answer; the one that was canceled, or NULL.  *n_free: sessions that nobody has.  Of all that
+ * stand behind others of their client, the oldest ranks with the first ones: new clients do not keep it waiting. */
 static ebb_served *rank_answers(ebb_serve *s, size_t *n_free)
 {
+    bool has_oldest = false;
+
     *n_free = most_sessions(s);
     for (ebb_served *a = s->answers; a; a = a->next) {
         if (a->state == SERVED_ENDED)
@@ -182,6 +185,10 @@ static ebb_served *rank_answers(ebb_serve *s, size_t *n_free)
         if (a->is_canceled)
             return a;
         a->rank = count_older(s, a);
+        if (a->rank > 0 && !has_oldest) {
+            a->rank = 0;
+            has_oldest = true;
+        }
         a->is_paused = true;
         *n_free -= a->session && *n_free;
     }
