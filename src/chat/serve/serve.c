@@ -1,8 +1,6 @@
 /* The engine for others: its beginning and its end (serve.h). */
 #include "serve/serve.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,65 +12,6 @@
  * could end the server as well. */
 enum { MAX_CONNECTIONS = 256, LEAST_CONNECTIONS = 8, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
        MAX_BODIES = 32 << 20, FILES_OF_ONE = 4 };
-
-void ebb_serve_free(ebb_serve *s)
-{
-    if (!s)
-        return;
-    ebb_serve_free_answers(s);
-    ebb_buf_fini(&s->figures);
-    for (size_t i = 0; i < SERVE_SESSIONS; i++)
-        ebb_session_free(s->sessions[i]);
-    ebb_engine_close(s->engine);
-    ebb_prompter_free(s->prompter);
-    ebb_model_close(s->draft);
-    ebb_model_close(s->model);
-    pthread_cond_destroy(&s->wake);
-    pthread_mutex_destroy(&s->large);
-    pthread_mutex_destroy(&s->lock);
-    if (s->key)
-        explicit_bzero(s->key, strlen(s->key));
-    free((char *)s->opts.engine.kv_cache_dir);
-    free(s->key);
-    free(s->host);
-    free(s->path);
-    free(s->name);
-    free(s->draft_path);
-    free(s);
-}
-
-static bool copy_text(char **to, const char *from)
-{
-    *to = from ? strdup(from) : NULL;
-    return *to || !from;
-}
-
-static ebb_serve *make_serve(const ebb_serve_opts *opts)
-{
-    ebb_serve *s = calloc(1, sizeof *s);
-    pthread_condattr_t attr;
-    char *dir;
-
-    if (!s)
-        return NULL;
-    s->opts = *opts;
-    s->opts.engine.kv_cache_dir = NULL;
-    s->used_s = ebb_clock_s();
-    pthread_mutex_init(&s->large, NULL);
-    pthread_mutex_init(&s->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->wake, &attr);
-    pthread_condattr_destroy(&attr);
-    if (copy_text(&s->path, opts->models.path) && copy_text(&s->draft_path, opts->models.draft) &&
-        copy_text(&s->key, opts->key) &&
-        copy_text(&s->host, opts->host) && copy_text(&dir, opts->engine.kv_cache_dir)) {
-        s->opts.engine.kv_cache_dir = dir;
-        return s;
-    }
-    ebb_serve_free(s);
-    return NULL;
-}
 
 /* A connection takes two files, its socket and its reader's eventfd, and all of them half of what the process may
  * have: the engine needs the rest, and who cannot open one for whoever connects would try it again all the time. */
@@ -94,7 +33,7 @@ ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error
                                   .silence_s = opts->is_unix ? OWN_SILENCE_S : SILENCE_S, .max_body = MAX_BODY,
                                   .max_bodies = MAX_BODIES, .is_owner_only = opts->is_unix,
                                   .may_ask = ebb_serve_may_ask, .on_request = ebb_serve_on_request };
-    ebb_serve *s = make_serve(opts);
+    ebb_serve *s = ebb_serve_new(opts);
     ebb_status st = s ? count_connections(&http.max_connections, err)
                       : EBB_FAIL(err, EBB_NOMEM, "no memory for a server");
 

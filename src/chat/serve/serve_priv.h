@@ -131,8 +131,10 @@ struct ebb_serve {
     size_t           n_beside;   /* tokens of a prompt that go beside the tokens of answers */
 };
 
-/* Without its connections and its thread.  NULL is fine. */
-void ebb_serve_free(ebb_serve *s);
+/* A server without connections and without a thread (serve_parts.c).  Strings are copied.  NULL: no
+ * memory. */
+ebb_serve *ebb_serve_new(const ebb_serve_opts *opts);
+void ebb_serve_free(ebb_serve *s);               /* NULL is fine */
 
 /* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.
  * Errors: CONTEXT, LIMIT (too many wait), BUSY (loading, or leaving), IO (no random number), NOMEM:

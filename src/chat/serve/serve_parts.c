@@ -1,0 +1,65 @@
+/* What a server is made of, but for its connections and its thread (serve_priv.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "serve/serve_priv.h"
+
+void ebb_serve_free(ebb_serve *s)
+{
+    if (!s)
+        return;
+    ebb_serve_free_answers(s);
+    ebb_buf_fini(&s->figures);
+    for (size_t i = 0; i < SERVE_SESSIONS; i++)
+        ebb_session_free(s->sessions[i]);
+    ebb_engine_close(s->engine);
+    ebb_prompter_free(s->prompter);
+    ebb_model_close(s->draft);
+    ebb_model_close(s->model);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->large);
+    pthread_mutex_destroy(&s->lock);
+    if (s->key)
+        explicit_bzero(s->key, strlen(s->key));
+    free((char *)s->opts.engine.kv_cache_dir);
+    free(s->key);
+    free(s->host);
+    free(s->path);
+    free(s->name);
+    free(s->draft_path);
+    free(s);
+}
+
+static bool copy_text(char **to, const char *from)
+{
+    *to = from ? strdup(from) : NULL;
+    return *to || !from;
+}
+
+ebb_serve *ebb_serve_new(const ebb_serve_opts *opts)
+{
+    ebb_serve *s = calloc(1, sizeof *s);
+    pthread_condattr_t attr;
+    char *dir;
+
+    if (!s)
+        return NULL;
+    s->opts = *opts;
+    s->opts.engine.kv_cache_dir = NULL;
+    s->used_s = ebb_clock_s();
+    pthread_mutex_init(&s->large, NULL);
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &attr);
+    pthread_condattr_destroy(&attr);
+    if (copy_text(&s->path, opts->models.path) && copy_text(&s->draft_path, opts->models.draft) &&
+        copy_text(&s->key, opts->key) &&
+        copy_text(&s->host, opts->host) && copy_text(&dir, opts->engine.kv_cache_dir)) {
+        s->opts.engine.kv_cache_dir = dir;
+        return s;
+    }
+    ebb_serve_free(s);
+    return NULL;
+}
