@@ -20,7 +20,8 @@ static void add_typed(ebb_buf *out, const char *line)
         add_unsent(out, line + (line[0] == '/'));
 }
 
-/* The input; where a line of the history has taken its place, what was typed before, and that line if it was changed. */
+/* The input; where a line of the history has taken its place, what was typed before, and that line if it was
+ * changed. */
 static void gather_input(const ebb_app *a, ebb_buf *out)
 {
     const ebb_history *h = &a->history;

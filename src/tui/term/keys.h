@@ -8,8 +8,8 @@
  * Answers of the terminal to questions are no keys.  One that the link cut is waited for longer,
  * EBB_KEYS_WAIT_MS 25 times: its rest would be text.
  *
- * A paste of which the end never comes (a link that lost it, a terminal that is broken) would keep every
- * key: whoever reads ends it by ebb_keys_end_paste.
+ * A paste of which the end never comes (a link that lost it, a terminal that is broken) would keep
+ * every key: whoever reads ends it by ebb_keys_end_paste.
  *
  * On their second screen many terminals send the wheel as arrows, three or more in one piece, which
  * no hand types: Up and Down of such a run become PgUp and PgDn with Shift, which move by one

@@ -76,8 +76,8 @@ void ebb_tty_set_title(ebb_tty *t, const char *text, size_t n, bool ascii);
 void ebb_tty_enter_title(ebb_tty *t);
 void ebb_tty_leave_title(ebb_tty *t);
 
-/* Keys, pastes, signals, REPLY; never blocks (but for the rest of a sequence).  A paste that does not
- * end is ended by Ctrl-C, a second after the last of it, and by whatever ends the program. */
+/* Keys, pastes, signals, REPLY; never blocks (but for the rest of a sequence).  A paste that does
+ * not end is ended by Ctrl-C, a second after the last of it, and by whatever ends the program. */
 bool ebb_tty_input(ebb_tty *t, ebb_input *out);
 
 /* Another program has the line from now on: nothing of it is read, but that it hangs up is seen.

@@ -96,8 +96,8 @@ static void ends(void **state)
 static void too_long(void **state)
 {
     enum { N = 17 << 20 };
-    static const char error[] = "Error: a message of more than 16 MiB, or than there is memory for, is not sent; send it "
-                                "in parts\n";
+    static const char error[] = "Error: a message of more than 16 MiB, or than there is memory for, is not sent; "
+                                "send it in parts\n";
     char *text = malloc(N + 10), want[sizeof error + 40];
 
     (void)state;
