@@ -352,6 +352,16 @@ for model, n in ("guide", 0), (folder + "/advised.gguf", 1):
     same("lines of advice for " + model, (told.count(b"does not follow: general.sampling.sequence = top_k;"), b"\x1b" in told), (n, False))
     s.end()
 
+# Which folder a model is in is told to nobody, not even where the file fails.
+path = os.path.join(folder, "changed.gguf")
+with open(path, "wb") as f:
+    f.write(guide)
+s = Server(ebb, folder, "-m", os.path.relpath(path))
+os.utime(path, (1, 1))
+told = s.json("POST", "/v1/completions", {"prompt": "x", "max_tokens": 1}, want=500)["error"]["message"]
+same("a file that has changed", (told.split(":")[0], "/" in told), ("changed.gguf", False))
+s.end()
+
 # A model's file may have any name: it is a text of every reply, and hides nothing.
 for name, shown in (b"\xff\xfe", "\ufffd"), (b"x" * 158 + "\u00e9y".encode(), "\u00e9y"), (b"\x1b[2Jred", "[2Jred"):
     path = os.path.join(folder.encode(), name + b".gguf")

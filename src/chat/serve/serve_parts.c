@@ -1,6 +1,8 @@
 /* What a server is made of, but for its connections and its thread (serve_priv.h). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "serve/serve_priv.h"
@@ -37,6 +39,20 @@ static bool copy_text(char **to, const char *from)
     return *to || !from;
 }
 
+/* A file's path from the root: only of such a one do clients not get to know the folders (ebb_serve_hide_folders). */
+static bool copy_path(char **to, const char *from)
+{
+    bool is_relative = from && from[0] != '/' && strchr(from, '/') && access(from, F_OK) == 0;
+    char *here = is_relative ? getcwd(NULL, 0) : NULL;
+
+    if (!here)
+        return copy_text(to, from);
+    if (asprintf(to, "%s/%s", here, from) < 0)
+        *to = NULL;
+    free(here);
+    return *to != NULL;
+}
+
 ebb_serve *ebb_serve_new(const ebb_serve_opts *opts)
 {
     ebb_serve *s = calloc(1, sizeof *s);
@@ -54,9 +70,9 @@ ebb_serve *ebb_serve_new(const ebb_serve_opts *opts)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
-    if (copy_text(&s->path, opts->models.path) && copy_text(&s->draft_path, opts->models.draft) &&
-        copy_text(&s->key, opts->key) &&
-        copy_text(&s->host, opts->host) && copy_text(&dir, opts->engine.kv_cache_dir)) {
+    if (copy_path(&s->path, opts->models.path) && copy_path(&s->draft_path, opts->models.draft) &&
+        copy_text(&s->key, opts->key) && copy_text(&s->host, opts->host) &&
+        copy_text(&dir, opts->engine.kv_cache_dir)) {
         s->opts.engine.kv_cache_dir = dir;
         return s;
     }
