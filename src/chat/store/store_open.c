@@ -11,12 +11,28 @@
 #include "store/sealed_vfs.h"
 #include "store/store_sql.h"
 
+/* Of the log and its index SQLite would say only that the database cannot be opened. */
+static ebb_status expect_files(const char *path, ebb_error *err)
+{
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+    ebb_buf name = { 0 };
+    ebb_status st = EBB_OK;
+
+    for (size_t i = 0; st == EBB_OK && i < sizeof suffixes / sizeof *suffixes; i++) {
+        ebb_buf_clear(&name);
+        st = ebb_buf_addf(&name, "%s%s", path, suffixes[i]) ? ebb_file_expect_regular(name.data, err)
+                                                            : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    }
+    ebb_buf_fini(&name);
+    return st;
+}
+
 /* The file is made here so that it is 0600; SQLite gives its companions the same mode. */
 static ebb_status make_database_file(const char *path, ebb_error *err)
 {
     const char *slash = strrchr(path, '/');
     int fd;
-    ebb_status st = ebb_file_expect_regular(path, err);
+    ebb_status st = expect_files(path, err);
 
     if (st != EBB_OK)
         return st;

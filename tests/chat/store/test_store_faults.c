@@ -223,6 +223,8 @@ static void test_garbage(void **state)
 /* SQLite would call it a disk I/O error. */
 static void test_no_file(void **state)
 {
+    char part[112];
+
     (void)state;
     ebb_store_close(open_db());
     assert_int_equal(unlink(db), 0);
@@ -235,6 +237,11 @@ static void test_no_file(void **state)
     assert_int_equal(symlink("/dev/null", db), 0);
     expect_open(EBB_FORMAT, "a device, not a file");
     assert_int_equal(unlink(db), 0);
+    ebb_store_close(open_db());
+    snprintf(part, sizeof part, "%s-wal", db);
+    assert_int_equal(mkdir(part, 0700), 0);
+    expect_open(EBB_FORMAT, "sessions.db-wal is a folder, not a file; move it away");
+    assert_int_equal(rmdir(part), 0);
     ebb_store_close(open_db());
 }
 
