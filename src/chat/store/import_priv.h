@@ -5,7 +5,7 @@
 
 #include "store/export.h"
 
-#define EBB_IMPORT_MESSAGES 100000u      /* of a conversation: 2 KiB each in a chat, however short */
+#define EBB_IMPORT_MESSAGES 100000u      /* of a conversation: 2 KiB each in a chat, at least */
 /* Why a message could not be added to the tree.  Always fails: LIMIT, NOMEM. */
 ebb_status ebb_import_fail(const ebb_tree *t, ebb_error *err);
 

@@ -65,11 +65,12 @@ const char *ebb_session_facts_label(const ebb_session_facts *f);
 void ebb_session_leave_store(ebb_session_facts *f, ebb_tree *t);
 
 /* Write the facts, the leaf and every dirty message.  New messages and a new session get their
- * numbers.  The name of a session that is there is read: another program may have given it one.  If the session is deleted, it is written whole, as a new one but for keeps_id; messages
- * that another one took back are written again where these need them.  With `durable` it also
- * survives a loss of power, at the price of a sync, and waits longer for a lock.  On failure
- * nothing was changed, here or there; USAGE: another session has this name; NOTFOUND: the file was
- * moved (ebb_store_is_moved). */
+ * numbers.  The name of a session that is there is read: another program may have given it one.
+ * If the session is deleted, it is written whole, as a new one but for keeps_id; messages that
+ * another one took back are written again where these need them.  With `durable` it also survives
+ * a loss of power, at the price of a sync, and waits longer for a lock.  On failure nothing was
+ * changed, here or there; USAGE: another session has this name; NOTFOUND: the file was moved
+ * (ebb_store_is_moved). */
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable,
                           ebb_error *err);

@@ -89,7 +89,8 @@ ebb_status ebb_file_truncate(int fd, const char *path, uint64_t n, ebb_error *er
 /* Take the file for this program until it is closed; BUSY: another one has it. */
 EBB_MUST_CHECK
 ebb_status ebb_file_lock(int fd, const char *path, ebb_error *err);
-/* The same, once whoever has it leaves it: within a second, for that one may be stopped; else BUSY. */
+/* The same, once whoever has it leaves it: within a second, for that one may be stopped; else
+ * BUSY. */
 EBB_MUST_CHECK
 ebb_status ebb_file_lock_wait(int fd, const char *path, ebb_error *err);
 /* Take it together with others who do so, against whoever takes it for himself: BUSY. */
