@@ -4,7 +4,7 @@
  * SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP and SIGCHLD are caught from open to close; SIGPIPE is
  * ignored.  One user per process.  A number waits once at most, however often it has come.
  *
- * A terminal that takes no more output does not keep anybody from leaving: two seconds after SIGTERM
+ * A terminal that takes no more output keeps nobody from leaving: two seconds after SIGTERM
  * or SIGHUP (SIGALRM), standard output and error are /dev/null if they take nothing by then. */
 #ifndef EBB_TUI_SIGNALS_H
 #define EBB_TUI_SIGNALS_H
