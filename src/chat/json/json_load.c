@@ -23,6 +23,24 @@ size_t ebb_json_memory(const char *s, size_t n)
     return sum;
 }
 
+size_t ebb_json_extent(const char *s, size_t n)
+{
+    size_t depth = 0;
+    bool in_string = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (in_string && s[i] == '\\')
+            i++;
+        else if (s[i] == '"')
+            in_string = !in_string;
+        else if (!in_string && (s[i] == '{' || s[i] == '['))
+            depth++;
+        else if (!in_string && (s[i] == '}' || s[i] == ']') && (depth == 0 || --depth == 0))
+            return i + 1;
+    }
+    return n;
+}
+
 json_t *ebb_json_load(const char *s, size_t n, size_t flags, json_error_t *where)
 {
     size_t most = MEMORY_FREE + MEMORY_PER_BYTE * n;

@@ -9,8 +9,8 @@
 #include "store/import_priv.h"
 #include "store/title.h"
 
-/* What a file may take in memory while it is read; conversations take three times their size, and their trees no more
- * than their JSON. */
+/* What the JSON of a conversation may take in memory, by the bytes of its file.  A message of a few words in ChatGPT's
+ * exports, where it has thirty values beside it, takes twelve times its bytes. */
 enum { JSON_MEMORY_FREE = 128 << 20, JSON_MEMORY_PER_BYTE = 4 };
 
 bool ebb_import_role(const char *name, size_t n, ebb_role *out)
@@ -153,13 +153,11 @@ static ebb_status import_conversation(json_t *o, ebb_session_facts *f, ebb_tree 
                                                          : import_object(o, f, t, err);
 }
 
-/* An array of objects that are no messages themselves. */
-static bool is_several(json_t *o)
+/* An object that is no message itself. */
+static bool is_conversation(json_t *o)
 {
-    json_t *first = json_array_get(o, 0);
-
-    return json_is_object(first) && !json_object_get(first, "role") &&
-           (either(first, "messages", "chat_messages") || json_object_get(first, "mapping"));
+    return json_is_object(o) && !json_object_get(o, "role") &&
+           (either(o, "messages", "chat_messages") || json_object_get(o, "mapping"));
 }
 
 /* -- Markdown and text ------------------------------------------------------------------- */
@@ -228,65 +226,128 @@ static ebb_status deliver_session(ebb_status st, ebb_session_facts *f, ebb_tree 
     return st;
 }
 
-/* What jansson reads in pieces, so that somebody may stop it. */
-typedef struct json_bytes {
+/* A file of JSON, and how far it is read: jansson reads it in pieces, so that somebody may stop it. */
+typedef struct json_file {
     const char   *data;
     size_t        n, at;
+    size_t        end;           /* of the value that is being read */
     ebb_progress *progress;
-} json_bytes;
+} json_file;
 
 static size_t next_piece(void *to, size_t cap, void *arg)
 {
-    json_bytes *b = arg;
-    size_t take = b->n - b->at < cap ? b->n - b->at : cap;
+    json_file *file = arg;
+    size_t take = file->end - file->at < cap ? file->end - file->at : cap;
 
-    if (!ebb_progress_at(b->progress, b->at, b->n))
+    if (!ebb_progress_at(file->progress, file->at, file->n))
         return (size_t)-1;
-    memcpy(to, b->data + b->at, take);
-    b->at += take;
+    memcpy(to, file->data + file->at, take);
+    file->at += take;
     return take;
 }
 
-static ebb_status load_json(const char *data, size_t n, ebb_progress *p, json_t **out, ebb_error *err)
+static ebb_status fail_at(const json_file *file, size_t at, const char *what, ebb_error *err)
 {
-    size_t most = JSON_MEMORY_FREE + JSON_MEMORY_PER_BYTE * n;
-    json_bytes bytes = { data, n, 0, p };
+    size_t line = 1, column = 1;
+
+    for (size_t i = 0; i < at && i < file->n; i++, column++)
+        if (file->data[i] == '\n') {
+            line++;
+            column = 0;
+        }
+    return EBB_FAIL(err, EBB_FORMAT, "is not JSON: line %zu, column %zu: %s; conversations are read from .json, .md "
+                    "and .txt files", line, column, what);
+}
+
+/* The value that stands at file->at and ends at file->end. */
+static ebb_status load_json(json_file *file, json_t **out, ebb_error *err)
+{
+    size_t most = JSON_MEMORY_FREE + JSON_MEMORY_PER_BYTE * file->n, begin = file->at;
     json_error_t where;
 
-    if (ebb_json_memory(data, n) > most)
+    *out = NULL;
+    if (ebb_json_memory(file->data + begin, file->end - begin) > most)
         return EBB_FAIL(err, EBB_LIMIT,
                         "has so many values that it would take more than %zu MiB; no conversation has", most >> 20);
-    *out = json_load_callback(next_piece, &bytes, JSON_ALLOW_NUL, &where);
-    if (ebb_progress_is_stopped(p)) {
+    *out = json_load_callback(next_piece, file, JSON_ALLOW_NUL, &where);
+    file->at = file->end;
+    if (ebb_progress_is_stopped(file->progress)) {
         json_decref(*out);
+        *out = NULL;
         return EBB_FAIL(err, EBB_CANCELED, "stopped");
     }
-    return *out ? EBB_OK
-                : EBB_FAIL(err, EBB_FORMAT, "is not JSON: line %d, column %d: %s; conversations are read from "
-                                            ".json, .md and .txt files", where.line, where.column, where.text);
+    return *out ? EBB_OK : fail_at(file, begin + (size_t)where.position, where.text, err);
+}
+
+static void skip_blanks(json_file *file)
+{
+    while (file->at < file->n && memchr(" \t\r\n", file->data[file->at], 4))
+        file->at++;
+}
+
+/* Is that the next character?  Then it is read. */
+static bool take_sign(json_file *file, char sign)
+{
+    bool is_next;
+
+    skip_blanks(file);
+    is_next = file->at < file->n && file->data[file->at] == sign;
+    file->at += is_next;
+    return is_next;
+}
+
+/* The next item of the file's array. */
+static ebb_status load_item(json_file *file, json_t **out, ebb_error *err)
+{
+    skip_blanks(file);
+    file->end = file->at + ebb_json_extent(file->data + file->at, file->n - file->at);
+    return load_json(file, out, err);
+}
+
+static ebb_status import_one(json_t *o, ebb_import_fn *fn, void *arg, size_t *n_done, ebb_error *err)
+{
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_status st = deliver_session(import_conversation(o, &f, &t, err), &f, &t, fn, arg, n_done, err);
+
+    json_decref(o);
+    return st;
+}
+
+/* An array of conversations behind its first item.  Of the JSON, which takes several times its text, one conversation
+ * is in memory at a time. */
+static ebb_status import_several(json_file *file, json_t *first, ebb_import_fn *fn, void *arg, size_t *n_done,
+                                 ebb_error *err)
+{
+    ebb_status st = import_one(first, fn, arg, n_done, err);
+
+    while (st == EBB_OK && take_sign(file, ',')) {
+        json_t *one;
+
+        st = load_item(file, &one, err);
+        if (st == EBB_OK)
+            st = import_one(one, fn, arg, n_done, err);
+    }
+    if (st == EBB_OK && !take_sign(file, ']'))
+        st = fail_at(file, file->at, "',' or ']' expected", err);
+    skip_blanks(file);
+    return st == EBB_OK && file->at < file->n ? fail_at(file, file->at, "end of file expected", err) : st;
 }
 
 static ebb_status import_json(const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn, void *arg,
                               size_t *n_done, ebb_error *err)
 {
-    ebb_session_facts f = { 0 };
-    ebb_tree t = { 0 };
-    json_t *o = NULL, *one;
-    ebb_status st = load_json(data, n, p, &o, err);
-    size_t i;
+    json_file file = { .data = data, .n = n, .progress = p };
+    json_t *o = NULL;
+    ebb_status st;
 
-    if (st != EBB_OK)
-        return st;
-    if (!is_several(o))
-        st = deliver_session(import_conversation(o, &f, &t, err), &f, &t, fn, arg, n_done, err);
-    else
-        json_array_foreach(o, i, one)
-            if (st == EBB_OK) {
-                st = deliver_session(import_conversation(one, &f, &t, err), &f, &t, fn, arg, n_done, err);
-                json_array_set_new(o, i, json_null());   /* its tree takes as much: it goes before the next one */
-            }
+    if (take_sign(&file, '[') && load_item(&file, &o, NULL) == EBB_OK && is_conversation(o))
+        return import_several(&file, o, fn, arg, n_done, err);
     json_decref(o);
-    return st;
+    file.at = 0;                                 /* one conversation, perhaps a list of its messages */
+    file.end = n;
+    st = load_json(&file, &o, err);
+    return st == EBB_OK ? import_one(o, fn, arg, n_done, err) : st;
 }
 
 /* What is wrong with a file's content is said with its name. */

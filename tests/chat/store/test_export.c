@@ -278,6 +278,55 @@ static ebb_status note_pieces(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_
     return EBB_OK;
 }
 
+/* Of a file one conversation's JSON is in memory at a time: all of it together would be too much. */
+static void test_many_small_ones(void **state)
+{
+    enum { CONVERSATIONS = 500, VALUES = 1000 };
+    ebb_buf text = { 0 };
+    ebb_error err;
+    size_t n, n_messages = 0;
+
+    (void)state;
+    for (int i = 0; i < CONVERSATIONS; i++) {
+        ebb_buf_adds(&text, i ? "\n, " : " [");
+        ebb_buf_adds(&text, "{\"messages\":[{\"role\":\"user\",\"content\":\"]}\"}],\"beside\":[");
+        for (int j = 0; j < VALUES; j++)
+            ebb_buf_adds(&text, j ? ",{}" : "{}");
+        ebb_buf_adds(&text, "]}");
+    }
+    ebb_buf_adds(&text, "] \n");
+    assert_int_equal(ebb_import_all("x.json", text.data, text.len, NULL, count, &n_messages, &n, &err), EBB_OK);
+    assert_int_equal(n, CONVERSATIONS);
+    assert_int_equal(n_messages, CONVERSATIONS);
+    ebb_buf_fini(&text);
+}
+
+/* Behind a first conversation that is whole; where it is wrong is told as of the file. */
+static void test_damage_behind_the_first(void **state)
+{
+    static const struct { const char *behind, *place; } table[] = {
+        { "", "line 1, column 48: ',' or ']' expected" },
+        { "\n{}]", "line 2, column 1: ',' or ']' expected" },
+        { ",]", "line 1, column 50: '[' or '{' expected near ']'" },
+        { ",\n\n {\"messages\":]}]", "line 3, column 15: unexpected token near ']'" },
+        { "]]", "line 1, column 49: end of file expected" },
+        { ",{\"messages\":[", "line 1, column 62: ']' expected" },
+    };
+    char text[160];
+    ebb_error err;
+    size_t n, n_messages = 0;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        int length = snprintf(text, sizeof text, "[{\"messages\":[{\"role\":\"user\",\"content\":\"abc\"}]}%s",
+                              table[i].behind);
+        assert_int_equal(ebb_import_all("x.json", text, (size_t)length, NULL, count, &n_messages, &n, &err),
+                         EBB_FORMAT);
+        if (!strstr(err.msg, table[i].place))
+            fail_msg("%s: %s", text, err.msg);
+    }
+}
+
 /* The trees of a file's conversations and their JSON are not in memory together. */
 static void test_json_goes_first(void **state)
 {
@@ -318,6 +367,8 @@ int main(void)
         cmocka_unit_test(test_chatgpt_repeats),
         cmocka_unit_test(test_many_values),
         cmocka_unit_test(test_several),
+        cmocka_unit_test(test_many_small_ones),
+        cmocka_unit_test(test_damage_behind_the_first),
         cmocka_unit_test(test_json_goes_first),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
