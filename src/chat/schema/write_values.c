@@ -75,8 +75,12 @@ void ebb_write_values(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
 {
     size_t n = json_array_size(s->values);
     values l = { .texts = calloc(n + 1, sizeof *l.texts) };
-    bool ok = l.texts || ebb_schema_fail_no_memory(c);
+    bool ok = true;
 
+    if (!l.texts) {
+        ebb_schema_fail_no_memory(c);
+        return;
+    }
     for (size_t i = 0; ok && i < n; i++)
         ok = add_value(c, s, json_array_get(s->values, i), &l);
     if (ok && l.n > 0) {

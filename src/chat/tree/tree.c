@@ -174,7 +174,7 @@ void ebb_tree_drop_newest(ebb_tree *t)
 {
     ebb_node *node = t->nodes[t->n_nodes - 1];
 
-    if (ebb_tree_leaf(t) == node)
+    if (t->n_path > 0 && t->path[t->n_path - 1] == node)
         t->n_path--;
     for (size_t i = 0; i < t->n_undone; i++)
         if (t->undone[i] == node)
