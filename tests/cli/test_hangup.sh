@@ -1,5 +1,5 @@
 #!/bin/sh
-# The terminal goes away in the middle of an answer, and SIGTERM comes in the middle of
+# The terminal goes away, or takes nothing, in the middle of an answer, and SIGTERM comes in the middle of
 # one: the process leaves by itself, in both front ends, and what it wrote is there.
 set -eu
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
@@ -77,6 +77,27 @@ try:
         n += 1
         if len(answers()) != n or answers()[-1][0] == 0:
             sys.exit("%s: answers %r after SIGTERM" % (options, answers()))
+    # A terminal that takes nothing more (a link that stalls) holds up neither an answer nor its saving.
+    for options in ([], ["--inline"]):
+        t = start(*LONG, *options)
+        t.until(rb"ctx ", 0)
+        for _ in range(200):
+            t.type(b"\x0c")                          # a whole screen each, which nobody reads
+            time.sleep(0.005)
+        t.type(b"Tell me everything, at length.\r")
+        n += 1
+        end = time.monotonic() + PATIENCE_S
+        while len(answers()) != n or answers()[-1][0] == 0:
+            if time.monotonic() > end:
+                sys.exit("%s: answers %r while the terminal takes nothing" % (options, answers()))
+            time.sleep(0.1)
+        since = len(t.seen)
+        t.type(b"Continued")
+        t.until(rb"Continued", since)
+        t.type(b"\x15\x04")
+        status = t.end()
+        if status != 0:
+            sys.exit("%s: exit %r after the terminal took nothing for a while" % (options, status))
     # ebb run goes on, too, where the answer is kept
     t = Terminal([ebb, "run", "-s", "kept", "-p", "Tell me everything.", "--greedy"], env)
     t.until(rb"[aei]", 0)

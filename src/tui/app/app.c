@@ -402,13 +402,22 @@ static void tell_title(ebb_app *a)
         a->term->ops->title(a->term, name ? name : "", name ? strlen(name) : 0);
 }
 
+/* What is urgent does not wait for a slow line, only for one that takes no more. */
+static bool line_is_behind(const ebb_app *a)
+{
+    ebb_backlog backlog = a->term->ops->backlog ? a->term->ops->backlog(a->term) : EBB_BACKLOG_NONE;
+
+    return backlog == EBB_BACKLOG_KEPT || (backlog == EBB_BACKLOG_SENDING && !a->frame.is_urgent);
+}
+
 void ebb_app_draw(ebb_app *a, double now_s)
 {
     if (ebb_app_is_lent(a) || (!a->frame.is_dirty && !a->frame.is_urgent))
         return;
     if (!a->frame.is_urgent && a->frame.drawn_s >= 0 && now_s - a->frame.drawn_s < frame_s(a))
         return;
-    if (!a->frame.is_urgent && a->term->ops->is_behind && a->term->ops->is_behind(a->term)) {
+    if (line_is_behind(a)) {
+        a->frame.is_urgent = false;
         a->frame.drawn_s = now_s;                   /* what is old by then is left out: the next frame has the newest */
         return;
     }

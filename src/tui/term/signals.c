@@ -14,7 +14,7 @@ enum { STOP_LOOKS = 20, STOP_LOOK_NS = 5 * 1000 * 1000, LEAVE_LOOK_S = 2 };
 static const int caught[] = { SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
 static int wake_pipe[2] = { -1, -1 };
 static bool is_alone;            /* the terminal is gone */
-static volatile sig_atomic_t was_continued;
+static volatile sig_atomic_t was_continued, has_given_up;
 /* By number.  One of each is in the pipe at most: a storm of resizes leaves room for SIGTERM. */
 static volatile sig_atomic_t is_in_pipe[NSIG];
 
@@ -45,6 +45,7 @@ static void give_terminal_up(int number)
         if (!out[i].revents && (nothing = open("/dev/null", O_WRONLY | O_CLOEXEC)) >= 0) {
             dup2(nothing, out[i].fd);
             close(nothing);
+            has_given_up = 1;
         }
     alarm(LEAVE_LOOK_S);                         /* it may stop taking later */
     errno = saved;
@@ -69,6 +70,7 @@ bool ebb_signals_open(void)
 {
     if (wake_pipe[0] >= 0 || pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
+    has_given_up = 0;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         install_signal(caught[i], write_signal_byte);
     install_signal(SIGALRM, give_terminal_up);
@@ -116,6 +118,11 @@ int ebb_signals_next_request(void)
         if (is_request(number))
             return number;
     return 0;
+}
+
+bool ebb_signals_have_given_up(void)
+{
+    return has_given_up;
 }
 
 /* SIGHUP does not come alone: a shell that ends has SIGCONT sent after it, to whoever is left. */

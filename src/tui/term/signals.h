@@ -26,5 +26,8 @@ void ebb_signals_ignore_keys(bool ignores);
  * nobody is there who could continue it (an orphaned process group, as POSIX has it); known after a
  * tenth of a second. */
 bool ebb_signals_stop(void);
+/* The terminal still takes nothing two seconds after SIGTERM or SIGHUP: no wait for it would come
+ * to an end. */
+bool ebb_signals_have_given_up(void);
 
 #endif

@@ -26,6 +26,7 @@
 #include "term/questions.h"
 #include "term/theme.h"
 #include "term/tty.h"
+#include "term/tty_output.h"
 
 struct pollfd;
 typedef struct ebb_term ebb_term;
@@ -58,8 +59,8 @@ typedef struct ebb_term_ops {
     void (*title)(ebb_term *t, const char *text, size_t n);
     /* Wait for what the terminal was asked until so long after it was; NULL: nothing was asked. */
     void (*await_answers)(ebb_term *t, double until_s);
-    bool (*is_behind)(ebb_term *t);              /* the line still sends the last frame; NULL:
-                                                  * never */
+    /* Of the last frame; as long as it is KEPT, none is to be flushed.  NULL: always NONE. */
+    ebb_backlog (*backlog)(ebb_term *t);
 } ebb_term_ops;
 
 struct ebb_term {

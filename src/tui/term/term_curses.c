@@ -1,9 +1,12 @@
 /* The process's terminal through ncurses (term.h).  ncurses keeps the screen and sends what
  * differs; keys are read and decoded by ourselves (tty.c, keys.c), by read batch, so
  * that a slow link does not turn sequences into text. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <wchar.h>
 
 #define NCURSES_WIDECHAR 1
@@ -19,6 +22,7 @@
 typedef struct term_curses {
     ebb_term_line line;
     SCREEN  *screen;
+    FILE    *drawn;              /* what curses takes for the terminal */
     bool     is_active;          /* curses has the terminal */
     bool     has_keys_pushed;    /* the keyboard protocol is on, on curses' screen */
     /* On a slow line, or to announce frames, cells are compared with the last frame's, by hash: this frame's, then
@@ -44,6 +48,21 @@ static void curses_prepare_restore(const ebb_term_line *l)
     ebb_buf_fini(&bytes);
 }
 
+static void send_drawn(term_curses *t)
+{
+    char bytes[16 << 10];
+    int memory = fileno(t->drawn);
+    off_t left = lseek(memory, 0, SEEK_CUR);
+    ssize_t n;
+
+    lseek(memory, 0, SEEK_SET);
+    while (left > 0 && (n = read(memory, bytes, left < (off_t)sizeof bytes ? (size_t)left : sizeof bytes)) > 0) {
+        ebb_tty_write(bytes, (size_t)n);
+        left -= n;
+    }
+    lseek(memory, 0, SEEK_SET);
+}
+
 static void enter_modes(term_curses *t)
 {
     if (t->line.has_paste)
@@ -67,6 +86,8 @@ static void leave_modes(term_curses *t)
         ebb_tty_write(EBB_PASTE_OFF, sizeof EBB_PASTE_OFF - 1);
     if (!isendwin())                             /* twice, the cursor would go back to where it once was */
         endwin();
+    send_drawn(t);
+    ebb_tty_finish_output();
     ebb_tty_guard(false);
     ebb_tty_cooked();
 }
@@ -86,6 +107,7 @@ static void curses_close(ebb_term *base)
 
     leave_modes(t);
     delscreen(t->screen);
+    fclose(t->drawn);
     free(t->cells);
     ebb_overlay_fini(&t->overlay);
     for (int f = 0; f < EBB_FACE_COUNT; f++)
@@ -100,8 +122,7 @@ static void curses_resume(ebb_term_line *l)
 
     leave_modes(t);
     curses_adopt_size(l);
-    reset_prog_mode();
-    raw();
+    ebb_tty_raw();
     enter_modes(t);
     ebb_overlay_forget(&t->overlay);
     clearok(curscr, TRUE);
@@ -272,6 +293,7 @@ static void curses_flush(ebb_term *base, int cursor_row, int cursor_col)
     if (cursor_row >= 0)
         move(cursor_row, cursor_col);
     refresh();
+    send_drawn(t);
     if (base->has_links)
         send_links(t);
     if (is_announced)
@@ -324,12 +346,24 @@ static const ebb_term_ops curses_ops = {
     .flush = curses_flush, .repaint = curses_repaint, .theme = curses_theme,
     .suspend = curses_suspend, .lend = curses_lend, .take_back = curses_take_back, .fds = ebb_term_line_fds,
     .timeout_ms = ebb_term_line_timeout_ms, .input = ebb_term_line_input, .send = ebb_term_line_send,
-    .title = ebb_term_line_title, .await_answers = ebb_term_line_await_answers, .is_behind = ebb_term_line_is_behind,
+    .title = ebb_term_line_title, .await_answers = ebb_term_line_await_answers, .backlog = ebb_term_line_backlog,
 };
 
 static bool can_move_cursor(void)
 {
     return *ebb_cap("cup") != '\0';
+}
+
+/* curses would wait for a terminal that takes nothing: from here on it draws in memory, which is sent like everything
+ * else. */
+static bool draw_in_memory(FILE *drawn)
+{
+    int memory = memfd_create("frame", MFD_CLOEXEC);
+    bool ok = memory >= 0 && dup3(memory, fileno(drawn), O_CLOEXEC) >= 0;
+
+    if (memory >= 0)
+        close(memory);
+    return ok;
 }
 
 static void start_screen(term_curses *t, const ebb_term_opts *opts)
@@ -339,7 +373,7 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
     ebb_term_line_probe(&t->line, opts, kind);
     noecho();
     nonl();
-    raw();                                       /* Ctrl-C, -Z, -S and -Q are keys here */
+    ebb_tty_raw();
     idlok(stdscr, TRUE);
     leaveok(stdscr, FALSE);
     if (has_colors() && !opts->no_color) {
@@ -352,9 +386,19 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
     enter_modes(t);
 }
 
+static FILE *open_terminal(void)
+{
+    int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+    FILE *terminal = fd >= 0 ? fdopen(fd, "w") : NULL;
+
+    if (fd >= 0 && !terminal)
+        close(fd);
+    return terminal;
+}
+
 /* curses believes any size, and keeps each cell more than once.  LINES and COLUMNS, which it asks first, are set for it
  * alone: who is started later asks the line, whose size may be another by then. */
-static SCREEN *open_screen(void)
+static SCREEN *open_screen(FILE *drawn)
 {
     int rows = 24, cols = 80;
     char lines[12], columns[12];
@@ -365,7 +409,7 @@ static SCREEN *open_screen(void)
     snprintf(columns, sizeof columns, "%d", cols);
     setenv("LINES", lines, 1);
     setenv("COLUMNS", columns, 1);
-    screen = newterm(NULL, stdout, stdin);
+    screen = newterm(NULL, drawn, stdin);
     unsetenv("LINES");
     unsetenv("COLUMNS");
     return screen;
@@ -384,15 +428,20 @@ ebb_status ebb_term_curses(const ebb_term_opts *opts, ebb_term **out, ebb_error 
     if (st != EBB_OK)
         return st;
     t = (term_curses *)l;
-    t->screen = open_screen();
-    if (t->screen && !can_move_cursor()) {
+    t->drawn = open_terminal();
+    t->screen = t->drawn ? open_screen(t->drawn) : NULL;
+    if (t->screen && !(can_move_cursor() && draw_in_memory(t->drawn))) {
         endwin();
         delscreen(t->screen);
         t->screen = NULL;
     }
     if (!t->screen)
-        return ebb_term_line_refuse(l, err);
+        goto refused;
     start_screen(t, opts);
     *out = &l->base;
     return EBB_OK;
+refused:
+    if (t->drawn)
+        fclose(t->drawn);
+    return ebb_term_line_refuse(l, err);
 }

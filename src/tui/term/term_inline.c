@@ -185,6 +185,7 @@ static void inline_leave(term_inline *t)
     if (t->line.has_paste)
         ebb_buf_adds(&t->region.out, EBB_PASTE_OFF);
     inline_send_out(t);
+    ebb_tty_finish_output();
     ebb_tty_guard(false);
     ebb_tty_cooked();
 }
@@ -294,7 +295,7 @@ static const ebb_term_ops inline_ops = {
     .cell = inline_cell, .flush = inline_flush, .repaint = inline_repaint, .theme = inline_theme,
     .suspend = inline_suspend, .lend = inline_lend, .take_back = inline_take_back, .fds = ebb_term_line_fds,
     .timeout_ms = ebb_term_line_timeout_ms, .input = ebb_term_line_input, .send = ebb_term_line_send,
-    .title = ebb_term_line_title, .await_answers = ebb_term_line_await_answers, .is_behind = ebb_term_line_is_behind,
+    .title = ebb_term_line_title, .await_answers = ebb_term_line_await_answers, .backlog = ebb_term_line_backlog,
 };
 
 static bool can_draw(void)

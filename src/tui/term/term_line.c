@@ -123,8 +123,8 @@ void ebb_term_line_await_answers(ebb_term *base, double until_s)
     adopt_answers(line_of(base));
 }
 
-bool ebb_term_line_is_behind(ebb_term *base)
+ebb_backlog ebb_term_line_backlog(ebb_term *base)
 {
     (void)base;
-    return ebb_tty_is_behind();
+    return ebb_tty_backlog();
 }

@@ -47,6 +47,6 @@ bool ebb_term_line_input(ebb_term *base, ebb_input *out);
 void ebb_term_line_send(ebb_term *base, const char *bytes, size_t n);
 void ebb_term_line_title(ebb_term *base, const char *text, size_t n);
 void ebb_term_line_await_answers(ebb_term *base, double until_s);
-bool ebb_term_line_is_behind(ebb_term *base);
+ebb_backlog ebb_term_line_backlog(ebb_term *base);
 
 #endif

@@ -14,8 +14,9 @@
 #include "base/clock.h"
 #include "term/announce.h"
 #include "term/signals.h"
+#include "term/tty_output.h"
 
-enum { READ_BYTES = 64 << 10, WRITE_WAIT_MS = 5000, MAX_ROWS = 1000, MAX_COLS = 2000 };
+enum { READ_BYTES = 64 << 10, MAX_ROWS = 1000, MAX_COLS = 2000 };
 
 /* What signal handlers need. */
 static struct {
@@ -30,34 +31,13 @@ static const int fatal[] = { SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL };
 
 /* -- Restoring --------------------------------------------------------------- */
 
-/* Another program that has the terminal too may have made it one that does not wait. */
-static bool waits_for_room(void)
-{
-    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
-
-    return errno == EAGAIN && poll(&p, 1, WRITE_WAIT_MS) == 1 && !(p.revents & (POLLERR | POLLHUP));
-}
-
-void ebb_tty_write(const char *s, size_t n)
-{
-    while (n > 0) {
-        ssize_t put = write(STDOUT_FILENO, s, n);
-        if (put < 0 && (errno == EINTR || waits_for_room()))
-            continue;
-        if (put <= 0)
-            return;
-        s += put;
-        n -= (size_t)put;
-    }
-}
-
 /* Async-signal-safe. */
 static void restore_now(void)
 {
     if (!line.is_active)
         return;
     line.is_active = 0;
-    ebb_tty_write(line.restore, line.n_restore);
+    ebb_tty_write_now(line.restore, line.n_restore);
     tcsetattr(STDIN_FILENO, TCSANOW, &line.cooked);
 }
 
@@ -119,6 +99,7 @@ ebb_status ebb_tty_open(ebb_tty *t, ebb_error *err)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "standard input and output are not a terminal; use --plain");
     if (!install_handlers())
         return EBB_FAIL(err, EBB_UNSUPPORTED, "signals cannot be caught here; use --plain");
+    ebb_tty_output_open();
     line.is_open = true;
     line.n_restore = 0;
     if (!has_exit_hook)
@@ -130,6 +111,7 @@ void ebb_tty_close(ebb_tty *t)
 {
     ebb_tty_take_back(t);
     install_fatal(SIG_DFL, 0);
+    ebb_tty_output_close();
     ebb_signals_close();
     line.is_open = false;
     line.is_active = 0;
@@ -195,15 +177,6 @@ bool ebb_tty_has_links(ebb_links wish, double byte_s, const char *term_name)
     return byte_s <= 0 && (wish == EBB_LINKS_ALWAYS || (wish == EBB_LINKS_AUTO && ebb_questions_has_links(term_name)));
 }
 
-bool ebb_tty_is_behind(void)
-{
-    struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
-    int n_waiting = 0;
-
-    /* A serial line counts what it has to send; a pty is only full or not. */
-    return (ioctl(STDOUT_FILENO, TIOCOUTQ, &n_waiting) == 0 && n_waiting > 0) || poll(&p, 1, 0) == 0;
-}
-
 /* Raw mode for input; output keeps its line processing. */
 static void set_keys_only(void)
 {
@@ -261,6 +234,8 @@ int ebb_tty_fds(const ebb_tty *t, struct pollfd *out, int cap)
         out[n++] = (struct pollfd){ .fd = ebb_signals_fd(), .events = POLLIN };
     if (cap > 1 && !t->is_gone)
         out[n++] = (struct pollfd){ .fd = STDIN_FILENO, .events = has_keys(t) ? POLLIN : 0 };
+    if (cap > 2)
+        out[n++] = (struct pollfd){ .fd = ebb_tty_output_fd(), .events = POLLOUT };
     return n;
 }
 
@@ -411,6 +386,7 @@ bool ebb_tty_input(ebb_tty *t, ebb_input *out)
 {
     char bytes[READ_BYTES];
 
+    ebb_tty_send_kept();
     if (t->after_paste.kind) {
         *out = t->after_paste;
         t->after_paste.kind = EBB_INPUT_NONE;

@@ -1,7 +1,7 @@
 /* tui/term/tty.h - the process's terminal line: what every screen on it has in common.
  *
- * Keys and signals come in here; raw bytes go out.  From open to close the line is
- * brought back on every way out: close, exit, a crash (in the handler, with
+ * Keys and signals come in here; what goes out does so by tty_output.h.  From open to close the
+ * line is brought back on every way out: close, exit, a crash (in the handler, with
  * async-signal-safe calls only, from bytes prepared before).  One per process. */
 #ifndef EBB_TUI_TTY_H
 #define EBB_TUI_TTY_H
@@ -44,8 +44,6 @@ void ebb_tty_cooked(void);
 void ebb_tty_guard(bool is_on);
 void ebb_tty_guard_with(const char *bytes, size_t n);
 
-/* All of it, waiting where the line does not take it; nothing once it has hung up. */
-void ebb_tty_write(const char *s, size_t n);
 /* What is used of the screen: 1,000 rows of 2,000 columns at most, since lines may say 65,535 of
  * each.  Where the line does not say, LINES and COLUMNS do; false: nor do they. */
 bool ebb_tty_size(int *rows, int *cols);
@@ -55,8 +53,6 @@ bool ebb_tty_size(int *rows, int *cols);
 double ebb_tty_byte_s(void);
 /* Are addresses behind cells told to it (hyperlink.h)?  Never on a slow line. */
 bool ebb_tty_has_links(ebb_links wish, double byte_s, const char *term_name);
-/* The line has not taken all that was written to it. */
-bool ebb_tty_is_behind(void);
 
 /* What to poll for inputs, and for how long at most (-1: for ever), before ebb_tty_input is
  * called. */

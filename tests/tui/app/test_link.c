@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/utf8.h"
 #include "os/file.h"
-#include "term/tty.h"
+#include "term/tty_output.h"
 #include "tui/fake_chat.h"
 
 typedef struct play {
@@ -28,7 +28,7 @@ typedef void script(play *p);
 static void step(play *p, double seconds)
 {
     p->now += seconds;
-    while (ebb_tty_is_behind())                  /* made-up time waits for who reads */
+    while (ebb_tty_send_kept() || ebb_tty_backlog())     /* made-up time waits for who reads */
         usleep(100);
     ebb_app_events(&p->app);
     ebb_app_tick(&p->app, p->now);
