@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STOP_LOOKS = 20, STOP_LOOK_NS = 5 * 1000 * 1000, LEAVE_LOOK_S = 2 };
+enum { STOP_LOOK_NS = 5 * 1000 * 1000, STOP_LOOKS = 20, SURE_STOP_LOOKS = 2000, LEAVE_LOOK_S = 2 };
 
 static const int caught[] = { SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
 static int wake_pipe[2] = { -1, -1 };
@@ -148,16 +148,26 @@ void ebb_signals_ignore_keys(bool ignores)
         install_signal(keys[i], ignores ? SIG_IGN : write_signal_byte);
 }
 
-/* A stopped process gets SIGCONT when it is continued, perhaps in another thread: wait for that. */
+/* Then no stop fails, since somebody could continue us (what POSIX calls no orphaned process group). */
+static bool has_shell(void)
+{
+    pid_t parent = getppid();
+
+    return getsid(parent) == getsid(0) && getpgid(parent) != getpgrp();
+}
+
+/* A stopped process gets SIGCONT when it is continued, perhaps in another thread, which takes its time on a busy
+ * machine: wait for that. */
 bool ebb_signals_stop(void)
 {
     struct timespec look = { .tv_nsec = STOP_LOOK_NS };
+    int looks = has_shell() ? SURE_STOP_LOOKS : STOP_LOOKS;
 
     was_continued = 0;
     install_signal(SIGTSTP, SIG_DFL);
     kill(0, SIGTSTP);
     install_signal(SIGTSTP, write_signal_byte);
-    for (int i = 0; i < STOP_LOOKS && !was_continued; i++)
+    for (int i = 0; i < looks && !was_continued; i++)
         nanosleep(&look, NULL);
     return was_continued;
 }

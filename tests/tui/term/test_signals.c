@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "term/signals.h"
@@ -125,6 +126,45 @@ static bool a_terminal_that_takes_nothing(void)
            write(STDOUT_FILENO, screen, sizeof screen) == (ssize_t)sizeof screen && ebb_signals_next() == SIGTERM;
 }
 
+/* A thread that takes SIGCONT late, as one of many does on a busy machine. */
+static void *take_late(void *arg)
+{
+    sigset_t *cont = arg;
+
+    nanosleep(&(struct timespec){ .tv_nsec = 700 * 1000 * 1000 }, NULL);
+    pthread_sigmask(SIG_UNBLOCK, cont, NULL);
+    pause();
+    return NULL;
+}
+
+static bool a_stop_is_one_though_it_is_known_late(void)
+{
+    pthread_t late;
+    sigset_t cont;
+
+    sigemptyset(&cont);
+    sigaddset(&cont, SIGCONT);
+    return setpgid(0, 0) == 0 && pthread_sigmask(SIG_BLOCK, &cont, NULL) == 0 &&
+           pthread_create(&late, NULL, take_late, &cont) == 0 && ebb_signals_stop();
+}
+
+/* What a shell does with a job. */
+static void stops(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(ebb_signals_open() && a_stop_is_one_though_it_is_known_late() ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 static void storms(void **state)
 {
     (void)state;
@@ -161,7 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests), cmocka_unit_test(caught), cmocka_unit_test(terminal_gone),
-        cmocka_unit_test(storms), cmocka_unit_test(terminal_hangs),
+        cmocka_unit_test(storms), cmocka_unit_test(stops), cmocka_unit_test(terminal_hangs),
     };
 
     return cmocka_run_group_tests_name("signals", tests, NULL, NULL);
