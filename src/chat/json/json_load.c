@@ -1,41 +1,40 @@
 /* JSON of somebody else (json_load.h). */
 #include "json/json_load.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MEMORY_FREE = 64 << 20, MEMORY_PER_BYTE = 8 };
 
+/* The first byte of s[i..n) that is in no string, quotes being part of it; n: there is none.  s[i] is in none or begins one. */
+static size_t skip_strings(const char *s, size_t n, size_t i)
+{
+    while (i < n && s[i] == '"') {
+        for (i++; i < n && s[i] != '"'; i++)
+            i += s[i] == '\\';
+        i++;
+    }
+    return i < n ? i : n;
+}
+
 size_t ebb_json_memory(const char *s, size_t n)
 {
     enum { OBJECT = 300, ARRAY = 130, VALUE = 100 };
     size_t sum = n;
-    bool in_string = false;
 
-    for (size_t i = 0; i < n; i++)
-        if (in_string && s[i] == '\\')
-            i++;
-        else if (s[i] == '"')
-            in_string = !in_string;
-        else if (!in_string)
-            sum += s[i] == '{' ? OBJECT : s[i] == '[' ? ARRAY : s[i] == ',' || s[i] == ':' ? VALUE : 0;
+    for (size_t i = skip_strings(s, n, 0); i < n; i = skip_strings(s, n, i + 1))
+        sum += s[i] == '{' ? OBJECT : s[i] == '[' ? ARRAY : s[i] == ',' || s[i] == ':' ? VALUE : 0;
     return sum;
 }
 
 size_t ebb_json_extent(const char *s, size_t n)
 {
     size_t depth = 0;
-    bool in_string = false;
 
-    for (size_t i = 0; i < n; i++) {
-        if (in_string && s[i] == '\\')
-            i++;
-        else if (s[i] == '"')
-            in_string = !in_string;
-        else if (!in_string && (s[i] == '{' || s[i] == '['))
+    for (size_t i = skip_strings(s, n, 0); i < n; i = skip_strings(s, n, i + 1)) {
+        if (s[i] == '{' || s[i] == '[')
             depth++;
-        else if (!in_string && (s[i] == '}' || s[i] == ']') && (depth == 0 || --depth == 0))
+        else if ((s[i] == '}' || s[i] == ']') && (depth == 0 || --depth == 0))
             return i + 1;
     }
     return n;

@@ -123,9 +123,26 @@ static void test_refused(void **state)
     ebb_buf_fini(&b);
 }
 
+/* The first value of a text ends with its last bracket, whatever its strings hold. */
+static void test_extent(void **state)
+{
+    static const struct { const char *text; size_t n; } values[] = {
+        { "{}", 2 }, { "[1],[2]", 3 }, { " {\"a\":[{}]} ,", 11 }, { "{\"}\\\"}\":1}x", 10 }, { "\"{\" [] []", 6 },
+        { "]", 1 }, { "", 0 }, { "{", 1 }, { "\"a", 2 }, { "\"a\\", 3 }, { "1, 2", 4 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        assert_int_equal(ebb_json_extent(values[i].text, strlen(values[i].text)), values[i].n);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_no_more_than_said), cmocka_unit_test(test_refused) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_more_than_said),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_extent),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
