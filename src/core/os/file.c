@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -365,6 +366,14 @@ static bool may_wait(int fd)
     return fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size == 0);
 }
 
+/* What it gives has no end: disks, /dev/zero, a terminal.  /dev/null is an empty file. */
+static bool is_device(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && st.st_rdev != makedev(1, 3)));
+}
+
 static bool wait_for_pipe(int fd, uint64_t until_ns)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -381,9 +390,11 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
 
     if (st != EBB_OK)
         return st;
-    if (isatty(fd)) {                            /* what is typed there is for whoever reads its keys */
+    if (is_device(fd)) {                         /* what is typed at a terminal is for whoever reads its keys */
+        st = EBB_FAIL(err, EBB_IO, "%s: is a %s, not a file; name a file, or a pipe", path,
+                      isatty(fd) ? "terminal" : "device");
         close(fd);
-        return EBB_FAIL(err, EBB_IO, "%s: is a terminal, not a file; name a file, or a pipe", path);
+        return st;
     }
     until_ns = may_wait(fd) ? ebb_clock_ns() + PIPE_MS * (uint64_t)1000000 : 0;
     for (;;) {                                   /* whatever its size: /proc files have size 0 */

@@ -269,6 +269,21 @@ static void test_a_terminal_is_no_file(void **state)
     ebb_buf_fini(&text);
 }
 
+/* It would fill all the memory that a file may; what has nothing to say is as good as an empty file. */
+static void test_a_device_is_no_file(void **state)
+{
+    ebb_buf text = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_file_slurp("/dev/zero", 64 << 20, &text, &err), EBB_IO);
+    assert_string_equal(err.msg, "/dev/zero: is a device, not a file; name a file, or a pipe");
+    assert_int_equal(text.len, 0);
+    assert_int_equal(ebb_file_slurp("/dev/null", 64 << 20, &text, &err), EBB_OK);
+    assert_int_equal(text.len, 0);
+    ebb_buf_fini(&text);
+}
+
 static volatile sig_atomic_t was_asked;
 
 static void on_asked(int number)
@@ -403,6 +418,7 @@ int main(void)
         cmocka_unit_test(test_reopen),
         cmocka_unit_test(test_links_and_pipes),
         cmocka_unit_test(test_a_terminal_is_no_file),
+        cmocka_unit_test(test_a_device_is_no_file),
         cmocka_unit_test(test_a_file_without_end),
         cmocka_unit_test(test_signal_to_the_holder),
         cmocka_unit_test(test_wiped),
