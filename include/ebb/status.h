@@ -37,7 +37,7 @@ typedef struct ebb_error {
     int         sys_errno;   /* errno of the failing call, 0 if there was none */
     const char *where;       /* "src/engine/gguf/gguf.c:212", static           */
     char        msg[400];    /* one line of UTF-8 that is safe to print: no control characters, no
-                              * bidirectional ones */
+                              * bidirectional ones.  A longer one loses its middle */
 } ebb_error;
 
 /* "not found" for EBB_NOTFOUND; never NULL. */

@@ -8,6 +8,8 @@
 
 #include "base/utf8.h"
 
+enum { LONGEST = 8192 };         /* of a line before it is cut to its room: a path, and what is said of it */
+
 static const char *const status_texts[EBB_STATUS_COUNT] = {
 #define X(name, text) [EBB_##name] = text,
     EBB_STATUS_MAP(X)
@@ -24,7 +26,7 @@ const char *ebb_status_text(ebb_status status)
     return (unsigned)status < EBB_STATUS_COUNT ? status_texts[status] : "unknown status";
 }
 
-/* A file name may hold anything; what was cut to its room ends with a whole character. */
+/* A file name may hold anything; a character that was cut off at the end is left out. */
 static void make_visible(char *msg, bool is_cut)
 {
     size_t n = strlen(msg), to = 0;
@@ -45,8 +47,25 @@ static void make_visible(char *msg, bool is_cut)
     msg[to] = '\0';
 }
 
+/* What has no room loses its middle, which is a file's name in most cases: the reason stands behind it. */
+static void cut_middle(char *msg, size_t room)
+{
+    static const char gap[] = "...";
+    size_t n = strlen(msg), tail = (room - sizeof gap) / 2, head = room - sizeof gap - tail;
+
+    if (n < room)
+        return;
+    while (((unsigned char)msg[head] & 0xC0) == 0x80)
+        head--;
+    while (((unsigned char)msg[n - tail] & 0xC0) == 0x80)
+        tail--;
+    memmove(msg + head + sizeof gap - 1, msg + n - tail, tail + 1);
+    memcpy(msg + head, gap, sizeof gap - 1);
+}
+
 ebb_status ebb_error_set(ebb_error *err, ebb_status code, const char *where, const char *fmt, ...)
 {
+    char whole[LONGEST];
     int saved = errno, n;
     va_list ap;
 
@@ -56,9 +75,11 @@ ebb_status ebb_error_set(ebb_error *err, ebb_status code, const char *where, con
     err->sys_errno = code == EBB_IO || code == EBB_NOMEM ? saved : 0;
     err->where = where;
     va_start(ap, fmt);
-    n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
+    n = vsnprintf(whole, sizeof whole, fmt, ap);
     va_end(ap);
-    make_visible(err->msg, n >= (int)sizeof err->msg);
+    make_visible(whole, n >= LONGEST);
+    cut_middle(whole, sizeof err->msg);
+    strcpy(err->msg, whole);
     errno = saved;
     return code;
 }

@@ -26,12 +26,13 @@ static void test_nothing_a_terminal_obeys(void **state)
                 "\xc3\xbc \xe6\xa8\xa1\xe5\x9e\x8b \xf0\x9f\xa6\x99");
 }
 
-/* What is cut to its room ends with a whole character. */
+/* What is cut to its room loses whole characters of its middle. */
 static void test_long(void **state)
 {
     ebb_error err = { 0 };
     char text[sizeof err.msg + 10];
-    size_t n;
+    const char *gap;
+    size_t n_tail;
 
     (void)state;
     for (int lead = 0; lead < 3; lead++) {
@@ -40,10 +41,31 @@ static void test_long(void **state)
             memcpy(text + i, "\xe2\x82\xac", 3);
         text[sizeof text - 1] = '\0';
         EBB_FAIL(&err, EBB_LIMIT, "%s", text);
-        n = strlen(err.msg);
-        assert_true(n > sizeof err.msg - 4 && n < sizeof err.msg);
-        assert_int_equal((n - (size_t)lead) % 3, 0);
-        assert_memory_equal(err.msg, text, n);
+        assert_in_range(strlen(err.msg), sizeof err.msg - 5, sizeof err.msg - 1);
+        gap = strstr(err.msg, "...");
+        assert_non_null(gap);
+        assert_int_equal((gap - err.msg - lead) % 3, 0);
+        assert_memory_equal(err.msg, text, gap - err.msg);
+        n_tail = strlen(gap + 3);
+        assert_string_equal(gap + 3, text + sizeof text - 1 - n_tail);
+        assert_int_equal((unsigned char)gap[3], 0xe2);
+    }
+}
+
+/* However long a path is, what is wrong with it is said, and so is how it begins. */
+static void test_long_name(void **state)
+{
+    ebb_error err = { 0 };
+    char path[9000];
+
+    (void)state;
+    for (size_t n = 300; n < sizeof path; n += 300) {
+        memset(path, 'x', n);
+        path[0] = '/';
+        path[n] = '\0';
+        EBB_FAIL(&err, EBB_IO, "%.*s: folder cannot be created: %s", (int)(n < 8000 ? n : 8000), path, "no room");
+        assert_memory_equal(err.msg, "/xxxxx", 6);
+        assert_string_equal(strchr(err.msg, ':'), ": folder cannot be created: no room");
     }
 }
 
@@ -69,6 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_a_terminal_obeys),
         cmocka_unit_test(test_long),
+        cmocka_unit_test(test_long_name),
         cmocka_unit_test(test_fields),
     };
 
