@@ -106,11 +106,11 @@ static void sb_reserve(tpl_sb *sb, size_t extra)
         return;
     }
     p = ebb_tpl_alloc(sb->vm, cap);
-    if (sb->n)
+    if (sb->p)
         memcpy(p, sb->p, sb->n);
     if (sb->vm->tracks_taint) {
         tpl_taint *taint = ebb_tpl_alloc_array(sb->vm, cap, sizeof *taint);
-        if (sb->n)
+        if (sb->taint)
             memcpy(taint, sb->taint, sb->n * sizeof *taint);
         sb->taint = taint;
     }

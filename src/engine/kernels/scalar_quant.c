@@ -39,9 +39,9 @@ static void values_32(const ebb_block32 *w, bool has_min, float *out)
 static void values_256(const ebb_block256 *w, bool has_min, float *out)
 {
     for (int i = 0; i < 256; i++) {
-        float d = w->d * (float)w->scale[i / 16];
+        float d = w->d * (float)w->scale[i >> 4];
 
-        out[i] = has_min ? fmaf(d, (float)w->q[i], -(w->dmin * (float)w->min[i / 16])) : d * (float)w->q[i];
+        out[i] = has_min ? fmaf(d, (float)w->q[i], -(w->dmin * (float)w->min[i >> 4])) : d * (float)w->q[i];
     }
 }
 
