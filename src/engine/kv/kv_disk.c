@@ -197,7 +197,7 @@ static ebb_status make_disk_space(ebb_kv_disk *d, uint64_t extra, int64_t since_
     st = ebb_folder_each(d->dir, list_file, &l, err);
     if (l.entries)
         qsort(l.entries, l.n, sizeof *l.entries, by_last_use);
-    for (size_t i = 0; i < l.n && !has_disk_space(d, extra) && l.entries[i].used_ns < since_ns; i++) {
+    for (size_t i = 0; l.entries && i < l.n && !has_disk_space(d, extra) && l.entries[i].used_ns < since_ns; i++) {
         remove_file(d, l.entries[i].name);
         d->n_bytes -= l.entries[i].n_bytes;
         d->n_files--;
