@@ -19,6 +19,18 @@ void screen_open(screen *s, int rows, int cols, const char *state_dir)
     open_on(s, ebb_term_mem(rows, cols), state_dir);
 }
 
+void screen_open_ready(screen *s, int rows, int cols)
+{
+    screen_open(s, rows, cols, "");
+    fake_ready(s->chat);
+    *fake_stats(s->chat) = (ebb_stats){ .phase = EBB_PHASE_IDLE, .n_ctx = 4096, .n_ctx_used = 1024, .n_layers = 8,
+        .n_resident = 6, .layer = { 4, 4, 4, 4, 3, 3, 2, 0 }, .rss_anon_bytes = 600 << 20,
+        .rss_file_bytes = 4300ull << 20, .cpu = "avx2", .n_threads = 2, .kv_type = "f16",
+        .kv_bytes = 512 << 20, .kv_memory_bytes = 128 << 20, .mode = "max-context", .available_bytes = 1280ll << 20,
+        .pressure_avg10 = 3, .budget_bytes = 6ull << 30 };
+    screen_step(s, 1);
+}
+
 void screen_open_inline(screen *s, int rows, int cols)
 {
     open_on(s, ebb_term_mem_inline(rows, cols), "");

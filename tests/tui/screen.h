@@ -13,6 +13,8 @@ typedef struct screen {
 } screen;
 
 void screen_open(screen *s, int rows, int cols, const char *state_dir);
+/* With a model that is loaded, and figures of its engine. */
+void screen_open_ready(screen *s, int rows, int cols);
 void screen_open_inline(screen *s, int rows, int cols);
 void screen_close(screen *s);
 void screen_keys(screen *s, const char *bytes);  /* types, takes events, draws */
