@@ -6,7 +6,7 @@
 
 enum { MEMORY_FREE = 64 << 20, MEMORY_PER_BYTE = 8 };
 
-/* The first byte of s[i..n) that is in no string, quotes being part of it; n: there is none.  s[i] is in none or begins one. */
+/* The first byte of s[i..n) that is in no string and no quote of one; n: there is none.  s[i] is not inside of one. */
 static size_t skip_strings(const char *s, size_t n, size_t i)
 {
     while (i < n && s[i] == '"') {

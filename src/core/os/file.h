@@ -108,8 +108,8 @@ bool ebb_file_is_locked(int fd);
 bool ebb_file_signal_holder(int fd, int number);
 
 /* Append the whole file to *out; LIMIT if it has more than max bytes.  A pipe that is
- * silent for 1.5 seconds, or takes ten, is IO; so is a device (a terminal, too), of which nothing is
- * read; but /dev/null is an empty file. */
+ * silent for 1.5 seconds, or takes ten, is IO; so is a device (a terminal, too), of which nothing
+ * is read; but /dev/null is an empty file. */
 EBB_MUST_CHECK
 ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err);
 /* Begin a file beside `path`, under a name that nobody can guess or prepare: PATH.<16 hex
