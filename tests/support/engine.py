@@ -18,7 +18,9 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     status=N, words=T                         of each answer; retry=S: with Retry-After; words of an error in mid-stream, too
     busy=N        so many requests get 429 first
     key=K         requests need it
-    html, redirect, hugebody, drip, headers, hugeline, flood, nested, parts  what no server should do
+    refuses                                   what it says is its message's refusal, and no content
+    redirect=A                                to the address A
+    html, hugebody, drip, headers, hugeline, flood, nested, parts  what no server should do
     slow=MS       before each piece
 """
 import http.server, json, os, socket, socketserver, struct, sys, threading, time
@@ -93,7 +95,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
             self.begin(200, "text/html", len(body))
             self.wfile.write(body)
         elif "redirect" in h:
-            self.begin(307, None, 0, [("Location", "http://elsewhere.invalid/v1")])
+            self.begin(307, None, 0, [("Location", h["redirect"] or "http://elsewhere.invalid/v1")])
         elif "headers" in h:
             self.send_response_only(200)
             self.flush_headers()
@@ -204,8 +206,9 @@ class Engine(http.server.BaseHTTPRequestHandler):
         thought = [w + " " for w in h["think"].split("_")] if "think" in h else []
         n_prompt = sum(len(m["content"]) for m in body["messages"]) // 4 + 4 * len(body["messages"])
         n_out = len(words) + len(thought)
+        field = "refusal" if "refuses" in h else "content"
         if "plain" in h:
-            message = {"role": "assistant", "content": "".join(words)}
+            message = {"role": "assistant", "content": None, field: "".join(words)}
             return self.reply(200, {"choices": [{"message": message, "finish_reason": "stop"}],
                                     "usage": {"prompt_tokens": n_prompt, "completion_tokens": n_out}})
         self.sent = 0
@@ -246,7 +249,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
                 self.event({"error": {"code": 500, "message": h.get("words", "out_of_memory").replace("_", " "), "type": "server_error"}})
                 return
             text = [{"type": "text", "text": w}] if "parts" in h else w
-            self.event({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]})
+            self.event({"choices": [{"index": 0, "delta": {field: text}, "finish_reason": None}]})
         if "nofinish" not in h:
             self.event({"choices": [{"index": 0, "delta": {}, "finish_reason": h.get("why", "stop")}]})
         if "nousage" not in h and body.get("stream_options", {}).get("include_usage"):

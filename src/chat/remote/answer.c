@@ -62,6 +62,8 @@ static const char *get_text(const json_t *o, const char *name, size_t *n)
 
 /* -- Text ------------------------------------------------------------------------------------------ */
 
+static const char thought_end[] = "\n</think>\n\n";
+
 /* A 0 would end texts elsewhere. */
 static bool add_words(ebb_answer *a, const char *s, size_t n)
 {
@@ -76,9 +78,12 @@ static bool add_words(ebb_answer *a, const char *s, size_t n)
     return ok;
 }
 
-static ebb_status append_text(ebb_answer *a, const char *s, size_t n, bool is_thought, ebb_error *err)
+/* Behind a part of another kind, as that ends and this one begins; behind words, too, some models think again. */
+static ebb_status append_text(ebb_answer *a, const char *s, size_t n, ebb_answer_part part, ebb_error *err)
 {
-    static const char begin[] = "<think>\n", end[] = "\n</think>\n\n";
+    static const char *const begins[] = {
+        [EBB_IN_THOUGHT] = "<think>\n", [EBB_IN_BODY] = "", [EBB_IN_REFUSAL] = "The engine refuses: ",
+    };
     bool ok = true;
 
     if (n == 0)
@@ -87,13 +92,10 @@ static ebb_status append_text(ebb_answer *a, const char *s, size_t n, bool is_th
     if (a->n_text > EBB_ANSWER_BYTES)
         return EBB_FAIL(err, EBB_LIMIT, "the answer has more than %d MiB, the most that is accepted",
                         EBB_ANSWER_BYTES >> 20);
-    if (is_thought && a->in != EBB_IN_THOUGHT)   /* behind words, too, some models think again */
-        ok = ebb_buf_adds(&a->text, a->in == EBB_IN_BODY ? "\n\n" : "") && ebb_buf_adds(&a->text, begin),
-        a->in = EBB_IN_THOUGHT;
-    else if (!is_thought && a->in == EBB_IN_THOUGHT)
-        ok = ebb_buf_adds(&a->text, end), a->in = EBB_IN_BODY;
-    else if (!is_thought)
-        a->in = EBB_IN_BODY;
+    if (a->in != part)
+        ok = ebb_buf_adds(&a->text, a->in == EBB_IN_THOUGHT ? thought_end : a->in == EBB_IN_NOTHING ? "" : "\n\n") &&
+             ebb_buf_adds(&a->text, begins[part]);
+    a->in = part;
     return ok && add_words(a, s, n) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
 }
 
@@ -111,18 +113,21 @@ static ebb_status check_content(const json_t *content, ebb_error *err)
 static ebb_status add_message(ebb_answer *a, const json_t *message, ebb_error *err)
 {
     static const char *const names[] = { "reasoning_content", "reasoning", "thinking" };
-    const char *thought = NULL, *text;
-    size_t n_thought = 0, n_text;
+    const char *thought = NULL, *text, *refusal;
+    size_t n_thought = 0, n_text, n_refusal;
     ebb_status st = check_content(json_object_get(message, "content"), err);
 
     for (int i = 0; i < 3 && !thought; i++)
         thought = get_text(message, names[i], &n_thought);
     text = get_text(message, "content", &n_text);
+    refusal = get_text(message, "refusal", &n_refusal);
     if (st == EBB_OK && thought)
-        st = append_text(a, thought, n_thought, true, err);
+        st = append_text(a, thought, n_thought, EBB_IN_THOUGHT, err);
     if (st == EBB_OK && text)
-        st = append_text(a, text, n_text, false, err);
-    a->n_pieces += thought || text;
+        st = append_text(a, text, n_text, EBB_IN_BODY, err);
+    if (st == EBB_OK && refusal)
+        st = append_text(a, refusal, n_refusal, EBB_IN_REFUSAL, err);
+    a->n_pieces += thought || text || refusal;
     return st;
 }
 
@@ -318,5 +323,5 @@ ebb_status ebb_answer_add_line(ebb_answer *a, const char *line, size_t n, ebb_er
 void ebb_answer_end(ebb_answer *a)
 {
     if (a->in == EBB_IN_THOUGHT && a->has_finish)
-        ebb_buf_adds(&a->text, "\n</think>\n\n"), a->in = EBB_IN_BODY;
+        ebb_buf_adds(&a->text, thought_end), a->in = EBB_IN_BODY;
 }

@@ -8,12 +8,17 @@
 /* Most of one event; of all text of an answer. */
 enum { EBB_EVENT_BYTES = 1 << 20, EBB_ANSWER_BYTES = 1 << 20 };
 
+typedef enum ebb_answer_part {
+    EBB_IN_NOTHING, EBB_IN_THOUGHT, EBB_IN_BODY,
+    EBB_IN_REFUSAL,              /* OpenAI's way to say no; the text says that it is one */
+} ebb_answer_part;
+
 /* A zeroed one is an answer of which nothing was received. */
 typedef struct ebb_answer {
     ebb_buf    text;             /* text received and not taken yet; a thought is between
                                   * <think> and </think> */
     size_t     n_text;           /* bytes of all text so far */
-    enum { EBB_IN_NOTHING, EBB_IN_THOUGHT, EBB_IN_BODY } in;
+    ebb_answer_part in;
     bool       is_done;          /* the server says that this is all */
     bool       has_finish;
     ebb_finish finish;           /* STOP or LENGTH */

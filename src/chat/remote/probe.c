@@ -120,6 +120,12 @@ void ebb_engine_link_hide_secrets(const ebb_engine_link *l, char *words)
 
 /* -- Replies ------------------------------------------------------------------------------------- */
 
+/* Of those that a server may send a client to; it may not have it read files or run commands. */
+static bool is_web_address(const char *s)
+{
+    return strncasecmp(s, "http://", 7) == 0 || strncasecmp(s, "https://", 8) == 0;
+}
+
 ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, const char *body, size_t n_body,
                            ebb_error *err)
 {
@@ -136,9 +142,8 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
                         ? "does not take its key" : "wants a key: set key-file, key-variable or key-command",
                         r->status, *words ? ": " : "", words);
     if (r->status >= 300 && r->status < 400)
-        return EBB_FAIL(err, EBB_IO,
-                        "%s: redirects (%d, to %s), which ebb does not follow; use that address",
-                        name, r->status, location);
+        return EBB_FAIL(err, EBB_IO, "%s: redirects (%d, to %s), which ebb does not follow; %s", name, r->status,
+                        location, is_web_address(location) ? "use that address" : "is its address right?");
     if (r->status == 429)
         return EBB_FAIL(err, EBB_BUSY, "%s: is overloaded (429)%s%.200s", name, *words ? ": " : "", words);
     if (r->status == 503)

@@ -118,6 +118,32 @@ static void test_thoughts_of_both_names(void **state)
     }
 }
 
+/* What an engine says instead of an answer is shown, whichever way it comes, and as what it is. */
+static void test_refusals_are_shown(void **state)
+{
+    static const char *const ways[] = { "kind=openai", "kind=openai plain", "kind=openai bytes=1" };
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        how("%s refuses say=I_cannot_help.", ways[i]);
+        b = remote_open(&h, server.url);
+        remote_say(&h, b, "x");
+        assert_int_equal(h.finish, EBB_FINISH_STOP);
+        assert_heard(&h, "The engine refuses: I cannot help.");
+        b->ops->close(b);
+        heard_fini(&h);
+    }
+    how("kind=vllm think=hm refuses say=no");
+    b = remote_open(&h, server.url);
+    remote_say(&h, b, "x");
+    assert_heard(&h, "<think>\nhm \n</think>\n\nThe engine refuses: no");
+    b->ops->close(b);
+    heard_fini(&h);
+}
+
 /* A thought goes back under its name, apart from the words. */
 static void test_thoughts_go_back(void **state)
 {
@@ -237,7 +263,9 @@ static void test_refusals_are_one_line(void **state)
         { "status=500 words=went_wrong", "went wrong (500)" }, { "status=502", "no (502)" },
         { "status=404 words=nothing_here", "nothing here" },
         { "status=401 words=who_are_you", "wants a key" }, { "status=403", "wants a key" },
-        { "redirect", "redirects (307, to http://elsewhere.invalid/v1)" },
+        { "redirect", "redirects (307, to http://elsewhere.invalid/v1), which ebb does not follow; use that address" },
+        { "redirect=file:///etc/passwd", "to file:///etc/passwd), which ebb does not follow; is its address right?" },
+        { "redirect=exec:id", "to exec:id), which ebb does not follow; is its address right?" },
         { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
         { "hugebody=application/json", "other than a stream of text" }, { "headers", "KiB of headers" },
         { "status=429 retry=3000", "is overloaded (429)" }, { "parts", "a list of parts" },
@@ -531,6 +559,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_of_every_kind),
         cmocka_unit_test(test_thoughts_of_both_names),
+        cmocka_unit_test(test_refusals_are_shown),
         cmocka_unit_test(test_thoughts_go_back),
         cmocka_unit_test(test_sampling_is_sent_where_it_was_chosen),
         cmocka_unit_test(test_line_ends_and_small_writes),
