@@ -13,6 +13,7 @@
 #include "confinement.h"
 #include "json/json_text.h"
 #include "net/listen.h"
+#include "os/broker.h"
 #include "os/file.h"
 #include "os/paths.h"
 #include "remote/engines_file.h"
@@ -196,9 +197,9 @@ int ebb_cmd_serve(ebb_args *a)
     explicit_bzero(key, sizeof key);
     if (s)
         st = run_server(s, a, &err);
-    if (lock >= 0)
+    if (lock >= 0 && unlink(path.data) != 0)
         /* before the engine closes: who comes now finds none, instead of one that leaves */
-        unlink(path.data);
+        ebb_broker_remove_socket();
     ebb_serve_close(s);
     ebb_file_close(lock);
     ebb_buf_fini(&path);

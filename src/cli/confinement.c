@@ -54,7 +54,7 @@ typedef struct needs {
     size_t              n_engines;
     ebb_broker_command *commands;        /* of engines, the editor, tmux */
     size_t              n_commands;
-    ebb_buf             editor, drafts;
+    ebb_buf             editor, drafts, socket;
     char               *editor_argv[5];
     ebb_filters         filters;
 } needs;
@@ -149,6 +149,7 @@ static void free_needs(needs *n)
     free(n->commands);
     ebb_buf_fini(&n->editor);
     ebb_buf_fini(&n->drafts);
+    ebb_buf_fini(&n->socket);
 }
 
 /* -- Files -------------------------------------------------------------------------------------------- */
@@ -262,20 +263,10 @@ static void allow_system(reach *r)
 static void allow_outputs(reach *r, const ebb_args *a)
 {
     int fd = a->out_path ? open(a->out_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
-    const char *slash = a->socket_path ? strrchr(a->socket_path, '/') : NULL;
-    char *real;
-    ebb_buf folder = { 0 };
 
     ebb_file_close(fd);
     if (a->out_path)
         ebb_confine_allow(&r->c, a->out_path, EBB_REACH_WRITE);
-    if (slash && slash > a->socket_path)
-        ebb_buf_add(&folder, a->socket_path, (size_t)(slash - a->socket_path));
-    real = folder.len ? realpath(folder.data, NULL) : NULL;
-    if (real && !holds_home(r, real))            /* the socket is removed in the end, or by the next server */
-        ebb_confine_allow(&r->c, real, EBB_REACH_WRITE);
-    free(real);
-    ebb_buf_fini(&folder);
 }
 
 /* Where a model that is fetched goes to; and what may say whose certificates count. */
@@ -349,9 +340,12 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
         add_filters(n, a);
     if (kind == EBB_CLI_CHAT && a->runs_shell)
         add_command(n, ebb_command_output_words(), EBB_BROKER_A_LINE);
-    if (st == EBB_OK && (kind == EBB_CLI_CHAT || n->n_commands))
+    if (kind == EBB_CLI_SERVE && a->socket_path)
+        st = ebb_path_expand(a->socket_path, &n->socket, &err);
+    if (st == EBB_OK && (kind == EBB_CLI_CHAT || n->n_commands || n->socket.len))
         st = ebb_broker_start(&(ebb_broker_opts){ .commands = n->commands, .n_commands = n->n_commands, .home = r.home,
-                                                  .drafts = n->drafts.len ? n->drafts.data : NULL }, &err);
+                                                  .drafts = n->drafts.len ? n->drafts.data : NULL,
+                                                  .socket = n->socket.len ? n->socket.data : NULL }, &err);
     if (st == EBB_OK) {
         allow_files(&r, a, n, kind);
         ebb_uring_keep();

@@ -60,13 +60,12 @@ static bool send_question(const ebb_broker_question *q, size_t n, const int *fds
 {
     struct iovec part = { .iov_base = (void *)(uintptr_t)q, .iov_len = n };
     union { char bytes[CMSG_SPACE(3 * sizeof(int))]; struct cmsghdr align; } control = { .bytes = { 0 } };
-    struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+    struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
+                        .msg_controllen = n_fds > 0 ? CMSG_SPACE(n_fds * sizeof(int)) : 0 };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);       /* NULL: nothing goes with it */
     ssize_t put;
 
-    if (n_fds > 0) {
-        m.msg_control = control.bytes;
-        m.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (c) {
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
@@ -177,4 +176,14 @@ ebb_status ebb_broker_create(const char *path, const void *data, size_t n, ebb_e
     }
     close(memory);
     return st;
+}
+
+void ebb_broker_remove_socket(void)
+{
+    ebb_broker_question q = { .kind = EBB_BROKER_REMOVE_SOCKET };
+    ebb_broker_answer a;
+    int nothing;
+
+    if (ebb_broker_is_there())
+        ask_broker(&q, sizeof "", NULL, 0, &a, &nothing);
 }

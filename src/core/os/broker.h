@@ -1,6 +1,6 @@
 /* os/broker.h - a small process that does for a confined one what that one can no longer do.
  *
- * It is forked before anything foreign is read, and does three things, each for what was settled at
+ * It is forked before anything foreign is read, and does few things, each for what was settled at
  * that moment or what its owner may do anyway:
  *
  *  B1  It starts the commands of a list, and no others.
@@ -8,6 +8,7 @@
  *      confine.h know no name yet: never a hidden one of the home.
  *  B3  It makes a new file that ends in .md, .json or .txt (an export), where none of that name is,
  *      and in no hidden folder of the home.
+ *  B4  A server's removes the server's socket, and does nothing else.
  *
  * It has no descriptor but its end of a socket pair, is in a process group of its own, and ends
  * with its owner.  Any thread may ask; one is answered at a time. */
@@ -41,6 +42,7 @@ typedef struct ebb_broker_opts {
     size_t      n_commands;
     const char *home;            /* its real path; NULL: none, nothing is hidden */
     const char *drafts;          /* a folder; NULL: none */
+    const char *socket;          /* a server's, B4; NULL: none */
 } ebb_broker_opts;
 
 /* Fork it; what *opts points to has to live until then alone.  Only while this process has one
@@ -61,5 +63,7 @@ int ebb_broker_open(const char *path, bool is_direct);
 /* As ebb_file_create. */
 EBB_MUST_CHECK
 ebb_status ebb_broker_create(const char *path, const void *data, size_t n, ebb_error *err);
+/* Remove the server's socket, as unlink(2); nothing where there is no broker. */
+void ebb_broker_remove_socket(void);
 
 #endif

@@ -215,12 +215,11 @@ static void send_answer(int to, const ebb_broker_answer *a, int fd)
 {
     struct iovec part = { .iov_base = (void *)(uintptr_t)a, .iov_len = sizeof *a };
     union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } control = { .bytes = { 0 } };
-    struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1 };
+    struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes,
+                        .msg_controllen = fd >= 0 ? sizeof control.bytes : 0 };
+    struct cmsghdr *c = CMSG_FIRSTHDR(&m);       /* NULL: nothing goes with it */
 
-    if (fd >= 0) {
-        m.msg_control = control.bytes;
-        m.msg_controllen = sizeof control.bytes;
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    if (c) {
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN(sizeof(int));
@@ -250,6 +249,15 @@ static void be_alone(int fd)
             close(i);
 }
 
+/* B4; where the socket is was settled before. */
+static void be_a_servers(const ebb_broker_opts *opts, const ebb_broker_question *q, ebb_broker_answer *a)
+{
+    if (q->kind != EBB_BROKER_REMOVE_SOCKET || unlink(opts->socket) != 0) {
+        a->failed = EACCES;
+        EBB_FAIL(&a->err, EBB_IO, "%.200s: a server's helper process makes no files", q->text);
+    }
+}
+
 __attribute__((noreturn)) static void serve_owner(const ebb_broker_opts *opts, int fd)
 {
     static ebb_broker_question q;
@@ -263,11 +271,13 @@ __attribute__((noreturn)) static void serve_owner(const ebb_broker_opts *opts, i
 
         if (q.n_text == 0)
             a.failed = EINVAL;
+        else if (opts->socket)
+            be_a_servers(opts, &q, &a);
         else if (q.kind == EBB_BROKER_SPAWN)
             start_command(opts, &q, fds, n_fds, &a);
         else if (q.kind == EBB_BROKER_OPEN)
             result = open_file(opts, &q, &a);
-        else
+        else if (q.kind == EBB_BROKER_CREATE)
             create_file(opts, &q, fds, n_fds, &a);
         send_answer(OUR_FD, &a, result);
         ebb_file_close(result);

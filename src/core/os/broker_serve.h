@@ -6,7 +6,7 @@
 #include "os/broker.h"
 
 typedef enum ebb_broker_kind {
-    EBB_BROKER_SPAWN, EBB_BROKER_OPEN, EBB_BROKER_CREATE,
+    EBB_BROKER_SPAWN, EBB_BROKER_OPEN, EBB_BROKER_CREATE, EBB_BROKER_REMOVE_SOCKET,
 } ebb_broker_kind;
 
 /* One packet, with three descriptors (SPAWN) or one that has the file's contents (CREATE). */

@@ -397,7 +397,8 @@ static void start_broker(void)
     };
 
     snprintf(drafts, sizeof drafts, "%s/own", home);
-    MUST(ebb_broker_start(&(ebb_broker_opts){ commands, 5, home, drafts }, NULL) == EBB_OK);
+    MUST(ebb_broker_start(&(ebb_broker_opts){ .commands = commands, .n_commands = 5, .home = home, .drafts = drafts },
+                          NULL) == EBB_OK);
     MUST(ebb_broker_is_there());
     enter(EBB_CONNECT_NOTHING);
 }
@@ -650,6 +651,36 @@ static void test_broker_swapped_folders(void **state)
     assert_int_equal(n, 0);
 }
 
+/* A server's removes its socket, and does nothing that others do. */
+static void start_servers_broker(void)
+{
+    static char sh[] = "/bin/sh", c[] = "-c", script[] = "exit 7";
+    static char *exact[] = { sh, c, script, NULL };
+    static const ebb_broker_command commands[] = { { exact, EBB_BROKER_NOTHING } };
+    char socket_path[200], export[200];
+    pid_t pid;
+    int fd;
+
+    snprintf(socket_path, sizeof socket_path, "%s/docs/sock", home);
+    snprintf(export, sizeof export, "%s/docs/servers.md", home);
+    fd = open(socket_path, O_WRONLY | O_CREAT, 0600);
+    MUST(fd >= 0);
+    close(fd);
+    MUST(ebb_broker_start(&(ebb_broker_opts){ .commands = commands, .n_commands = 1, .home = home,
+                                              .socket = socket_path }, NULL) == EBB_OK);
+    MUST(ebb_broker_spawn(exact, (int[]){ 0, 1, 2 }, EBB_SPAWN_GROUP, &pid) == EACCES);
+    MUST(ebb_broker_create(export, "x", 1, NULL) != EBB_OK && access(export, F_OK) != 0);
+    MUST(ebb_broker_open(socket_path, false) < 0 && errno == EACCES && access(socket_path, F_OK) == 0);
+    ebb_broker_remove_socket();
+    MUST(access(socket_path, F_OK) != 0 && errno == ENOENT);
+}
+
+static void test_broker_of_a_server(void **state)
+{
+    (void)state;
+    in_child(start_servers_broker);
+}
+
 /* It ends with its owner, also with one that was killed: the pipe that it would hold is closed. */
 static void test_broker_ends(void **state)
 {
@@ -740,6 +771,7 @@ int main(void)
         cmocka_unit_test(test_broker_files),
         cmocka_unit_test(test_broker_links),
         cmocka_unit_test(test_broker_swapped_folders),
+        cmocka_unit_test(test_broker_of_a_server),
         cmocka_unit_test(test_broker_ends),
         cmocka_unit_test(test_each_fault),
     };
