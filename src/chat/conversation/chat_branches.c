@@ -20,13 +20,19 @@ static int compare_nodes(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* One that is there: all nodes of the tree are. */
-__attribute__((returns_nonnull))
+/* Of a node that is there, as all nodes of the tree are. */
 static node_position *find_position(node_position *places, size_t n, const ebb_node *node)
 {
-    node_position key = { .node = node };
+    size_t low = 0, high = n;
 
-    return bsearch(&key, places, n, sizeof *places, compare_nodes);
+    while (high - low > 1) {
+        size_t mid = low + (high - low) / 2;
+        if (places[mid].node <= node)
+            low = mid;
+        else
+            high = mid;
+    }
+    return &places[low];
 }
 
 /* Places of all nodes, sorted by address; width[d] becomes the number at depth d (from 1). */
