@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "json/json_load.h"
 #include "store/store_sql.h"
 
 enum { NAME = 16 };
@@ -91,7 +92,7 @@ static bool parse_sample_record(const json_t *o, ebb_sample_record *d)
 
 bool ebb_sample_records_parse(const char *json, ebb_message *m)
 {
-    json_t *list = json ? json_loads(json, 0, NULL) : NULL;
+    json_t *list = json ? ebb_json_load(json, strlen(json), 0, NULL) : NULL;
     bool ok = true;
     ebb_sample_record d;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/json_load.h"
 #include "store/store_sql.h"
 
 static json_t *salt_json(const uint8_t salt[16])
@@ -73,7 +74,7 @@ static void parse_cache_salt(const json_t *o, ebb_truncation *l)
 
 void ebb_truncation_parse(const char *json, ebb_truncation *out)
 {
-    json_t *o = json ? json_loads(json, 0, NULL) : NULL;
+    json_t *o = json ? ebb_json_load(json, strlen(json), 0, NULL) : NULL;
     const char *how = json_string_value(json_object_get(o, "how"));
 
     *out = (ebb_truncation){ 0 };
