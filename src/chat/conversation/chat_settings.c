@@ -10,6 +10,7 @@
 #include "conversation/chat_priv.h"
 #include "conversation/template_choice.h"
 #include "ebb/experimental/inspect.h"
+#include "json/json_load.h"
 
 typedef enum kind { FLOAT, UINT32, UINT64, CHOICE } kind;
 
@@ -426,7 +427,7 @@ static void read_away(ebb_chat_settings *v, json_t *away)
 
 void ebb_chat_settings_load(ebb_chat *c, const char *json)
 {
-    json_t *o = json ? json_loads(json, 0, NULL) : NULL, *value;
+    json_t *o = json ? ebb_json_load(json, strlen(json), 0, NULL) : NULL, *value;
     const char *name, *template_name = json_string_value(json_object_get(o, "template"));
 
     ebb_form_choice_fini(&c->settings.form);

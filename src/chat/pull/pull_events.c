@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/json_load.h"
 #include "json/json_text.h"
 
 static const char *const kinds[] = { "notice", "progress", "done", "error" };
@@ -100,7 +101,7 @@ static bool read_event(const json_t *root, ebb_pull_event *out)
 
 bool ebb_pull_event_read(const char *line, size_t n, ebb_pull_event *out)
 {
-    json_t *root = json_loadb(line, n, 0, NULL);
+    json_t *root = ebb_json_load(line, n, 0, NULL);
     bool ok = root && read_event(root, out);
 
     json_decref(root);
