@@ -195,7 +195,8 @@ void ebb_bpe_join_all(const ebb_bpe *b, ebb_tok_work *w)
             offer_merge(b, w, at);
         while (ebb_tok_heap_pop(w, &join)) {
             size_t left = (uint32_t)join.key;
-            ebb_tok_symbol_join(w, left, b->merges[join.id].result);
+            w->ids[left] = b->merges[join.id].result;
+            ebb_tok_symbol_join(w, left);
             if (left > 0)
                 offer_merge(b, w, ebb_tok_symbol_before(w, left));
             offer_merge(b, w, left);
@@ -237,8 +238,10 @@ static bool encode_word(void *arg, const char *word, size_t n)
     }
     if (w->failed || !ebb_tok_work_begin(w, n))
         return false;
-    for (size_t i = 0; i < n; i++)
-        ebb_tok_symbol_add(w, i, b->byte_id[(unsigned char)word[i]]);
+    for (size_t i = 0; i < n; i++) {
+        w->ids[i] = b->byte_id[(unsigned char)word[i]];
+        ebb_tok_symbol_add(w, i);
+    }
     ebb_bpe_join_all(b, w);
     for (size_t at = 0; at < n; at = ebb_tok_symbol_next(w, at))
         if (w->ids[at] >= 0)

@@ -92,7 +92,7 @@ static void offer_pair(const ebb_spm *s, ebb_tok_work *w, size_t left)
         return;
     id = ebb_tok_table_find(s->table, w->text.data + left, len);
     if (id >= 0)
-        ebb_tok_heap_push(w, (ebb_tok_join){ (uint64_t)order_of(s, id) << 32 | left, (uint32_t)id, (uint32_t)len });
+        ebb_tok_heap_push(w, (ebb_tok_join){ .key = (uint64_t)order_of(s, id) << 32 | left, .len = (uint32_t)len });
 }
 
 static void merge_pairs(const ebb_spm *s, ebb_tok_work *w)
@@ -104,7 +104,7 @@ static void merge_pairs(const ebb_spm *s, ebb_tok_work *w)
             offer_pair(s, w, at);
         while (ebb_tok_heap_pop(w, &join)) {
             size_t left = (uint32_t)join.key;
-            ebb_tok_symbol_join(w, left, (ebb_token)join.id);
+            ebb_tok_symbol_join(w, left);
             if (left > 0)
                 offer_pair(s, w, ebb_tok_symbol_before(w, left));
             offer_pair(s, w, left);
@@ -138,7 +138,7 @@ static bool encode_segment(const ebb_spm *s, ebb_tok_work *w)
     merge_pairs(s, w);
     for (size_t at = 0, next; at < w->text.len; at = next) {
         next = ebb_tok_symbol_next(w, at);
-        ebb_token id = w->ids[at] >= 0 ? w->ids[at] : ebb_tok_table_find(s->table, text + at, next - at);
+        ebb_token id = ebb_tok_table_find(s->table, text + at, next - at);
         if (id >= 0)
             ebb_tok_emit(w, id);
         else

@@ -6,8 +6,8 @@
 
 #include "base/utf8.h"
 
-/* Joins in the heap: of words of usual lengths all, of long ones four bytes for each of theirs. */
-enum { HEAP_LEAST = 1 << 16, HEAP_BYTES_PER_JOIN = 4 };
+/* Joins in the heap: of words of usual lengths all, of long ones one for so many symbols. */
+enum { HEAP_LEAST = 1 << 16, HEAP_SYMBOLS_PER_JOIN = 4 };
 
 void ebb_tok_work_fini(ebb_tok_work *w)
 {
@@ -26,48 +26,64 @@ static size_t bitmap_words(size_t n_bytes)
     return n_bytes / 64 + 1;
 }
 
-static bool make_symbols(ebb_tok_work *w, size_t n)
+static bool make_symbols(ebb_tok_work *w, size_t n, bool have_ids)
 {
     size_t cap = n < 256 ? 256 : n;
 
     free(w->ids);
     free(w->starts);
-    w->ids = malloc(cap * sizeof *w->ids);
+    w->ids = have_ids ? malloc(cap * sizeof *w->ids) : NULL;
     w->starts = malloc(bitmap_words(cap) * sizeof *w->starts);
-    w->cap_bytes = w->ids && w->starts ? cap : 0;
+    w->cap_bytes = w->starts && (w->ids || !have_ids) ? cap : 0;
     w->failed |= w->cap_bytes == 0;
     return !w->failed;
 }
 
-bool ebb_tok_work_begin(ebb_tok_work *w, size_t n)
+static void limit_heap(ebb_tok_work *w, size_t n_symbols)
+{
+    w->max_heap = n_symbols / HEAP_SYMBOLS_PER_JOIN;
+    if (w->max_heap < HEAP_LEAST)
+        w->max_heap = HEAP_LEAST;
+}
+
+/* An encoding's symbols all have ids, or none has. */
+static bool begin_symbols(ebb_tok_work *w, size_t n, bool have_ids)
 {
     w->n_heap = 0;
     w->key_limit = UINT64_MAX;
-    w->max_heap = n / HEAP_BYTES_PER_JOIN > HEAP_LEAST ? n / HEAP_BYTES_PER_JOIN : HEAP_LEAST;
+    limit_heap(w, n);
     w->n_bytes = n;
-    if (w->failed || (n > w->cap_bytes && !make_symbols(w, n)))
+    if (w->failed || (n > w->cap_bytes && !make_symbols(w, n, have_ids)))
         return false;
     memset(w->starts, 0, bitmap_words(n) * sizeof *w->starts);
     w->starts[n / 64] |= UINT64_C(1) << n % 64;
     return true;
 }
 
+bool ebb_tok_work_begin(ebb_tok_work *w, size_t n)
+{
+    return begin_symbols(w, n, true);
+}
+
 bool ebb_tok_work_begin_chars(ebb_tok_work *w, const ebb_tok_table *table)
 {
     const char *text = w->text.data;
-    size_t n = w->text.len;
+    size_t n = w->text.len, n_symbols = 0;
 
-    if (!ebb_tok_work_begin(w, n))
+    if (!begin_symbols(w, n, table != NULL))
         return false;
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0; i < n; n_symbols++) {
         uint32_t cp;
         size_t used = ebb_utf8_decode(text + i, n - i, &cp);
 
         if (used == 0)
             used = n - i;
-        ebb_tok_symbol_add(w, i, table ? ebb_tok_table_find(table, text + i, used) : -1);
+        if (table)
+            w->ids[i] = ebb_tok_table_find(table, text + i, used);
+        ebb_tok_symbol_add(w, i);
         i += used;
     }
+    limit_heap(w, n_symbols);
     return true;
 }
 

@@ -1,9 +1,9 @@
 /* tokenizer/work.h - what one encoding needs: output, symbols, and a heap of joins that are
  * possible.  Owned by the call, so tokenizers can be shared.
  *
- * A symbol is a run of bytes between its neighbours, and is named by its first byte.  It takes four
- * bytes and a bit for each byte of text, whose memory would else be twenty times that of a long
- * word. */
+ * A symbol is a run of bytes between its neighbours, and is named by its first byte.  It takes a
+ * bit for each byte of text, and four bytes where symbols have ids; their memory would else be
+ * twenty times that of a long word. */
 #ifndef EBB_TOKENIZER_WORK_H
 #define EBB_TOKENIZER_WORK_H
 #include "base/buf.h"
@@ -14,7 +14,7 @@
 /* Join symbol `left` with its next one; the smallest key comes first. */
 typedef struct ebb_tok_join {
     uint64_t key;                /* order << 32 | left */
-    uint32_t id;                 /* token (SPM) or merge (BPE) that comes of it */
+    uint32_t id;                 /* of BPE: the merge that it is */
     uint32_t len;                /* bytes of both; if they differ by now, the join is void */
 } ebb_tok_join;
 
@@ -24,7 +24,8 @@ typedef struct ebb_tok_work {
     bool       failed;           /* out of memory */
     uint64_t   budget;           /* spent, no symbols are joined any more */
 
-    ebb_token *ids;              /* [n_bytes]: at a symbol's first byte, -1: the run is no token */
+    ebb_token *ids;              /* [n_bytes]: at a symbol's first byte, -1: the run is no token;
+                                    BPE's alone, whose merges are of ids */
     uint64_t  *starts;           /* a bit for each byte: a symbol begins; and one behind the last */
     size_t     n_bytes, cap_bytes;
     ebb_tok_join *heap;          /* all possible joins of keys below key_limit, and void ones */
@@ -34,11 +35,11 @@ typedef struct ebb_tok_work {
 } ebb_tok_work;
 
 void ebb_tok_work_fini(ebb_tok_work *w);         /* a zeroed one is ready; `out` is the caller's */
-/* Make room for symbols of n bytes, and forget the old ones.  false: no memory. */
+/* Make room for symbols of n bytes with ids, and forget the old ones.  false: no memory. */
 bool ebb_tok_work_begin(ebb_tok_work *w, size_t n);
 
 /* Begin with a symbol for each character of w->text; from bytes that are none on, the rest is one.
- * With `table` each has the id of its token, or -1; NULL: all have -1.  false: no memory. */
+ * With `table` each has the id of its token, or -1; NULL: none has an id.  false: no memory. */
 bool ebb_tok_work_begin_chars(ebb_tok_work *w, const ebb_tok_table *table);
 
 static inline void ebb_tok_emit(ebb_tok_work *w, ebb_token id)
@@ -76,18 +77,16 @@ static inline size_t ebb_tok_symbol_before(const ebb_tok_work *w, size_t at)
 }
 
 /* A symbol begins at `at`. */
-static inline void ebb_tok_symbol_add(ebb_tok_work *w, size_t at, ebb_token id)
+static inline void ebb_tok_symbol_add(ebb_tok_work *w, size_t at)
 {
-    w->ids[at] = id;
     w->starts[at / 64] |= UINT64_C(1) << at % 64;
 }
 
 /* `left` takes the bytes of the symbol after it. */
-static inline void ebb_tok_symbol_join(ebb_tok_work *w, size_t left, ebb_token id)
+static inline void ebb_tok_symbol_join(ebb_tok_work *w, size_t left)
 {
     size_t right = ebb_tok_symbol_next(w, left);
 
-    w->ids[left] = id;
     w->starts[right / 64] &= ~(UINT64_C(1) << right % 64);
 }
 

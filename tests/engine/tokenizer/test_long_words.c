@@ -1,9 +1,12 @@
 /* One word of a megabyte: the joins that its heap leaves out for a while change no id, and its memory is a small
- * multiple of its bytes. */
+ * multiple of its bytes, also of blanks, which SentencePiece spells with three bytes. */
 #include "ebb_alloc.h"
 #include "toy_vocab.h"
 
-enum { N_WORD = 1 << 20, BYTES_PER_BYTE = 16 };
+enum { N_WORD = 1 << 20, BYTES_PER_BYTE = 16, BYTES_PER_BLANK = 12, LONGEST_BLANK = 16 };
+
+#define SPELT_4 "\xE2\x96\x81\xE2\x96\x81\xE2\x96\x81\xE2\x96\x81"
+#define SPELT   3                /* bytes of a blank in a vocabulary */
 
 /* In the order in which they are joined; no join makes one of an earlier pair possible. */
 static const struct { const char *left, *right, *both, *merge; } pairs[] = {
@@ -88,9 +91,33 @@ static void test_spm(void **state)
     check_word(toy_open(&t));
 }
 
+/* Tokens of 1, 2, 4, 8 and 16 blanks, as vocabularies of SentencePiece have them. */
+static void test_blanks(void **state)
+{
+    static const char blanks[] = SPELT_4 SPELT_4 SPELT_4 SPELT_4;
+    static toy t;
+    ebb_tokenizer *tok;
+    long long begin;
+    size_t n;
+
+    (void)state;
+    toy_init_spm(&t);
+    t.v.add_space_prefix = 0;
+    for (size_t i = 1; i <= LONGEST_BLANK; i *= 2)
+        toy_add_n(&t, blanks, i * SPELT, EBB_VOCAB_NORMAL, -(float)i);
+    tok = toy_open(&t);
+    memset(word, ' ', N_WORD);
+    begin = alloc_begin();
+    assert_int_equal(ebb_tokenizer_encode_quoted(tok, word, N_WORD, 0, NULL, 0, got, N_WORD, &n, NULL), EBB_OK);
+    assert_in_range(alloc_peak_since(begin), 1, (long long)BYTES_PER_BLANK * N_WORD);
+    assert_int_equal(n, N_WORD / LONGEST_BLANK);
+    ebb_tokenizer_free(tok);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_bpe), cmocka_unit_test(test_spm) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_bpe), cmocka_unit_test(test_spm),
+                                        cmocka_unit_test(test_blanks) };
 
     alloc_start();
     return cmocka_run_group_tests(tests, NULL, NULL);
