@@ -12,6 +12,8 @@
 
 #include "os/fault.h"
 
+#define REFUSED UINT64_MAX       /* in the place of a read's tag */
+
 struct ebb_uring {
     struct io_uring ring;
     bool            is_kept, is_lent;    /* of the reserve; and somebody has it */
@@ -112,20 +114,41 @@ void ebb_uring_close(ebb_uring *u)
     free(u);
 }
 
+/* Hand over all that is queued: 0 or -errno. */
+static int submit_all(ebb_uring *u)
+{
+    int rc;
+
+    do {
+        rc = ebb_os_fault(EAGAIN) ? -EAGAIN : io_uring_submit(&u->ring);
+    } while (rc == -EINTR || (rc > 0 && io_uring_sq_ready(&u->ring) > 0));
+    return rc < 0 ? rc : 0;
+}
+
+/* What the kernel refuses stays queued and goes along with a later read, when `to` may be another's: read nothing. */
+static void take_back(struct io_uring_sqe *sqe, int fd)
+{
+    io_uring_prep_read(sqe, fd, NULL, 0, 0);
+    io_uring_sqe_set_data64(sqe, REFUSED);
+}
+
 ebb_status ebb_uring_read(ebb_uring *u, int fd, void *to, size_t n, uint64_t at, uint32_t tag, ebb_error *err)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     int rc;
 
+    if (!sqe && submit_all(u) == 0)              /* all the room is that of refused ones */
+        sqe = io_uring_get_sqe(&u->ring);
     if (!sqe)
         return EBB_FAIL(err, EBB_IO, "io_uring: more reads under way than it has room for");
     io_uring_prep_read(sqe, fd, to, (unsigned)n, at);
     io_uring_sqe_set_data64(sqe, tag);
-    do {
-        rc = io_uring_submit(&u->ring);
-    } while (rc == -EINTR);
-    errno = rc < 0 ? -rc : 0;
-    return rc >= 0 ? EBB_OK : EBB_FAIL(err, EBB_IO, "io_uring: a read is refused: %s", strerror(-rc));
+    rc = submit_all(u);
+    errno = -rc;
+    if (rc == 0)
+        return EBB_OK;
+    take_back(sqe, fd);
+    return EBB_FAIL(err, EBB_IO, "io_uring: a read is refused: %s", strerror(-rc));
 }
 
 ebb_status ebb_uring_wait(ebb_uring *u, uint32_t *tag, int64_t *result, ebb_error *err)
@@ -133,9 +156,9 @@ ebb_status ebb_uring_wait(ebb_uring *u, uint32_t *tag, int64_t *result, ebb_erro
     struct io_uring_cqe *cqe = NULL;
     int rc;
 
-    do {
-        rc = io_uring_wait_cqe(&u->ring, &cqe);
-    } while (rc == -EINTR);
+    while ((rc = io_uring_wait_cqe(&u->ring, &cqe)) == -EINTR || (rc == 0 && cqe->user_data == REFUSED))
+        if (rc == 0)
+            io_uring_cqe_seen(&u->ring, cqe);
     errno = rc < 0 ? -rc : 0;
     if (rc < 0)
         return EBB_FAIL(err, EBB_IO, "io_uring: waiting for a read failed: %s", strerror(-rc));
