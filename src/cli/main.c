@@ -1,6 +1,7 @@
 /* ebb: the program.  Finds the command, parses its options, runs it. */
 #include <errno.h>
 #include <gnu/libc-version.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include "models/guide.h"
 #include "models/models.h"
 #include "os/file.h"
+#include "os/limits.h"
 #include "os/paths.h"
 #include "unlock.h"
 
@@ -176,6 +178,18 @@ static void forbid_cores(void)
         return;
 }
 
+/* With fewer, what fails first is anything, and says that it was denied, hidden or damaged. */
+static ebb_status check_files(ebb_error *err)
+{
+    enum { NEEDED = 20, PLENTY = 1024 };
+    uint64_t n = ebb_limits_files();
+
+    if (n >= NEEDED)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_LIMIT, "this process may open %" PRIu64 " files, and ebb needs %d; `ulimit -n %d` allows more",
+                    n, NEEDED, PLENTY);
+}
+
 static void end_at_broken_rule(const char *rule, const char *file, int line)
 {
     fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, rule);
@@ -226,6 +240,8 @@ int main(int argc, char **argv)
         say_unknown_subcommand(argv[1], &err);
         return ebb_cli_fail(&err);
     }
+    if (check_files(&err) != EBB_OK)
+        return ebb_cli_fail(&err);
     if (!is_chat) {
         argv++;
         argc--;

@@ -83,6 +83,14 @@ rm "$dir/.config/ebb/config"
 
 # Binary input is named, a reader that has seen enough is no error, a text that is too long says what would help, and one
 # without an end is refused, or ends with a signal.
+# Few open files are told as such, whatever of ebb would be the first to want one more.
+for n in 5 6 12; do
+    for command in "run -p hello" "sessions list" "inspect gguf -m models/guide.gguf"; do
+        (ulimit -n $n; exec "$EBB" $command) </dev/null >"$dir/out" 2>"$dir/err" && fail "$command with $n files"
+        grep -q "may open $n files.*ulimit -n" "$dir/err" || fail "$command with $n files: $(cat "$dir/err")"
+    done
+done
+
 head -c 100 "$EBB" | "$EBB" run -p 'What is this?' 2>"$dir/err" && fail "binary input is answered"
 grep -q 'piped input is binary' "$dir/err" || fail "binary input: $(cat "$dir/err")"
 { "$EBB" run --greedy -n 200 -p 'Tell me everything.' 2>"$dir/err"; echo $? >"$dir/status"; } | true
