@@ -186,8 +186,8 @@ static ebb_status check_files(ebb_error *err)
 
     if (n >= NEEDED)
         return EBB_OK;
-    return EBB_FAIL(err, EBB_LIMIT, "this process may open %" PRIu64 " files, and ebb needs %d; `ulimit -n %d` allows more",
-                    n, NEEDED, PLENTY);
+    return EBB_FAIL(err, EBB_LIMIT, "this process may open %" PRIu64 " files, and ebb needs %d; `ulimit -n %d` allows "
+                    "more", n, NEEDED, PLENTY);
 }
 
 static void end_at_broken_rule(const char *rule, const char *file, int line)
