@@ -67,6 +67,23 @@ static void replace_store(ebb_chat *c)
                        "there now", ebb_store_path(s));
 }
 
+/* The log was removed: what was saved is written to the database, now and after each save, until no other ebb shares the
+ * log; then there is a new one. */
+static ebb_status replace_log(ebb_chat *c, ebb_error *err)
+{
+    bool is_alone;
+    ebb_status st = ebb_store_empty_log(c->store, &is_alone, err);
+
+    if (st != EBB_OK || !is_alone)
+        return st;
+    ebb_store_close(c->store);
+    st = ebb_store_open(c->saving.path, &c->store, err);
+    if (st == EBB_OK)
+        ebb_chat_notice(c, "the log of %s (-wal, -shm) was removed while it was open; nothing of it is lost",
+                        ebb_store_path(c->store));
+    return st;
+}
+
 /* Open the store again if that failed before because the disk was full or the file locked, or if it is another file
  * now. */
 bool ebb_chat_ensure_store(ebb_chat *c)
@@ -111,6 +128,8 @@ void ebb_chat_save(ebb_chat *c, bool durable)
         c->facts.name[0] = '\0';
         st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
     }
+    if (st == EBB_OK && ebb_store_has_lost_log(c->store))
+        st = replace_log(c, &err);
     if (st == EBB_OK) {
         report_save_success(c);
         report_others(c, &was);

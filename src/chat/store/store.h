@@ -25,8 +25,8 @@ typedef struct ebb_store ebb_store;
 /* path NULL: $XDG_STATE_HOME/ebb/sessions.db; the directory (0700) and the file (0600)
  * are made.  ":memory:" is a database that ends with the process.  A file that
  * cannot be written opens all the same and can be read.
- * Errors: BUSY (locked), FORMAT (damaged, no database), UNSUPPORTED (of a newer
- * program), IO, NOTFOUND, NOMEM. */
+ * Errors: BUSY (locked, or another program has it open and its log was removed), FORMAT (damaged,
+ * no database), UNSUPPORTED (of a newer program), IO, NOTFOUND, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err);
 void ebb_store_close(ebb_store *s);              /* NULL is fine */
@@ -40,6 +40,14 @@ bool ebb_store_is_readonly(const ebb_store *s);
 /* The file was moved, removed or replaced, perhaps with its folder, since it was opened: what would
  * be written now, nobody would find. */
 bool ebb_store_is_moved(const ebb_store *s);
+/* Another program has removed or replaced the write-ahead log or its index: what is in the log is
+ * this process's alone, and goes with it. */
+bool ebb_store_has_lost_log(const ebb_store *s);
+/* Then, after each save: what is in the log goes to the database, durably.  *is_alone: nobody else
+ * has the database open, so it can be closed, and opened with a new log.  Errors: those of
+ * SQLite. */
+EBB_MUST_CHECK
+ebb_status ebb_store_empty_log(ebb_store *s, bool *is_alone, ebb_error *err);
 
 /* What is known of a session beside its messages.  A zeroed one is new. */
 typedef struct ebb_session_facts {

@@ -62,6 +62,7 @@ static ebb_status make_database_file(const char *path, ebb_error *err)
 /* SQLite's defaults are not ours: wait for locks, check references, keep readers free of writers. */
 static ebb_status configure_database(ebb_store *s, ebb_error *err)
 {
+    ebb_status st;
     int rc;
 
     sqlite3_busy_timeout(s->db, EBB_STORE_PATIENCE_MS);
@@ -78,7 +79,9 @@ static ebb_status configure_database(ebb_store *s, ebb_error *err)
     }
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);
-    return ebb_store_migrate(s, err);
+    st = ebb_store_migrate(s, err);
+    ebb_store_note_log(s);
+    return st;
 }
 
 static char *default_path(ebb_error *err)
@@ -133,6 +136,8 @@ ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
     st = in_memory ? EBB_OK : make_database_file(s->path, &why);
     if (st == EBB_OK && !in_memory)
         st = choose_files(s, &why);
+    if (st == EBB_OK && !in_memory)
+        st = ebb_store_expect_log(s->path, &why);
     if (st != EBB_OK)
         goto fail;
     rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, s->vfs);

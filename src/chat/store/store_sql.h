@@ -4,13 +4,17 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
+#include "os/file.h"
 #include "store/store.h"
+
+#define EBB_STORE_LOG_FILES 2
 
 struct ebb_store {
     sqlite3 *db;
     char    *path;
     int      lock;               /* PATH-lock, shared (store/sealed.h); -1: none */
     const char *vfs;             /* NULL: the usual one */
+    ebb_file_id log[EBB_STORE_LOG_FILES]; /* log, index; inode 0: there was none at the opening */
     bool     is_readonly;
     bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
     struct {                     /* between ebb_store_batch_begin and its end */
@@ -53,6 +57,14 @@ int ebb_store_in_range(int value, int usual, int last);
 int ebb_store_begin(ebb_store *s, bool durable);
 /* Before one more message is saved: it is counted.  SQLITE_INTERRUPT: the batch is to stop. */
 int ebb_store_batch_step(ebb_store *s);
+
+/* -- store_log.c -- */
+/* Note which files are the log and its index, once the database was read. */
+void ebb_store_note_log(ebb_store *s);
+/* Before it is opened.  BUSY: it is open elsewhere and its log was removed, so that what is in the
+ * file alone is an older state, perhaps one that is being changed. */
+EBB_MUST_CHECK
+ebb_status ebb_store_expect_log(const char *path, ebb_error *err);
 
 /* -- store_truncation.c: what a note has decided, as JSON -- */
 char *ebb_truncation_json(const ebb_truncation *l); /* NULL: nothing (or no memory); free() it */

@@ -73,17 +73,32 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
     return EBB_FAIL(err, EBB_IO, "%s: cannot be opened: %s", path, strerror(errno));
 }
 
+static ebb_file_id id_of(const struct stat *st)
+{
+    return (ebb_file_id){
+        .device = st->st_dev, .inode = st->st_ino, .n_bytes = (uint64_t)st->st_size,
+        .modified_ns = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec,
+    };
+}
+
 ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err)
 {
     struct stat st;
 
     if (ebb_os_fault(EIO) || fstat(fd, &st) != 0)
         return EBB_FAIL(err, EBB_IO, "%s: %s", path, strerror(errno));
-    *out = (ebb_file_id){
-        .device = st.st_dev, .inode = st.st_ino, .n_bytes = (uint64_t)st.st_size,
-        .modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-    };
+    *out = id_of(&st);
     return EBB_OK;
+}
+
+bool ebb_file_look_up(const char *path, ebb_file_id *out)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return false;
+    *out = id_of(&st);
+    return true;
 }
 
 ebb_status ebb_file_reopen(int fd, const char *path, ebb_file_mode mode, int *out, ebb_error *err)
@@ -346,6 +361,13 @@ bool ebb_file_is_locked(int fd)
         return errno == EWOULDBLOCK;
     flock(fd, LOCK_UN);
     return false;
+}
+
+bool ebb_file_has_locked_bytes(int fd)
+{
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+    return fcntl(fd, F_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }
 
 /* How long a pipe may be silent, and how long it may take in all: whoever reads it may hold up the keys. */

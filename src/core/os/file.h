@@ -42,6 +42,9 @@ typedef struct ebb_file_id {
 } ebb_file_id;
 EBB_MUST_CHECK
 ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err);
+/* The same of what has the name, which is not opened: closing it would give up the locks that
+ * other code of this process has there (fcntl).  false: nothing has it, or it is out of reach. */
+bool ebb_file_look_up(const char *path, ebb_file_id *out);
 
 /* For a name where a file is kept: FORMAT where it leads to a folder, a pipe or anything else that
  * is no regular file, which is not opened.  Nothing there, or out of reach, is fine. */
@@ -101,6 +104,9 @@ bool ebb_file_is_same(const char *path, const char *other);
 /* Whether another program has taken it.  Asking does not take it, and does not hold up others who
  * ask. */
 bool ebb_file_is_locked(int fd);
+/* Whether another program has locked any byte of it for itself or together with others (fcntl), as
+ * SQLite does while it has a database open. */
+bool ebb_file_has_locked_bytes(int fd);
 
 /* Send a signal to the program that has taken the file: to that process, whoever has its number
  * meanwhile or elsewhere.  false: nobody has it, or it cannot be reached from here (another

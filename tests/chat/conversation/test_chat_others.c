@@ -168,6 +168,30 @@ static void test_batch(void **state)
     ebb_store_close(s);
 }
 
+/* The log, its index, or both: who finds the files after a kill finds all that was said. */
+static void test_log_removed(void **state)
+{
+    static const char *const gone[][2] = { { "-wal", NULL }, { "-shm", NULL }, { "-wal", "-shm" } };
+    ebb_chat *c = open_ready(NULL);
+    char cmd[512];
+
+    (void)state;
+    say(c, "one");
+    for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) {
+        for (size_t k = 0; k < 2 && gone[i][k]; k++)
+            move_file(gone[i][k], false);
+        send(c, "more");
+        assert_int_equal(count_told(c, "(-wal, -shm) was removed while it was open"), 1);
+        assert_true(ebb_chat_is_saved(c));
+        send(c, "and");
+        assert_int_equal(count_told(c, "was removed"), 0);
+    }
+    snprintf(cmd, sizeof cmd, "cp %s %s; cp %s-wal %s-wal", db, away, db, away);
+    assert_int_equal(system(cmd), 0);
+    expect_questions(away, 1, "[one][more][and][more][and][more][and]");
+    ebb_chat_close(c);
+}
+
 /* -- The session ---------------------------------------------------------------------------- */
 
 static ebb_store *open_beside_chat(void)
@@ -239,7 +263,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_away, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_removed), T(test_replaced), T(test_link), T(test_comes_back), T(test_batch),
+        T(test_removed), T(test_replaced), T(test_link), T(test_comes_back), T(test_batch), T(test_log_removed),
         T(test_deleted), T(test_renamed), T(test_both_write),
     };
 

@@ -1,6 +1,9 @@
 /* Two programs on one store: nothing that one of them saved is lost by what the other does. */
 #include "store_fixture.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static void test_deleted_elsewhere(void **state)
 {
     ebb_store *s = open_db(), *other = open_db();
@@ -155,12 +158,127 @@ static void test_two_writers(void **state)
     ebb_store_close(other);
 }
 
+/* -- The log is removed ------------------------------------------------------------------------- */
+
+static void remove_log(bool with_log, bool with_index)
+{
+    char name[112];
+
+    snprintf(name, sizeof name, "%s-wal", db);
+    assert_int_equal(with_log ? unlink(name) : 0, 0);
+    snprintf(name, sizeof name, "%s-shm", db);
+    assert_int_equal(with_index ? unlink(name) : 0, 0);
+}
+
+/* Another program that has the store open; it exits when `input` ends.  Returns when it has saved a session. */
+static pid_t start_other(int *input)
+{
+    int in[2], out[2];
+    char c;
+    pid_t pid;
+
+    assert_int_equal(pipe(in) + pipe(out), 0);
+    pid = fork();
+    if (pid == 0) {
+        close(in[1]);
+        talk(open_db(), "theirs", "q", "a");
+        _exit(write(out[1], "", 1) == 1 && read(in[0], &c, 1) == 0 ? 0 : 1);
+    }
+    close(in[0]);
+    close(out[1]);
+    assert_int_equal(read(out[0], &c, 1), 1);
+    close(out[0]);
+    *input = in[1];
+    return pid;
+}
+
+static void end_other(pid_t pid, int input)
+{
+    int status;
+
+    close(input);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void expect_sessions(size_t want)
+{
+    ebb_store *s = open_db();
+    ebb_session_row *rows;
+    ebb_error err;
+    size_t n;
+
+    assert_int_equal(ebb_store_list(s, &rows, &n, &err), EBB_OK);
+    assert_int_equal(n, want);
+    free(rows);
+    ebb_store_close(s);
+}
+
+/* Two have it open: what both said is in the file at once, and one that is alone can begin a new log. */
+static void check_lost_log(bool with_log, bool with_index)
+{
+    int input;
+    pid_t other = start_other(&input);
+    ebb_store *s = open_db();
+    ebb_error err;
+    bool is_alone;
+
+    talk(s, "ours", "q", "a");
+    assert_false(ebb_store_has_lost_log(s));
+    remove_log(with_log, with_index);
+    assert_true(ebb_store_has_lost_log(s));
+    assert_int_equal(ebb_store_empty_log(s, &is_alone, &err), EBB_OK);
+    assert_false(is_alone);
+    end_other(other, input);
+    assert_int_equal(ebb_store_empty_log(s, &is_alone, &err), EBB_OK);
+    assert_true(is_alone);
+    ebb_store_close(s);
+    s = open_db();
+    assert_false(ebb_store_has_lost_log(s));
+    ebb_store_close(s);
+    expect_sessions(2);
+}
+
+static void test_lost_log(void **state)
+{
+    (void)state;
+    check_lost_log(true, false);
+}
+
+static void test_lost_index(void **state)
+{
+    (void)state;
+    check_lost_log(false, true);
+}
+
+static void test_lost_both(void **state)
+{
+    (void)state;
+    check_lost_log(true, true);
+}
+
+/* Without the log that somebody has, the file is an older state, and a second log would be mixed with the first. */
+static void test_no_second_log(void **state)
+{
+    int input;
+    pid_t other = start_other(&input);
+    ebb_store *s;
+    ebb_error err;
+
+    (void)state;
+    remove_log(true, true);
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_BUSY);
+    assert_non_null(strstr(err.msg, "its log (-wal, -shm) was removed"));
+    end_other(other, input);
+    ebb_store_close(open_db());
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_both_go_on),
-        T(test_two_writers),
+        T(test_two_writers), T(test_lost_log), T(test_lost_index), T(test_lost_both), T(test_no_second_log),
     };
     int failed = cmocka_run_group_tests_name("store: shared", tests, NULL, NULL);
 
