@@ -67,8 +67,8 @@ static void replace_store(ebb_chat *c)
                        "there now", ebb_store_path(s));
 }
 
-/* The log was removed: what was saved is written to the database, now and after each save, until no other ebb shares the
- * log; then there is a new one. */
+/* The log was removed: what was saved is written to the database, now and after each save, until no other ebb shares
+ * the log; then there is a new one. */
 static ebb_status replace_log(ebb_chat *c, ebb_error *err)
 {
     bool is_alone;

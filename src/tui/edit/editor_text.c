@@ -165,6 +165,31 @@ void ebb_editor_group(ebb_editor *e, bool is_grouped)
     e->is_grouped = is_grouped;
 }
 
+static bool is_mark_of_paste(const char *s, size_t n)
+{
+    uint32_t cp;
+
+    return n >= 4 && (unsigned char)s[0] == 0xF4 && ebb_utf8_decode(s, n, &cp) == 4 && cp >= EBB_EDITOR_FIRST &&
+           cp < EBB_EDITOR_FIRST + EBB_EDITOR_PASTES;
+}
+
+/* In one pass: a paste may be nothing but such code points. */
+static void replace_marks(ebb_buf *b, size_t start)
+{
+    size_t to = start;
+
+    for (size_t from = start; from < b->len;) {
+        if (is_mark_of_paste(b->data + from, b->len - from)) {
+            memcpy(b->data + to, "\xEF\xBF\xBD", 3);
+            to += 3;
+            from += 4;
+        } else {
+            b->data[to++] = b->data[from++];
+        }
+    }
+    ebb_buf_remove(b, to, b->len - to);
+}
+
 /* Valid UTF-8 without NUL, which would end a message, and without the code points that represent
  * pastes here. */
 static void add_clean(ebb_buf *out, const char *s, size_t n)
@@ -176,14 +201,7 @@ static void add_clean(ebb_buf *out, const char *s, size_t n)
         ebb_buf_adds(out, "\xEF\xBF\xBD");
     }
     ebb_utf8_add_valid(out, s, n);
-    for (size_t i = start; i + 4 <= out->len; i++) {
-        uint32_t cp;
-        if ((unsigned char)out->data[i] != 0xF4 || ebb_utf8_decode(out->data + i, 4, &cp) != 4 ||
-            cp < EBB_EDITOR_FIRST || cp >= EBB_EDITOR_FIRST + EBB_EDITOR_PASTES)
-            continue;
-        memcpy(out->data + i, "\xEF\xBF\xBD", 3);
-        ebb_buf_remove(out, i + 3, 1);
-    }
+    replace_marks(out, start);
 }
 
 void ebb_editor_insert(ebb_editor *e, const char *s, size_t n)

@@ -113,6 +113,28 @@ static void nobody_forges_a_paste(void **state)
     ebb_editor_fini(&e);
 }
 
+/* As large as a paste may be, and nothing but such characters: taken in one pass (moving the rest for each takes many
+ * minutes). */
+static void a_paste_of_forged_pastes(void **state)
+{
+    enum { N_MARKS = 4 << 20 };
+    ebb_editor e = { 0 };
+    ebb_buf paste = { 0 }, text = { 0 };
+
+    (void)state;
+    assert_true(ebb_buf_reserve(&paste, 4 * (size_t)N_MARKS));
+    while (paste.len < 4 * (size_t)N_MARKS)
+        ebb_buf_add(&paste, "\xF4\x8F\x80\x80", 4);
+    ebb_editor_paste(&e, paste.data, paste.len);
+    assert_true(ebb_editor_text(&e, &text));
+    assert_int_equal(text.len, 3 * (size_t)N_MARKS);
+    for (size_t i = 0; i < text.len; i += 3)
+        assert_memory_equal(text.data + i, "\xEF\xBF\xBD", 3);
+    ebb_buf_fini(&paste);
+    ebb_buf_fini(&text);
+    ebb_editor_fini(&e);
+}
+
 static void drawn(void **state)
 {
     ebb_editor e = { 0 };
@@ -165,6 +187,7 @@ int main(void)
         cmocka_unit_test(keys),
         cmocka_unit_test(large_pastes_fold),
         cmocka_unit_test(nobody_forges_a_paste),
+        cmocka_unit_test(a_paste_of_forged_pastes),
         cmocka_unit_test(drawn),
         cmocka_unit_test(caret_stays_between_clusters),
     };
