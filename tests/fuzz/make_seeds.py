@@ -342,6 +342,7 @@ sse("timings-huge", {"choices": [], "timings": {"cache_n": 4294967295, "prompt_n
 sse("timings-part", {"choices": [], "timings": {"cache_n": 1}})
 sse("thoughts", delta(reasoning_content="hm"), delta(reasoning="m"), delta(content="a<think>b</think>"), delta(reasoning_content="again"), delta(content="\u0000x\u0000"))
 sse("thoughts-nested", *[delta(reasoning_content="t") if i % 2 else delta(content="<think>") for i in range(60)])
+sse("refusal", delta(refusal=None), delta(refusal="I "), delta(refusal="won't"), delta(content="but"), delta(refusal="no"), delta(refusal=5))
 sse("object-error", {"object": "error", "message": "no"}, {"object": "chat", "x": 1}, {"object": 5})
 sse("error", {"error": {"message": "bad", "code": 400}})
 sse("error-text", {"error": "bad"})
@@ -450,6 +451,16 @@ foreign("large", "UPDATE messages SET text = hex(zeroblob(400000)); UPDATE sessi
 foreign("negative", "UPDATE messages SET id = -id; UPDATE sessions SET id = -1, pinned_ms = -99999999999, updated_ms = 9e99")
 foreign("settings", "UPDATE sessions SET settings = '[[['; UPDATE sessions SET settings = '{\"a\":' || hex(zeroblob(9999))")
 foreign("left-out", '''UPDATE messages SET left_out = '{"first":1,"last":2,"n":3}', role = 3 WHERE id = 2; UPDATE messages SET draws = '[{"n":1,"seed":5}]' ''')
+record = {"from": 0, "n": 2, "sampler": 2, "seed": 5, "temp": 0.7, "top_k": 40, "kv": "f16", "ctx": 4096, "moved": True, "before": "0f" * 16,
+          "drawn": "f0" * 16, "grammar": "root ::= x"}
+for name, value in (("records", [record, record | {"grammar": None}]), ("records-odd", [5, [], record | {"before": "0f"}, record | {"drawn": "zz" * 16}, record | {
+        "n": -1, "seed": 2**63 - 1, "temp": 1e308, "kv": "k" * 99, "grammar": "g" * 9000}])):
+    foreign(name, f"UPDATE messages SET draws = '{json.dumps(value)}'")
+cut = {"how": "slide", "first": 2, "turns": 1, "tokens": 9, "kept": [0, 1, 1, -1, 5, "x"], "shift": 3, "salt": "0f" * 16}
+for name, value in (("cut", cut), ("cut-forget", cut | {"how": "forget", "first": 2**31, "kept": list(range(999))}),
+                    ("cut-odd", cut | {"salt": "zz" * 16, "kept": {}, "tokens": -5}), ("cut-no-salt", {"how": "compact", "first": 1, "salt": 5})):
+    foreign(name, f"UPDATE messages SET left_out = '{json.dumps(value)}'")
+foreign("values-many", "UPDATE messages SET draws = '[' || replace(hex(zeroblob(330000)), '00', '{},') || '{}]', left_out = draws")
 foreign("null", "UPDATE sessions SET title = NULL, name = NULL, model = NULL")
 foreign("many", "WITH RECURSIVE r(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM r WHERE i < 2000) INSERT INTO messages(id, session, parent, role, text, finish, pinned, ids, n_ids, ids_model, created_ms, n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s) SELECT i, 1, CASE i WHEN 100 THEN 2 ELSE i - 1 END, i % 4, 'deep', i % 6, 0, x'', 0, x'', i, 0, 0, 0, 0, 0, 0, 0 FROM r; UPDATE sessions SET leaf = 2000")
 foreign("column-more", "ALTER TABLE messages ADD COLUMN extra TEXT; ALTER TABLE sessions ADD COLUMN extra TEXT DEFAULT 'x'")
