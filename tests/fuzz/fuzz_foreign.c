@@ -85,10 +85,28 @@ static void use_session(ebb_store *s, int64_t id)
     ebb_tree_fini(&t);
 }
 
+/* Words that are there, in any case, at the beginning of others, and longer than the index keeps them. */
+static void search_words(ebb_store *s)
+{
+    static const char *const words[] = { "owls lofty", "owls", "LOFT", "o", "\"who lives\" i\xc3\xb6",
+                                         "owls abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl" };
+    ebb_error err = { 0 };
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        ebb_store_hit *hits = NULL;
+        size_t n = 0;
+        ebb_status st = ebb_store_search(s, words[i], 5, &hits, &n, &err);
+
+        check(st, &err);
+        for (size_t k = 0; st == EBB_OK && k < n; k++)
+            FUZZ_MUST(memchr(hits[k].snippet, 0, sizeof hits[k].snippet));
+        free(hits);
+    }
+}
+
 static void use_store(ebb_store *s)
 {
     ebb_session_row *rows = NULL;
-    ebb_store_hit *hits = NULL;
     ebb_kept kept = { 0 };
     ebb_error err = { 0 };
     int64_t id = 1;
@@ -96,8 +114,7 @@ static void use_store(ebb_store *s)
 
     if (ebb_store_list(s, &rows, &n, &err) == EBB_OK)
         free(rows);
-    if (ebb_store_search(s, "owls lofty", 5, &hits, &n, &err) == EBB_OK)
-        free(hits);
+    search_words(s);
     check(ebb_store_find(s, "Loft", &id, &err), &err);
     use_session(s, id);
     if (ebb_store_last(s, &id, &err) == EBB_OK)

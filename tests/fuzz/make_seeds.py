@@ -459,8 +459,10 @@ for name, value in (("records", [record, record | {"grammar": None}]), ("records
 cut = {"how": "slide", "first": 2, "turns": 1, "tokens": 9, "kept": [0, 1, 1, -1, 5, "x"], "shift": 3, "salt": "0f" * 16}
 for name, value in (("cut", cut), ("cut-forget", cut | {"how": "forget", "first": 2**31, "kept": list(range(999))}),
                     ("cut-odd", cut | {"salt": "zz" * 16, "kept": {}, "tokens": -5}), ("cut-no-salt", {"how": "compact", "first": 1, "salt": 5})):
-    foreign(name, f"UPDATE messages SET left_out = '{json.dumps(value)}'")
+    foreign(name, f"UPDATE messages SET role = 3, left_out = '{json.dumps(value)}' WHERE id = 2")
 foreign("values-many", "UPDATE messages SET draws = '[' || replace(hex(zeroblob(330000)), '00', '{},') || '{}]', left_out = draws")
+foreign("snippets", "UPDATE messages SET text = CAST(x'ff' || replace(hex(zeroblob(60)), '0', ' lives in a loft') || ' \u00d6wls' || x'00c3' || ' owls ' || replace(hex(zeroblob(60)), '0', '\u65e5\u672c') || x'e28080' AS TEXT)")
+foreign("long-words", "UPDATE messages SET text = 'owls ' || replace(hex(zeroblob(40)), '0', 'abcdefghijklmnopqrstuvwxyz') || ' abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl'")
 foreign("null", "UPDATE sessions SET title = NULL, name = NULL, model = NULL")
 foreign("many", "WITH RECURSIVE r(i) AS (SELECT 100 UNION ALL SELECT i + 1 FROM r WHERE i < 2000) INSERT INTO messages(id, session, parent, role, text, finish, pinned, ids, n_ids, ids_model, created_ms, n_prompt, n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s) SELECT i, 1, CASE i WHEN 100 THEN 2 ELSE i - 1 END, i % 4, 'deep', i % 6, 0, x'', 0, x'', i, 0, 0, 0, 0, 0, 0, 0 FROM r; UPDATE sessions SET leaf = 2000")
 foreign("column-more", "ALTER TABLE messages ADD COLUMN extra TEXT; ALTER TABLE sessions ADD COLUMN extra TEXT DEFAULT 'x'")
