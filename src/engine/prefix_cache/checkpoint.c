@@ -136,6 +136,8 @@ ebb_state_slot *ebb_checkpoint_pin(ebb_session *s)
 static void take_live(ebb_session *s)
 {
     s->live = take_slot(s->engine, s);
+    if (!s->live)
+        __builtin_trap();                        /* what comes next would be somebody's data */
     s->live->owner = s;
 }
 
