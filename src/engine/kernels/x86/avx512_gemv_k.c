@@ -28,12 +28,13 @@ typedef struct unpacked {
     __m512i low[2], up[2], scale[2];
 } unpacked;
 
-EBB_INLINE unpacked unpack_k(const uint8_t *nibbles, const uint8_t *high, const uint8_t *scales)
+EBB_INLINE unpacked unpack_k(const uint8_t *values, bool has_high, const uint8_t *scales)
 {
+    const uint8_t *nibbles = values + (has_high ? 32 : 0);       /* behind the high bits */
     const __m512i low4 = _mm512_set1_epi8(15), bit4 = _mm512_set1_epi8(16), bit7 = _mm512_set1_epi8(-128);
     __m512i s = _mm512_set1_epi64(
         (long long)((uint64_t)ebb_u32_load(scales) | (uint64_t)ebb_u32_load(scales + 4) << 32));
-    __m512i h = high ? _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)high)) : s;
+    __m512i h = has_high ? _mm512_broadcast_i64x4(_mm256_loadu_si256((const void *)values)) : s;
     unpacked o;
 
 #pragma GCC unroll 2
@@ -42,7 +43,7 @@ EBB_INLINE unpacked unpack_k(const uint8_t *nibbles, const uint8_t *high, const 
 
         ebb_line_keep_order(&v);                 /* loaded once: most loads take two lines */
         low = _mm512_and_si512(v, low4);
-        if (high) {                              /* a | b & c */
+        if (has_high) {                          /* a | b & c */
             low = _mm512_ternarylogic_epi64(low, high_bit(h, 4 * i, 4), bit4, 0xf8);
             up = _mm512_and_si512(_mm512_srli_epi16(v, 1), _mm512_set1_epi8(0x78));
             up = _mm512_ternarylogic_epi64(up, high_bit(h, 4 * i + 1, 7), bit7, 0xf8);
@@ -97,7 +98,7 @@ EBB_INLINE void columns_k(const ebb_line_args *p, size_t n, const ebb_head_k *h,
         unpacked u;
 
         ebb_line_prefetch(p, i, bytes);
-        u = unpack_k(w + (has_high ? 48 : 16), has_high ? w + 16 : NULL, scales + ebb_scale_at(i));
+        u = unpack_k(w + 16, has_high, scales + ebb_scale_at(i));
         for (size_t c = 0; c < n; c++) {
             s[c][i] = dot_k(&u, has_high, p->x[c].q + 256 * (p->b + (size_t)i));
             ebb_line_keep_order(&s[c][i]);
@@ -137,7 +138,7 @@ EBB_INLINE unpacked unpack_q6(const uint8_t *w)
     const __m512i low4 = _mm512_set1_epi8(15), bits = _mm512_set1_epi8(0x30);
     const __m512i left = _mm512_inserti64x4(_mm512_set1_epi16(4), _mm256_set1_epi16(2), 1);
     const __m512i right = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(2), 1);
-    const long long lane = 0x0001000100010001ll;
+    const long long lane = 0x0001000100010001LL;
     const __m512i lanes = _mm512_setr_epi64(0, 4 * lane, lane, 5 * lane, 2 * lane, 6 * lane, 3 * lane, 7 * lane);
     __m512i s = _mm512_castsi256_si512(_mm256_cvtepi8_epi16(_mm_loadu_si128((const void *)(w + 192))));
     unpacked o;
