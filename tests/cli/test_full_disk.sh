@@ -40,4 +40,35 @@ printf 'How do I leave?\n/quit\n/save %s/saved.md\n/quit\n' "$dir" | "$EBB" --pl
 grep -q "sessions.db cannot grow: the disk is full" "$dir/out" || { cat "$dir/out"; fail "the chat does not tell"; }
 grep -q "this conversation is not saved" "$dir/out" || { cat "$dir/out"; fail "the chat is left in silence"; }
 [ -s "$dir/saved.md" ] || fail "/save did not write elsewhere"
+
+# A server answers as ever, says once on its standard error that K and V are not kept, and to its clients not where.
+PYTHONPATH=tests/support python3 - "$EBB" "$dir" <<'PY' || exit 1
+import sys, time
+from serve import Server, fail
+
+ebb, folder = sys.argv[1:]
+s = Server(ebb, folder, "-m", "models/guide.gguf")
+answers, figures = [], ""
+
+
+def ask(n):                                       # what has not been asked yet, or it is kept already
+    text = "%d times I asked how to leave, to undo, to search, and nobody told me" % n
+    return s.chat(text, temperature=0, max_tokens=8)["choices"][0]["message"]["content"]
+
+
+while "KV" not in figures:                        # a thread of its own writes, when an answer has ended
+    answers.append(ask(len(answers)))
+    figures = s.json("GET", "/ebb/v1/stats")["decision"] or ""
+if "/" in figures:
+    fail("clients are told a path:", figures)
+for _ in range(3):
+    answers.append(ask(len(answers)))
+while "KV" not in open(s.err).read():             # told between answers
+    time.sleep(0.01)
+if not all(answers):
+    fail("no answer on a full disk", answers)
+s.end()
+if open(s.err).read().count("KV") != 1:
+    fail("not told once:", open(s.err).read())
+PY
 exit 0

@@ -127,6 +127,7 @@ struct ebb_serve {
     size_t           n_most;     /* answers by turns at most */
     bool             is_recurrent;
     uint64_t         n_turns;
+    uint32_t         n_told;     /* the last event about K and V on disk that was told; 0: none */
     double           token_pass_s;       /* what a shared pass takes without a prompt; 0: unknown */
     size_t           n_beside;   /* tokens of a prompt that go beside the tokens of answers */
 };

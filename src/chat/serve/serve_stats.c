@@ -20,6 +20,7 @@ json_t *ebb_serve_stats_locked(ebb_serve *s)
 
     if (s->is_ready)
         ebb_engine_stats(s->engine, &stats);
+    ebb_serve_hide_folders(stats.memory_event.detail);           /* that of K and V, on a full disk */
     n_waiting = ebb_served_n_waiting(s, &n_running);
     json_object_set_new(o, "pid", json_integer(getpid()));
     json_object_set_new(o, "session", json_string("ebb serve"));

@@ -318,6 +318,19 @@ static void give_turn(ebb_serve *s, ebb_served *a)
 
 /* -- Waiting -------------------------------------------------------------------------------------------------- */
 
+/* A full disk costs the K and V that would be kept, and no answer: one line says so. */
+static void tell_cache_notice(ebb_serve *s)
+{
+    char line[EBB_MEMORY_EVENT_TEXT];
+    ebb_stats stats;
+
+    ebb_engine_stats(s->engine, &stats);
+    if (stats.memory_event.code != EBB_MEMORY_CACHE_NOTICE || stats.memory_event.number == s->n_told)
+        return;
+    s->n_told = stats.memory_event.number;
+    tell(s, ebb_memory_event_text(&stats.memory_event, line, sizeof line));
+}
+
 /* Reload evicted layers; true: call again in a second, more could be reloaded. */
 static bool tend_engine(ebb_serve *s)
 {
@@ -325,6 +338,7 @@ static bool tend_engine(ebb_serve *s)
 
     pthread_mutex_unlock(&s->lock);
     more = ebb_engine_idle(s->engine);
+    tell_cache_notice(s);
     pthread_mutex_lock(&s->lock);
     return more;
 }
