@@ -1,7 +1,9 @@
 /* Attached files (attach.h). */
 #include "edit/attach.h"
 
+#include <dirent.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -104,7 +106,11 @@ typedef struct expansion {
     ebb_documents *docs;
     ebb_buf       *out;
     ebb_attached  *report;
+    size_t         n_looks;      /* at names: of words, and of all that is in folders of patterns; at files */
 } expansion;
+
+/* A pasted text may name half the disk, a thousand times; keys wait for it. */
+enum { LOOKS_MAX = 20000, LOOKS_OF_FILE = 10 };
 
 static ebb_status say_no_text(const char *path, ebb_error *err)
 {
@@ -144,19 +150,39 @@ static ebb_status attach_file(expansion *e, const char *path, const char *name, 
     return st;
 }
 
+static size_t *n_glob_looks;                     /* of the expansion: glob(3) hands its functions nothing */
+
+static void *open_counted(const char *path)
+{
+    return *n_glob_looks < LOOKS_MAX ? opendir(path) : NULL;
+}
+
+static struct dirent *read_counted(void *folder)
+{
+    return (*n_glob_looks)++ < LOOKS_MAX ? readdir(folder) : NULL;
+}
+
+static void close_counted(void *folder)
+{
+    closedir(folder);
+}
+
 /* Files that a pattern means, each by the name that it was found by; what is no text, or too large, stays behind.
  * *any: it named something. */
 static ebb_status attach_pattern(expansion *e, const char *pattern, bool *any, ebb_error *err)
 {
     size_t before = e->report->n_files;
     ebb_status st = EBB_OK;
-    glob_t found;
+    glob_t found = { .gl_opendir = open_counted, .gl_readdir = read_counted, .gl_closedir = close_counted,
+                     .gl_stat = stat, .gl_lstat = lstat };
 
-    if (glob(pattern, 0, NULL, &found) != 0)
+    n_glob_looks = &e->n_looks;
+    if (glob(pattern, GLOB_ALTDIRFUNC, NULL, &found) != 0)
         return EBB_OK;
     for (size_t i = 0; i < found.gl_pathc && st != EBB_BUSY && e->report->n_bytes <= EBB_ATTACH_ALL_BYTES; i++) {
-        if (!is_file(found.gl_pathv[i], S_IFREG))
+        if (e->n_looks >= LOOKS_MAX || !is_file(found.gl_pathv[i], S_IFREG))
             continue;
+        e->n_looks += LOOKS_OF_FILE;
         st = attach_file(e, found.gl_pathv[i], found.gl_pathv[i], err);
         e->report->n_left_out += st != EBB_OK;
     }
@@ -173,6 +199,7 @@ static ebb_status attach_name(expansion *e, const char *word, bool *any, ebb_err
     const char *path = ebb_buf_text(&whole), *name = strrchr(path, '/');
 
     *any = false;
+    e->n_looks++;
     if (st == EBB_OK && is_file(path, S_IFREG)) {
         *any = true;
         st = attach_file(e, path, name ? name + 1 : path, err);
@@ -196,10 +223,14 @@ static bool looks_like_name(const char *word)
 
 static ebb_status attach_word(expansion *e, ebb_buf *word, ebb_error *err)
 {
-    bool any;
-    ebb_status st = attach_name(e, ebb_buf_text(word), &any, err);
+    bool any = false;
+    ebb_status st = EBB_OK;
 
-    while (st == EBB_OK && !any && word->len > 1 && strchr(".,;:!?)", word->data[word->len - 1])) {
+    if (word->len >= PATH_MAX)                   /* no name is as long */
+        return EBB_OK;
+    if (e->n_looks < LOOKS_MAX)
+        st = attach_name(e, ebb_buf_text(word), &any, err);
+    while (st == EBB_OK && !any && e->n_looks < LOOKS_MAX && word->len > 1 && strchr(".,;:!?)", word->data[word->len - 1])) {
         ebb_buf_remove(word, word->len - 1, 1);
         st = attach_name(e, ebb_buf_text(word), &any, err);
     }

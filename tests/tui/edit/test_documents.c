@@ -192,10 +192,49 @@ static void no_filter(void **state)
     ebb_buf_fini(&out);
 }
 
+/* -- What names much, or nothing -------------------------------------------------------------------- */
+
+/* A megabyte of points behind an @: no name is as long, and none is looked for a million times. */
+static void a_word_without_end(void **state)
+{
+    enum { N = 1 << 20 };
+    ebb_buf line = { 0 }, out = { 0 };
+    ebb_error err;
+
+    (void)state;
+    ebb_buf_addc(&line, '@');
+    while (line.len < N)
+        ebb_buf_addc(&line, '!');
+    assert_int_equal(ebb_attach_expand(line.data, line.len, NULL, &out, NULL, &err), EBB_OK);
+    assert_int_equal(out.len, N);
+    ebb_buf_fini(&line);
+    ebb_buf_fini(&out);
+}
+
+/* Patterns by the thousand are looked for up to a limit; behind it a name is only a word. */
+static void patterns_by_the_thousand(void **state)
+{
+    const char *file = put("notes.txt", "text");
+    ebb_buf line = { 0 }, out = { 0 };
+    ebb_attached files;
+    ebb_error err;
+
+    (void)state;
+    ebb_buf_addf(&line, "@%s ", file);
+    for (int i = 0; i < 5000; i++)
+        ebb_buf_addf(&line, "@%s/*.none ", dir);
+    ebb_buf_addf(&line, "@%s", file);
+    assert_int_equal(ebb_attach_expand(line.data, line.len, NULL, &out, &files, &err), EBB_OK);
+    assert_int_equal(files.n_files, 1);
+    ebb_buf_fini(&line);
+    ebb_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(choices), cmocka_unit_test(texts), cmocka_unit_test(ends),
-                                        cmocka_unit_test(no_filter) };
+                                        cmocka_unit_test(no_filter), cmocka_unit_test(a_word_without_end),
+                                        cmocka_unit_test(patterns_by_the_thousand) };
 
     return cmocka_run_group_tests_name("documents", tests, make_folder, drop_folder);
 }
