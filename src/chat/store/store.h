@@ -24,7 +24,7 @@ typedef struct ebb_store ebb_store;
 
 /* path NULL: $XDG_STATE_HOME/ebb/sessions.db; the directory (0700) and the file (0600)
  * are made.  ":memory:" is a database that ends with the process.  A file that
- * cannot be written opens all the same and can be read.
+ * cannot be written, or is in a folder that cannot, opens all the same and can be read.
  * Errors: BUSY (locked, or another program has it open and its log was removed), FORMAT (damaged,
  * no database), UNSUPPORTED (of a newer program), IO, NOTFOUND, NOMEM. */
 EBB_MUST_CHECK

@@ -1,6 +1,7 @@
 /* Opening the store (store.h). */
 #include "store/store.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,6 +119,43 @@ static ebb_status choose_files(ebb_store *s, ebb_error *err)
     return ebb_sealed_vfs_register(seal, err);
 }
 
+/* A folder in which no log can be made, and none is: nobody changes what is there. */
+static bool is_immutable(const char *path)
+{
+    ebb_buf log = { 0 };
+    ebb_file_id id = { 0 };
+    bool is = ebb_buf_addf(&log, "%s-wal", path) && !(ebb_file_look_up(log.data, &id) && id.n_bytes > 0) &&
+              ebb_file_has_readonly_folder(path);
+
+    ebb_buf_fini(&log);
+    return is;
+}
+
+static bool add_uri(ebb_buf *out, const char *path)
+{
+    ebb_buf_adds(out, "file:");
+    for (; *path; path++)
+        if (isalnum((unsigned char)*path) || strchr("/._-", *path))
+            ebb_buf_addc(out, *path);
+        else
+            ebb_buf_addf(out, "%%%02X", (unsigned char)*path);
+    return ebb_buf_adds(out, "?immutable=1");
+}
+
+/* SQLite makes a log to read, too, unless it is told that there is no need. */
+static int open_files(ebb_store *s)
+{
+    ebb_buf uri = { 0 };
+    int rc = SQLITE_NOMEM;
+
+    if (!is_immutable(s->path))
+        return sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, s->vfs);
+    if (add_uri(&uri, s->path))
+        rc = sqlite3_open_v2(uri.data, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, s->vfs);
+    ebb_buf_fini(&uri);
+    return rc;
+}
+
 ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
 {
     ebb_store *s = calloc(1, sizeof *s);
@@ -140,7 +178,7 @@ ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
         st = ebb_store_expect_log(s->path, &why);
     if (st != EBB_OK)
         goto fail;
-    rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, s->vfs);
+    rc = open_files(s);
     st = rc == SQLITE_OK ? configure_database(s, &why) : ebb_store_fail(s, rc, &why);
     if (st != EBB_OK)
         goto fail;
@@ -166,7 +204,7 @@ ebb_status ebb_store_open_beside(const ebb_store *first, ebb_store **out, ebb_er
         free(s);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the session database");
     }
-    rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, s->vfs);
+    rc = open_files(s);
     st = rc == SQLITE_OK ? configure_database(s, err) : ebb_store_fail(s, rc, err);
     if (st != EBB_OK)
         ebb_store_close(s);

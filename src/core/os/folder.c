@@ -95,6 +95,15 @@ void ebb_folder_sync_name(const char *path)
     free(copy);
 }
 
+bool ebb_file_has_readonly_folder(const char *path)
+{
+    char *copy = strdup(path);
+    bool is = copy && faccessat(AT_FDCWD, dirname(copy), W_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EROFS);
+
+    free(copy);
+    return is;
+}
+
 void ebb_file_remove(const char *path)
 {
     if (unlink(path) != 0)

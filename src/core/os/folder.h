@@ -2,6 +2,7 @@
  * and the small things done to its files. */
 #ifndef EBB_OS_FOLDER_H
 #define EBB_OS_FOLDER_H
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ebb/status.h"
@@ -34,6 +35,8 @@ ebb_status ebb_folder_sync(const char *path, ebb_error *err);
 /* The name `path` was given to a file or folder just now: it is there after a power failure, too.
  * The file is there whatever comes of it, so this is no error.  Cost: milliseconds. */
 void ebb_folder_sync_name(const char *path);
+/* No file can be made beside `path`: the folder's mode or its file system forbids it. */
+bool ebb_file_has_readonly_folder(const char *path);
 void ebb_file_remove(const char *path);          /* no error if it is not there, or stays */
 /* The file was used now; NOTFOUND if there is none, IO. */
 EBB_MUST_CHECK

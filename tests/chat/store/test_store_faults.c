@@ -160,20 +160,20 @@ static void test_readonly(void **state)
     ebb_store_close(s);
 }
 
-/* The file's mode decides, for everybody but root: who becomes somebody else. */
-static void test_readonly_file(void **state)
+/* The mode of the file, or of its folder, decides, for everybody but root: who becomes somebody else. */
+static void check_readonly(mode_t file, mode_t folder)
 {
     enum { NOBODY = 65534 };
     ebb_store *s = open_db();
     bool was_root = geteuid() == 0;
     ebb_error err;
     int64_t id;
-    char cmd[128];
+    char cmd[128], around[112];
 
-    (void)state;
     talk(s, "t", "q", "a");
     ebb_store_close(s);
-    assert_int_equal(chmod(db, 0400), 0);
+    snprintf(around, sizeof around, "%s/state", dir);
+    assert_int_equal(chmod(db, file) + chmod(around, folder), 0);
     if (was_root) {
         snprintf(cmd, sizeof cmd, "chown -R %d %s", NOBODY, dir);
         assert_int_equal(system(cmd), 0);
@@ -186,6 +186,20 @@ static void test_readonly_file(void **state)
     ebb_store_close(s);
     if (was_root)
         assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chmod(around, 0700), 0);
+}
+
+static void test_readonly_file(void **state)
+{
+    (void)state;
+    check_readonly(0400, 0700);
+}
+
+/* No log can be made there, and none is needed to read. */
+static void test_readonly_folder(void **state)
+{
+    (void)state;
+    check_readonly(0600, 0500);
 }
 
 static void expect_open(ebb_status want, const char *words)
@@ -376,7 +390,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_beside), T(test_full), T(test_quota), T(test_locked), T(test_readonly), T(test_readonly_file),
-        T(test_garbage), T(test_no_file),
+        T(test_readonly_folder), T(test_garbage), T(test_no_file),
         T(test_damaged), T(test_newer), T(test_a_wrong_clock), T(test_foreign_sql), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };
