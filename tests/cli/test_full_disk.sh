@@ -51,8 +51,8 @@ s = Server(ebb, folder, "-m", "models/guide.gguf")
 answers, figures = [], ""
 
 
-def ask(n):                                       # what has not been asked yet, or it is kept already
-    text = "%d times I asked how to leave, to undo, to search, and nobody told me" % n
+def ask(n):                                       # every other question is new, the rest is kept already
+    text = "How do I leave?" if n % 2 else "%d times I asked how to leave, to undo, and nobody told me" % n
     return s.chat(text, temperature=0, max_tokens=8)["choices"][0]["message"]["content"]
 
 
@@ -61,7 +61,7 @@ while "KV" not in figures:                        # a thread of its own writes, 
     figures = s.json("GET", "/ebb/v1/stats")["decision"] or ""
 if "/" in figures:
     fail("clients are told a path:", figures)
-for _ in range(3):
+for _ in range(5):
     answers.append(ask(len(answers)))
 while "KV" not in open(s.err).read():             # told between answers
     time.sleep(0.01)

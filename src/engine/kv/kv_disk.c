@@ -37,7 +37,7 @@ struct ebb_kv_disk {
 
     /* the writer's own */
     uint64_t        n_bytes, n_files;            /* in the folder, as of the last look */
-    ebb_status      failed;                      /* how the last job ended */
+    ebb_status      failed;                      /* how the last job with files to write ended */
 };
 
 /* -- Notices ------------------------------------------------------------------------ */
@@ -329,7 +329,8 @@ static void do_job(ebb_kv_disk *d, ebb_kv_disk_job *job)
         touch_all(d, job);
     if (st != EBB_OK && st != d->failed)         /* once, and not for each turn again */
         notice(d, "this turn's KV is not kept", &err);
-    d->failed = st;
+    if (st != EBB_OK || n_written > 0)           /* a job with nothing to write shows nothing */
+        d->failed = st;
     ebb_log("kv", "%u of %u files written", n_written, job->n_items);
 }
 
