@@ -230,7 +230,8 @@ static ebb_status attach_word(expansion *e, ebb_buf *word, ebb_error *err)
         return EBB_OK;
     if (e->n_looks < LOOKS_MAX)
         st = attach_name(e, ebb_buf_text(word), &any, err);
-    while (st == EBB_OK && !any && e->n_looks < LOOKS_MAX && word->len > 1 && strchr(".,;:!?)", word->data[word->len - 1])) {
+    while (st == EBB_OK && !any && e->n_looks < LOOKS_MAX && word->len > 1 &&
+           strchr(".,;:!?)", word->data[word->len - 1])) {
         ebb_buf_remove(word, word->len - 1, 1);
         st = attach_name(e, ebb_buf_text(word), &any, err);
     }
