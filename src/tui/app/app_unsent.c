@@ -38,12 +38,18 @@ static void gather_input(const ebb_app *a, ebb_buf *out)
     ebb_buf_fini(&line);
 }
 
-/* Queued messages and the input, unless a message is edited in it. */
+/* A message, or an answer, that was put there to be edited and is as it was. */
+static bool is_only_offered(const ebb_app *a)
+{
+    return (a->frontend.editing || a->frontend.is_cutting) && a->editor.n_edits == a->marks.offered_edits;
+}
+
+/* Queued messages and the input. */
 static void gather_unsent(const ebb_app *a, ebb_buf *out)
 {
     for (size_t i = 0; i < a->queue.n; i++)
         add_unsent(out, a->queue.messages[i]);
-    if (!a->frontend.editing && !a->frontend.is_cutting)
+    if (!is_only_offered(a))
         gather_input(a, out);
 }
 

@@ -113,6 +113,44 @@ static void unsent_is_what_was_typed(void **state)
     assert_int_equal(system(cmd), 0);
 }
 
+static void edit_the_first(screen *s, const char *dir, const char *keys)
+{
+    screen_open(s, 12, 60, dir);
+    fake_ready(s->chat);
+    screen_keys(s, "\x15" "one\r");
+    fake_text(s->chat, "A");
+    fake_done(s->chat, EBB_FINISH_STOP);
+    screen_step(s, 0.1);
+    screen_keys(s, "/edit 1\r");
+    assert_has(s, "> one\n");
+    screen_keys(s, keys);
+}
+
+/* A message that is edited is there already; what was changed of it is not. */
+static void unsent_is_what_was_edited(void **state)
+{
+    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
+    bool has_unsent;
+    ebb_error err;
+    screen s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    edit_the_first(&s, dir, "");
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
+    assert_false(has_unsent);
+    screen_close(&s);
+    edit_the_first(&s, dir, " and two");
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
+    assert_true(has_unsent);
+    screen_close(&s);
+    screen_open(&s, 12, 60, dir);
+    assert_has(&s, "> one and two\n");
+    screen_close(&s);
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    assert_int_equal(system(cmd), 0);
+}
+
 static size_t n_drafts(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -258,6 +296,7 @@ int main(void)
         cmocka_unit_test(busy_queues),
         cmocka_unit_test(unsent_is_kept),
         cmocka_unit_test(unsent_is_what_was_typed),
+        cmocka_unit_test(unsent_is_what_was_edited),
         cmocka_unit_test(unsent_survives_a_kill),
         cmocka_unit_test(unsent_on_a_full_disk),
         cmocka_unit_test(unsent_is_no_pipe),
