@@ -18,20 +18,25 @@ static int log_errno(const ebb_store *s)
     return why;
 }
 
-/* A quota that is used up is an error of its own. */
-static bool is_full(const ebb_store *s, int rc)
+/* What the system said to a write; 0: nothing. */
+static int write_errno(const ebb_store *s, int rc)
 {
-    int why = (rc & 0xff) == SQLITE_IOERR && s->db ? sqlite3_system_errno(s->db) : 0;
-
+    if ((rc & 0xff) == SQLITE_FULL)
+        return ENOSPC;
     if (s->db && sqlite3_extended_errcode(s->db) == SQLITE_IOERR_WRITE)
-        why = log_errno(s);
-    return (rc & 0xff) == SQLITE_FULL || why == ENOSPC || why == EDQUOT;
+        return log_errno(s);
+    return (rc & 0xff) == SQLITE_IOERR && s->db ? sqlite3_system_errno(s->db) : 0;
 }
 
 ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
 {
-    if (is_full(s, rc))
+    int why = write_errno(s, rc);
+
+    if (why == ENOSPC || why == EDQUOT)          /* a quota is used up */
         return EBB_FAIL(err, EBB_IO, "%s cannot grow: the disk is full; free some space", s->path);
+    if (why == EFBIG)
+        return EBB_FAIL(err, EBB_IO, "%s cannot grow: this process may write no larger file (`ulimit -f` says how "
+                        "large)", s->path);
     if (rc == SQLITE_READONLY_DBMOVED)
         return EBB_FAIL(err, EBB_NOTFOUND, "%s was moved, removed or replaced while it was open", s->path);
     if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)

@@ -87,13 +87,15 @@ static void test_full(void **state)
     ebb_store_close(s);
 }
 
-static ssize_t write_over_quota(int fd, const void *data, size_t n, off_t at)
+static int refusal;              /* errno of writes */
+
+static ssize_t refuse_write(int fd, const void *data, size_t n, off_t at)
 {
     (void)fd;
     (void)data;
     (void)n;
     (void)at;
-    errno = EDQUOT;
+    errno = refusal;
     return -1;
 }
 
@@ -105,19 +107,25 @@ static void set_write(sqlite3_syscall_ptr call)
     files->xSetSystemCall(files, "pwrite", call);
 }
 
-static void grant_quota(void *arg)
+static void allow_writes(void *arg)
 {
     (void)arg;
     set_write(NULL);                             /* the usual one */
 }
 
-static void test_quota(void **state)
+static void test_limits(void **state)
 {
+    static const struct { int refusal; const char *said; } limits[] = {
+        { EDQUOT, "the disk is full" }, { EFBIG, "ulimit -f" },
+    };
     ebb_store *s = open_db();
 
     (void)state;
-    set_write((sqlite3_syscall_ptr)write_over_quota);
-    check_failed_save(s, EBB_IO, "the disk is full", grant_quota, NULL);
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        refusal = limits[i].refusal;
+        set_write((sqlite3_syscall_ptr)refuse_write);
+        check_failed_save(s, EBB_IO, limits[i].said, allow_writes, NULL);
+    }
     ebb_store_close(s);
 }
 
@@ -389,7 +397,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_beside), T(test_full), T(test_quota), T(test_locked), T(test_readonly), T(test_readonly_file),
+        T(test_beside), T(test_full), T(test_limits), T(test_locked), T(test_readonly), T(test_readonly_file),
         T(test_readonly_folder), T(test_garbage), T(test_no_file),
         T(test_damaged), T(test_newer), T(test_a_wrong_clock), T(test_foreign_sql), T(test_locked_at_open),
         T(test_nowhere_to_write),
