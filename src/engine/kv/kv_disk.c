@@ -18,6 +18,7 @@
 #define DISK_UNIT      4096u                     /* disk space of a small file */
 #define LEFTOVER_NS    ((int64_t)3600 * 1000000000)      /* older than any write under way */
 #define CLOCK_STEP_NS  20000000                  /* file times may lag behind the clock */
+#define WELL_JOBS      8u                        /* in a row, after which a failure is told again */
 #define STATES_KEPT    3u                        /* of a sequence, behind its newest */
 
 struct ebb_kv_disk {
@@ -37,7 +38,8 @@ struct ebb_kv_disk {
 
     /* the writer's own */
     uint64_t        n_bytes, n_files;            /* in the folder, as of the last look */
-    ebb_status      failed;                      /* how the last job with files to write ended */
+    ebb_status      failed;                      /* as it was told; OK: there is room again */
+    uint32_t        n_well;                      /* jobs that wrote all of theirs since one failed */
 };
 
 /* -- Notices ------------------------------------------------------------------------ */
@@ -315,6 +317,16 @@ static void touch_all(ebb_kv_disk *d, const ebb_kv_disk_job *job)
         touch_file(d, &job->items[i]);
 }
 
+/* Told once, and not for each turn again: on a disk that is all but full, where old files go for new ones, every other
+ * turn still finds room. */
+static void note_failure(ebb_kv_disk *d, ebb_status st, const ebb_error *err)
+{
+    if (st != d->failed)
+        notice(d, "this turn's KV is not kept", err);
+    d->failed = st;
+    d->n_well = 0;
+}
+
 static void do_job(ebb_kv_disk *d, ebb_kv_disk_job *job)
 {
     int64_t since_ns = wall_ns() - CLOCK_STEP_NS;
@@ -327,10 +339,10 @@ static void do_job(ebb_kv_disk *d, ebb_kv_disk_job *job)
         st = write_missing(d, job, since_ns, &n_written, &err);
     if (n_written > 0)
         touch_all(d, job);
-    if (st != EBB_OK && st != d->failed)         /* once, and not for each turn again */
-        notice(d, "this turn's KV is not kept", &err);
-    if (st != EBB_OK || n_written > 0)           /* a job with nothing to write shows nothing */
-        d->failed = st;
+    if (st != EBB_OK)
+        note_failure(d, st, &err);
+    else if (n_written > 0 && ++d->n_well == WELL_JOBS)  /* a job with nothing to write shows nothing */
+        d->failed = EBB_OK;
     ebb_log("kv", "%u of %u files written", n_written, job->n_items);
 }
 

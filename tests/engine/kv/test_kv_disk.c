@@ -10,7 +10,7 @@
 #include "kv/kv_disk.h"
 #include "support/small_disk.h"
 
-enum { N_DATA = 100000 };
+enum { N_DATA = 100000, N_WELL = 8 };
 
 static char dir[64];
 static uint8_t data[N_DATA];
@@ -85,6 +85,7 @@ static void expect_read(ebb_kv_disk *d, uint8_t name)
 
 static void test_full_and_again(void **state)
 {
+    char line[160];
     ebb_kv_disk *d;
 
     need_disk(state);
@@ -98,7 +99,13 @@ static void test_full_and_again(void **state)
     expect_read(d, 1);
     expect_read(d, 2);
     assert_true(ebb_small_disk_fill(dir));
-    expect_full(d, 3);                           /* and said again, after it was well */
+    assert_false(write_block(d, 3));
+    assert_false(ebb_kv_disk_take_notice(d, line));      /* it was well for one turn */
+    ebb_small_disk_empty(dir);
+    for (uint8_t name = 3; name < 3 + N_WELL; name++)
+        assert_true(write_block(d, name));
+    assert_true(ebb_small_disk_fill(dir));
+    expect_full(d, 3 + N_WELL);                  /* said again, after it was well for a while */
     ebb_kv_disk_close(d);
 }
 
