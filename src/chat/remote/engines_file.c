@@ -357,6 +357,17 @@ static ebb_status check_entry(const ebb_engine_entry *e, ebb_error *err)
     return st;
 }
 
+/* A link stays one: the file may be kept elsewhere, with others of its kind. */
+static ebb_status write_engines(const char *path, const ebb_buf *text, ebb_error *err)
+{
+    char *real = realpath(path, NULL);           /* NULL: there is no file yet */
+    ebb_status st = text->failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for the file of engines")
+                                 : ebb_file_replace(real ? real : path, ebb_buf_text(text), text->len, err);
+
+    free(real);
+    return st;
+}
+
 ebb_status ebb_engines_add(const ebb_engine_entry *e, ebb_error *err)
 {
     ebb_buf path = { 0 }, text = { 0 }, dir = { 0 };
@@ -379,8 +390,7 @@ ebb_status ebb_engines_add(const ebb_engine_entry *e, ebb_error *err)
         st = ebb_file_mkdirs(dir.data, err);
     if (st == EBB_OK) {
         print_entry(e, &text);
-        st = text.failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for the file of engines")
-                         : ebb_file_replace(path.data, text.data, text.len, err);
+        st = write_engines(path.data, &text, err);
     }
     wipe_buf(&text);
     ebb_buf_fini(&path);
@@ -448,7 +458,7 @@ ebb_status ebb_engines_remove(const char *name, ebb_error *err)
         st = EBB_FAIL(err, EBB_NOTFOUND, "there is no longer an engine %.40s", name);
     if (st == EBB_OK) {
         ebb_buf_remove(&text, from, end - from);
-        st = ebb_file_replace(path.data, ebb_buf_text(&text), text.len, err);
+        st = write_engines(path.data, &text, err);
     }
     wipe_buf(&text);
     ebb_buf_fini(&path);

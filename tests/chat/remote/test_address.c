@@ -213,10 +213,35 @@ static void test_remove(void **state)
     ebb_buf_fini(&left);
 }
 
+/* The file may be a link, into a folder of such files that is kept elsewhere: it stays one. */
+static void test_link(void **state)
+{
+    char path[300], elsewhere[320];
+    ebb_engine_entry add = { .name = "new", .address = (char *)"http://b" };
+    ebb_buf text = { 0 };
+    struct stat st;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/ebb/engines", getenv("XDG_CONFIG_HOME"));
+    snprintf(elsewhere, sizeof elsewhere, "%s/my-engines", getenv("XDG_CONFIG_HOME"));
+    write_engines("[a]\naddress = http://a\n", 0600);
+    assert_int_equal(rename(path, elsewhere), 0);
+    assert_int_equal(symlink("../my-engines", path), 0);
+    assert_int_equal(ebb_engines_add(&add, NULL), EBB_OK);
+    assert_int_equal(ebb_engines_remove("a", NULL), EBB_OK);
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_equal(ebb_file_slurp(elsewhere, 4096, &text, NULL), EBB_OK);
+    assert_null(strstr(text.data, "http://a"));
+    assert_non_null(strstr(text.data, "http://b"));
+    ebb_buf_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_addresses), cmocka_unit_test(test_shared),
-                                        cmocka_unit_test(test_file), cmocka_unit_test(test_remove) };
+                                        cmocka_unit_test(test_file), cmocka_unit_test(test_remove),
+                                        cmocka_unit_test(test_link) };
 
     return cmocka_run_group_tests(tests, setup, teardown);
 }
