@@ -64,11 +64,11 @@ int ebb_cmd_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err)
 /* "rivers" becomes the first one's name. */
 static ebb_status name_first(ebb_import_set *set, const char *name, ebb_error *err)
 {
-    if (name && strlen(name) >= sizeof set->items[0].facts.name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name may have at most %zu bytes",
-                        sizeof set->items[0].facts.name - 1);
-    if (name)
-        strcpy(set->items[0].facts.name, name);
+    if (!name)
+        return EBB_OK;
+    if (ebb_session_check_name(name, err) != EBB_OK)
+        return EBB_USAGE;
+    strcpy(set->items[0].facts.name, name);
     return EBB_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 
 bool fake_echoes;
+const char *fake_third;
 const char *fake_question, *fake_answer;
 
 enum { MESSAGES_MAX = 20000 };
@@ -719,11 +720,14 @@ ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_erro
 {
     (void)c;
     (void)err;
-    *n = 2;
-    *out = calloc(2, sizeof **out);
+    *n = fake_third ? 3 : 2;
+    *out = calloc(3, sizeof **out);
     (*out)[0] = (ebb_session_row){ .id = 2, .name = "trip", .model = "Fake 8B", .updated_ms = 1700000000000,
                                    .n_messages = 2 };
     (*out)[1] = (ebb_session_row){ .id = 1, .name = "tree", .model = "Fake 8B", .updated_ms = 1600000000000,
                                    .n_messages = 9 };
+    (*out)[2] = (ebb_session_row){ .id = 3, .updated_ms = 1500000000000, .n_messages = 2 };
+    if (fake_third)
+        snprintf((*out)[2].name, sizeof (*out)[2].name, "%s", fake_third);
     return EBB_OK;
 }

@@ -98,10 +98,10 @@ static ebb_status enter_named(ebb_chat *c, const char *name, ebb_error *err)
         return ebb_chat_enter_session(c, id, err);
     if (st != EBB_NOTFOUND)
         return st;
-    if (strlen(name) >= sizeof c->facts.name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name may have at most %zu bytes", sizeof c->facts.name - 1);
-    strcpy(c->facts.name, name);
-    return EBB_OK;
+    st = ebb_session_check_name(name, err);
+    if (st == EBB_OK)
+        strcpy(c->facts.name, name);
+    return st;
 }
 
 static ebb_status enter_last(ebb_chat *c, ebb_error *err)

@@ -25,17 +25,6 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     return ebb_chat_replace_system(c, c->system, err);
 }
 
-static ebb_status check_session_name(const char *name, ebb_error *err)
-{
-    if (!*name || strlen(name) >= sizeof ((ebb_session_facts *)0)->name)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name must have 1 to %zu bytes",
-                        sizeof ((ebb_session_facts *)0)->name - 1);
-    for (const char *p = name; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            return EBB_FAIL(err, EBB_USAGE, "a session's name may not contain control characters");
-    return EBB_OK;
-}
-
 /* Save, opening the store again if needed: the disk may have space again, or the lock be free. */
 static ebb_status save_session(ebb_chat *c, ebb_error *err)
 {
@@ -58,7 +47,7 @@ ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
 
     if (strchr(name, '/') || (strchr(name, '.') && ebb_export_format_parse(name, &format)))
         return ebb_chat_export(c, name, err);
-    st = check_session_name(name, err);
+    st = ebb_session_check_name(name, err);
     if (st == EBB_OK && ebb_chat_ensure_store(c) && c->facts.id)
         st = ebb_store_rename(c->store, c->facts.id, name, err);
     if (st != EBB_OK)

@@ -107,7 +107,7 @@ EBB_MUST_CHECK
 ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text,
                                     ebb_error *err);
 
-/* The session with this given name, else title, else number.  NOTFOUND names what there is to do;
+/* The session with this given name, else number, else title.  NOTFOUND names what there is to do;
  * LIMIT: several have the title, and it names their numbers. */
 EBB_MUST_CHECK
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err);
@@ -117,7 +117,11 @@ ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err);
 /* Newest first; *out is free()d by the caller. */
 EBB_MUST_CHECK
 ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_error *err);
-/* USAGE if another session has this name. */
+/* May a user give a session this name?  Lists show it in a line, and it fits ebb_session_facts.  USAGE
+ * says what it may be. */
+EBB_MUST_CHECK
+ebb_status ebb_session_check_name(const char *name, ebb_error *err);
+/* USAGE if it is no name, or another session has it. */
 EBB_MUST_CHECK
 ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err);
 /* What it said is overwritten in the database; ebb_store_scrub for the index and the log. */

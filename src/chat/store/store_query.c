@@ -30,52 +30,82 @@ static int64_t parse_session_id(const char *name)
 #define NEWEST_FIRST "updated_ms > 1000 * (strftime('%s', 'now') + 86400), updated_ms DESC, id DESC"
 
 /* Several sessions have the title: an error that lists them, for the user to choose. */
-static ebb_status fail_ambiguous(ebb_store *s, const char *title, ebb_error *err)
+static ebb_status fail_ambiguous(const char *title, const int64_t *ids, size_t n, ebb_error *err)
 {
     enum { TOLD = 8 };
-    sqlite3_stmt *q;
-    ebb_buf ids = { 0 };
-    size_t n = 0;
-    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE title = ? AND name IS NULL"
-                               " ORDER BY " NEWEST_FIRST, "t", title);
+    ebb_buf told = { 0 };
     ebb_status st;
 
-    if (rc != SQLITE_OK)
-        return ebb_store_fail(s, rc, err);
-    while (sqlite3_step(q) == SQLITE_ROW)
-        if (n++ < TOLD)
-            ebb_buf_addf(&ids, "%s%lld", n > 1 ? ", " : "", (long long)sqlite3_column_int64(q, 0));
-    sqlite3_finalize(q);
+    for (size_t i = 0; i < n && i < TOLD; i++)
+        ebb_buf_addf(&told, "%s%lld", i ? ", " : "", (long long)ids[i]);
     st = EBB_FAIL(err, EBB_LIMIT, "%zu sessions are called '%.100s': %s%s; name one by its number", n, title,
-                  ebb_buf_text(&ids), n > TOLD ? " ..." : "");
-    ebb_buf_fini(&ids);
+                  ebb_buf_text(&told), n > TOLD ? " ..." : "");
+    ebb_buf_fini(&told);
     return st;
 }
 
-ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
+/* Lists show the titles of sessions without a name; a title behind a name counts only where none of those has it. */
+static ebb_status find_by_title(ebb_store *s, const char *title, int64_t *session, ebb_error *err)
 {
-    static const char *const by[] = {
-        "SELECT id FROM sessions WHERE name = ?1",
-        "SELECT id FROM sessions WHERE title = ?1 ORDER BY name IS NOT NULL, " NEWEST_FIRST " LIMIT 1",
-    };
-    int64_t id = parse_session_id(name), n_title = 0;
+    int64_t *ids = NULL;
+    size_t n = 0, cap = 0;
     sqlite3_stmt *q;
     ebb_status st = EBB_NOTFOUND;
-    int rc = ebb_store_prepare(s, &q, "SELECT count(*) FROM sessions WHERE title = ?1 AND name IS NULL AND NOT EXISTS"
-                               " (SELECT 1 FROM sessions WHERE name = ?1)", "t", name);
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE title = ?1 AND (name IS NULL OR NOT EXISTS"
+                               " (SELECT 1 FROM sessions WHERE title = ?1 AND name IS NULL)) ORDER BY " NEWEST_FIRST,
+                               "t", title);
 
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);
-    if (first_value(s, q, &n_title, NULL) == EBB_OK && n_title > 1)
-        return fail_ambiguous(s, name, err);
-    for (size_t i = 0; st == EBB_NOTFOUND && i < sizeof by / sizeof *by; i++) {
-        rc = ebb_store_prepare(s, &q, by[i], "t", name);
-        st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+    while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
+        int64_t *p = ebb_grow(ids, n, &cap, sizeof *p);
+
+        if (!p) {
+            rc = SQLITE_NOMEM;
+            break;
+        }
+        ids = p;
+        ids[n++] = sqlite3_column_int64(q, 0);
     }
-    if (st == EBB_NOTFOUND && id > 0) {
-        rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE id = ?1", "i", id);
-        st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+    sqlite3_finalize(q);
+    if (rc != SQLITE_DONE)
+        st = ebb_store_fail(s, rc, err);
+    else if (n > 1)
+        st = fail_ambiguous(title, ids, n, err);
+    else if (n == 1) {
+        *session = ids[0];
+        st = EBB_OK;
     }
+    free(ids);
+    return st;
+}
+
+static ebb_status find_by_name(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE name = ?", "t", name);
+
+    return rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+}
+
+static ebb_status find_by_number(ebb_store *s, int64_t number, int64_t *session, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE id = ?", "i", number);
+
+    return rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
+}
+
+/* A number goes before a title: a title comes with an import, or of a question, and must not take the place of the
+ * session that a list shows under this number. */
+ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
+{
+    ebb_status st = find_by_name(s, name, session, err);
+
+    if (st == EBB_NOTFOUND)
+        st = find_by_number(s, parse_session_id(name), session, err);
+    if (st == EBB_NOTFOUND)
+        st = find_by_title(s, name, session, err);
     return st == EBB_NOTFOUND
            ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list or `ebb sessions list` shows all", name) : st;
 }
@@ -202,12 +232,26 @@ static ebb_status check_session_changed(ebb_store *s, int rc, int64_t session, e
     return EBB_OK;
 }
 
+ebb_status ebb_session_check_name(const char *name, ebb_error *err)
+{
+    enum { MOST = sizeof ((ebb_session_facts *)0)->name - 1 };
+
+    if (!*name || strlen(name) > MOST)
+        return EBB_FAIL(err, EBB_USAGE, "a session's name must have 1 to %d bytes", (int)MOST);
+    for (const char *p = name; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            return EBB_FAIL(err, EBB_USAGE, "a session's name may not contain control characters");
+    return EBB_OK;
+}
+
 ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err)
 {
     int rc;
 
     if (s->is_readonly)
         return ebb_store_fail(s, SQLITE_READONLY, err);
+    if (ebb_session_check_name(name, err) != EBB_OK)
+        return EBB_USAGE;
     rc = ebb_store_run(s, "UPDATE sessions SET name = ? WHERE id = ?", "ti", name, session);
     return check_session_changed(s, rc, session, err);
 }

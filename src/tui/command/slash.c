@@ -441,7 +441,7 @@ const ebb_slash_command ebb_slash_commands[] = {
       NULL, false },
     { "save",     "NAME",          "Give this session a name.",                              ebb_slash_save,
       NULL, false },
-    { "load",     "NAME",          "Open another session, by name, title or number.",        ebb_slash_load,
+    { "load",     "NAME",          "Open another session, by name, number or title.",        ebb_slash_load,
       ebb_complete_session, true },
     { "list",     "",              "List all sessions, newest first.",                        ebb_slash_list,
       NULL, false },

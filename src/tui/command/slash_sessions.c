@@ -53,11 +53,14 @@ ebb_status ebb_slash_load(ebb_frontend *f, const char *arg, ebb_error *err)
     return st;
 }
 
-/* Is another session called so, too? */
+/* Is another session called so, too, or has another one this for its number? */
 static bool has_namesake(const ebb_session_row *rows, size_t n, size_t i)
 {
+    char *end;
+    int64_t number = strtoll(rows[i].name, &end, 10);
+
     for (size_t k = 0; k < n; k++)
-        if (k != i && strcmp(rows[k].name, rows[i].name) == 0)
+        if (k != i && (strcmp(rows[k].name, rows[i].name) == 0 || (*end == '\0' && rows[k].id == number)))
             return true;
     return false;
 }

@@ -194,11 +194,72 @@ static void test_names(void **state)
     ebb_store_close(s);
 }
 
+/* What stands in the list under a number is found by that number, whatever titles came with imports. */
+static void test_numbers_and_titles(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_error err;
+    int64_t id;
+
+    (void)state;
+    talk(s, "first", "q", "a");
+    talk(s, "1", "q", "a");
+    talk(s, "7", "q", "a");
+    assert_int_equal(ebb_store_find(s, "1", &id, &err), EBB_OK);
+    assert_int_equal(id, 1);
+    assert_int_equal(ebb_store_find(s, "7", &id, &err), EBB_OK);         /* nobody's number */
+    assert_int_equal(id, 3);
+    assert_int_equal(ebb_store_rename(s, 3, "1", &err), EBB_OK);         /* what a user called so */
+    assert_int_equal(ebb_store_find(s, "1", &id, &err), EBB_OK);
+    assert_int_equal(id, 3);
+    ebb_store_close(s);
+}
+
+/* Titles that no list shows: two of them are still two. */
+static void test_titles_behind_names(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_error err;
+    int64_t id;
+
+    (void)state;
+    talk(s, "hello", "q", "a");
+    talk(s, "hello", "q", "a");
+    assert_int_equal(ebb_store_rename(s, 1, "work", &err), EBB_OK);
+    assert_int_equal(ebb_store_rename(s, 2, "home", &err), EBB_OK);
+    assert_int_equal(ebb_store_find(s, "hello", &id, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "2, 1; name one by its number"));
+    assert_int_equal(ebb_store_delete(s, 2, &err), EBB_OK);
+    assert_int_equal(ebb_store_find(s, "hello", &id, &err), EBB_OK);
+    assert_int_equal(id, 1);
+    ebb_store_close(s);
+}
+
+/* None that no list can show, or that is cut where it is read. */
+static void test_no_names(void **state)
+{
+    char longest[129];
+    ebb_store *s = open_db();
+    ebb_error err;
+
+    (void)state;
+    talk(s, "t", "q", "a");
+    memset(longest, 'n', sizeof longest);
+    longest[128] = '\0';
+    assert_int_equal(ebb_store_rename(s, 1, longest, &err), EBB_USAGE);
+    assert_int_equal(ebb_store_rename(s, 1, longest + 1, &err), EBB_OK);
+    assert_int_equal(ebb_store_rename(s, 1, "", &err), EBB_USAGE);
+    assert_int_equal(ebb_store_rename(s, 1, "a\n## user", &err), EBB_USAGE);
+    assert_non_null(strstr(err.msg, "control characters"));
+    ebb_store_close(s);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_delete_long), T(test_names),
+        T(test_numbers_and_titles), T(test_titles_behind_names), T(test_no_names),
     };
     int failed = cmocka_run_group_tests_name("store", tests, NULL, NULL);
 

@@ -81,12 +81,27 @@ static void menu_picks(void **state)
     screen_close(&s);
 }
 
+/* What is picked is the session that is shown, also where its title is another one's number. */
+static void menu_of_numbers(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 24, 80);
+    fake_third = "2";
+    screen_keys(&s, "/load\r");
+    assert_has(&s, "\n  3 ");
+    fake_third = NULL;
+    screen_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(completion),
         cmocka_unit_test(menu_of_commands),
         cmocka_unit_test(menu_picks),
+        cmocka_unit_test(menu_of_numbers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
