@@ -420,9 +420,8 @@ static void read_away(ebb_chat_settings *v, json_t *away)
     const char *name = json_string_value(json_object_get(away, "finish"));
 
     v->away_tokens = n > 0 && n < INT32_MAX ? (uint32_t)n : 0;
-    for (int i = EBB_FINISH_NONE; name && i <= EBB_FINISH_ERROR; i++)
-        if (strcmp(ebb_finish_name((ebb_finish)i), name) == 0)
-            v->away_finish = (ebb_finish)i;
+    if (name)
+        ebb_finish_parse(name, &v->away_finish);
 }
 
 void ebb_chat_settings_load(ebb_chat *c, const char *json)

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/utf8.h"
 #include "json/json_text.h"
+#include "store/head_line.h"
 
 bool ebb_export_format_parse(const char *name, ebb_export_format *out)
 {
@@ -40,7 +40,7 @@ static void export_md(const ebb_session_facts *f, const ebb_tree *t, ebb_buf *ou
         const ebb_message *m = &t->path[i]->m;
 
         ebb_buf_addf(out, "\n## %s\n\n", ebb_role_name(m->role));
-        ebb_utf8_add_valid(out, m->text, m->n_text);
+        ebb_head_line_add_text(out, EBB_EXPORT_MD, m->text, m->n_text);
         ebb_buf_addc(out, '\n');
     }
 }
@@ -51,7 +51,7 @@ static void export_txt(const ebb_tree *t, ebb_buf *out)
         const ebb_message *m = &t->path[i]->m;
 
         ebb_buf_addf(out, "%s%s:\n", i ? "\n" : "", ebb_role_name(m->role));
-        ebb_utf8_add_valid(out, m->text, m->n_text);
+        ebb_head_line_add_text(out, EBB_EXPORT_TXT, m->text, m->n_text);
         ebb_buf_addc(out, '\n');
     }
 }

@@ -6,31 +6,13 @@
 
 #include "json/json_load.h"
 #include "store/export.h"
+#include "store/head_line.h"
 #include "store/import_priv.h"
 #include "store/title.h"
 
 /* What the JSON of a conversation may take in memory, by the bytes of its file.  A message of a few words in ChatGPT's
  * exports, where it has thirty values beside it, takes twelve times its bytes. */
 enum { JSON_MEMORY_FREE = 128 << 20, JSON_MEMORY_PER_BYTE = 4 };
-
-bool ebb_import_role(const char *name, size_t n, ebb_role *out)
-{
-    static const struct {
-        const char *name;
-        ebb_role    role;
-    } roles[] = {
-        { "system", EBB_ROLE_SYSTEM }, { "developer", EBB_ROLE_SYSTEM }, { "user", EBB_ROLE_USER },
-        { "human", EBB_ROLE_USER }, { "assistant", EBB_ROLE_ASSISTANT }, { "model", EBB_ROLE_ASSISTANT },
-        { "note", EBB_ROLE_NOTE },
-    };
-
-    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
-        if (strlen(roles[i].name) == n && memcmp(roles[i].name, name, n) == 0) {
-            *out = roles[i].role;
-            return true;
-        }
-    return false;
-}
 
 int64_t ebb_import_date(json_t *when)
 {
@@ -91,6 +73,25 @@ static json_t *either(json_t *o, const char *name, const char *other)
     return found ? found : json_object_get(o, other);
 }
 
+/* A name that is no longer than that of a session's model; NULL: there is none. */
+static char *copy_name(json_t *name)
+{
+    size_t n = json_string_length(name);
+
+    return n > 0 && n < sizeof ((ebb_session_facts *)0)->model ? strndup(json_string_value(name), n) : NULL;
+}
+
+/* What ebb writes beside the text of an answer. */
+static void import_answer_facts(json_t *m, ebb_message *answer)
+{
+    const char *finish = json_string_value(json_object_get(m, "finish"));
+
+    answer->model = copy_name(json_object_get(m, "model"));
+    answer->engine = copy_name(json_object_get(m, "engine"));
+    if (finish)
+        ebb_finish_parse(finish, &answer->finish);
+}
+
 static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     ebb_buf text = { 0 };
@@ -115,6 +116,8 @@ static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *
             st = ebb_import_fail(t, err);
         if (st != EBB_OK)
             break;
+        if (role == EBB_ROLE_ASSISTANT)
+            import_answer_facts(m, &ebb_tree_leaf(t)->m);
     }
     ebb_buf_fini(&text);
     return st;
@@ -162,22 +165,21 @@ static bool is_conversation(json_t *o)
 
 /* -- Markdown and text ------------------------------------------------------------------- */
 
-/* Is the line s[0..n) the head of a message?  "## user" or "user:". */
-static bool is_head(ebb_export_format format, const char *s, size_t n, ebb_role *role)
+/* The text between two heads, without the blank line that separates them; behind the last one there is none. */
+static bool say_lines(ebb_export_format format, ebb_tree *t, ebb_role role, const char *from, const char *to,
+                      bool is_last)
 {
-    if (format == EBB_EXPORT_MD)
-        return n > 3 && memcmp(s, "## ", 3) == 0 && ebb_import_role(s + 3, n - 3, role);
-    return n > 1 && s[n - 1] == ':' && ebb_import_role(s, n - 1, role);
-}
+    ebb_buf text = { 0 };
+    bool ok;
 
-/* The text between two heads, without the blank line that separates them. */
-static bool say_lines(ebb_export_format format, ebb_tree *t, ebb_role role, const char *from, const char *to)
-{
     if (format == EBB_EXPORT_MD && from < to && *from == '\n')
         from++;
-    for (int i = 0; i < 2 && from < to && to[-1] == '\n'; i++)
+    for (int i = is_last; i < 2 && from < to && to[-1] == '\n'; i++)
         to--;
-    return import_message(t, role, from, (size_t)(to - from), 0);
+    ebb_head_line_read_text(&text, format, from, (size_t)(to - from));
+    ok = !text.failed && import_message(t, role, ebb_buf_text(&text), text.len, 0);
+    ebb_buf_fini(&text);
+    return ok;
 }
 
 static ebb_status import_lines(ebb_export_format format, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t,
@@ -190,8 +192,8 @@ static ebb_status import_lines(ebb_export_format format, const char *data, size_
     while (ok && p < end) {
         const char *nl = memchr(p, '\n', (size_t)(end - p)), *stop = nl ? nl : end;
 
-        if (is_head(format, p, (size_t)(stop - p), &next)) {
-            ok = !from || say_lines(format, t, role, from, p);
+        if (ebb_head_line_is(format, p, (size_t)(stop - p), &next)) {
+            ok = !from || say_lines(format, t, role, from, p, false);
             role = next;
             from = nl ? nl + 1 : end;
         } else if (!from && format == EBB_EXPORT_MD && stop - p > 2 && memcmp(p, "# ", 2) == 0) {
@@ -199,7 +201,7 @@ static ebb_status import_lines(ebb_export_format format, const char *data, size_
         }
         p = nl ? nl + 1 : end;
     }
-    ok = ok && (!from || say_lines(format, t, role, from, end));
+    ok = ok && (!from || say_lines(format, t, role, from, end, true));
     return ok ? EBB_OK : ebb_import_fail(t, err);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "store/head_line.h"
 #include "store/import_priv.h"
 #include "store/title.h"
 

@@ -9,11 +9,9 @@
 /* Why a message could not be added to the tree.  Always fails: LIMIT, NOMEM. */
 ebb_status ebb_import_fail(const ebb_tree *t, ebb_error *err);
 
-/* "user", "human", "assistant" ...; false: no role that a conversation here has. */
-bool ebb_import_role(const char *name, size_t n, ebb_role *out);
-/* Append a string, or the text parts of an array one after the other; false: it is neither. */
 /* A date as numbers of seconds or as 2026-01-31T12:00:00Z; Unix time, 0: it is none. */
 int64_t ebb_import_date(json_t *when);
+/* Append a string, or the text parts of an array one after the other; false: it is neither. */
 bool ebb_import_content(json_t *content, ebb_buf *out);
 /* A conversation of ChatGPT's export: nodes by id, each with its parent.  Errors: FORMAT, NOMEM. */
 EBB_MUST_CHECK

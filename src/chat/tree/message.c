@@ -19,14 +19,24 @@ const char *ebb_role_name(ebb_role role)
     return names[role];
 }
 
+static const char *const finish_names[] = {
+    [EBB_FINISH_NONE] = "none", [EBB_FINISH_STOP] = "stop", [EBB_FINISH_LENGTH] = "length",
+    [EBB_FINISH_CANCELED] = "cancelled", [EBB_FINISH_ERROR] = "error",
+};
+
 const char *ebb_finish_name(ebb_finish finish)
 {
-    static const char *const names[] = {
-        [EBB_FINISH_NONE] = "none", [EBB_FINISH_STOP] = "stop", [EBB_FINISH_LENGTH] = "length",
-        [EBB_FINISH_CANCELED] = "cancelled", [EBB_FINISH_ERROR] = "error",
-    };
+    return finish_names[finish];
+}
 
-    return names[finish];
+bool ebb_finish_parse(const char *name, ebb_finish *out)
+{
+    for (size_t i = 0; i < sizeof finish_names / sizeof *finish_names; i++)
+        if (strcmp(finish_names[i], name) == 0) {
+            *out = (ebb_finish)i;
+            return true;
+        }
+    return false;
 }
 
 bool ebb_message_omits(const ebb_message *note, size_t i)

@@ -23,6 +23,7 @@ typedef enum ebb_finish {
 } ebb_finish;
 /* "none", "stop", "length", "cancelled", "error". */
 const char *ebb_finish_name(ebb_finish finish);
+bool ebb_finish_parse(const char *name, ebb_finish *out);        /* false: none of these */
 
 /* Figures of a turn that nobody has counted: they are about right, or not known at all. */
 enum {
