@@ -50,16 +50,17 @@ static bool is_letter(uint32_t cp)
     return (cat >= UTF8PROC_CATEGORY_LU && cat <= UTF8PROC_CATEGORY_NO) || cat == UTF8PROC_CATEGORY_CO;
 }
 
+/* 0: an accent that stands by itself, as in text of macOS: the index leaves it out, too. */
 static uint32_t fold_char(uint32_t cp)
 {
     utf8proc_int32_t out[8];
+    utf8proc_ssize_t n;
 
     if (cp < 0x80)
         return cp >= 'A' && cp <= 'Z' ? cp + 32 : cp;
-    if (utf8proc_decompose_char((utf8proc_int32_t)cp, out, 8,
-                                UTF8PROC_DECOMPOSE | UTF8PROC_CASEFOLD | UTF8PROC_STRIPMARK, NULL) < 1)
-        return cp;
-    return (uint32_t)out[0];
+    n = utf8proc_decompose_char((utf8proc_int32_t)cp, out, 8,
+                                UTF8PROC_DECOMPOSE | UTF8PROC_CASEFOLD | UTF8PROC_STRIPMARK, NULL);
+    return n < 0 ? cp : n == 0 ? 0 : (uint32_t)out[0];
 }
 
 /* Bytes of the word at s[0..n); 0: none begins there. */
@@ -76,18 +77,27 @@ static size_t word_bytes(const char *s, size_t n)
     return at;
 }
 
+/* The folded letter at or behind *at, which moves behind it; 0: there is none. */
+static uint32_t next_letter(const char *s, size_t n, size_t *at)
+{
+    uint32_t cp, letter = 0;
+
+    while (*at < n && letter == 0) {
+        *at += decode_char(s + *at, n - *at, &cp);
+        letter = fold_char(cp);
+    }
+    return letter;
+}
+
 static bool word_begins_with(const char *s, size_t n, const char *w, size_t n_w)
 {
     size_t at = 0, k = 0;
-    uint32_t a, b;
+    uint32_t letter;
 
-    while (k < n_w && at < n) {
-        k += decode_char(w + k, n_w - k, &b);
-        at += decode_char(s + at, n - at, &a);
-        if (fold_char(a) != fold_char(b))
+    while ((letter = next_letter(w, n_w, &k)) != 0)
+        if (next_letter(s, n, &at) != letter)
             return false;
-    }
-    return k == n_w;
+    return true;
 }
 
 /* To the next word at or behind *at; its bytes. */

@@ -156,11 +156,31 @@ static void test_search_behind_a_batch(void **state)
     ebb_store_close(s);
 }
 
+/* An accent may be a letter's own or stand behind it (as macOS writes names), in the text and in what is looked for. */
+static void test_search_accents(void **state)
+{
+    static const char *const whole = "Le r\u00e9sum\u00e9 ici", *const parts = "Le re\u0301sume\u0301 ici";
+    static const char *const words[] = { "r\u00e9sum\u00e9", "re\u0301sume\u0301", "resume", "RE\u0301SUME", "resumes" };
+    static const size_t found[] = { 2, 2, 2, 2, 0 };
+    ebb_store *s = open_db();
+    char snippet[256];
+
+    (void)state;
+    talk(s, "whole", whole, "a");
+    talk(s, "parts", parts, "a");
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        assert_int_equal(hits(s, words[i], snippet), found[i]);
+    assert_int_equal(hits(s, "resume", snippet), 2);
+    assert_string_equal(snippet, "Le \x02re\u0301sume\u0301\x03 ici");
+    ebb_store_close(s);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_search), T(test_search_for_what), T(test_search_among_many), T(test_search_behind_a_batch),
+        T(test_search_accents),
     };
     int failed = cmocka_run_group_tests_name("store: search", tests, NULL, NULL);
 
