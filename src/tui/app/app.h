@@ -61,8 +61,10 @@ typedef struct ebb_external {
 
 /* Messages that wait for their turn. */
 typedef struct ebb_message_queue {
-    char **messages;
-    size_t n;
+    char   **messages;
+    size_t   n;
+    uint32_t generation;         /* of the chat, when the last one came: they are for that
+                                  * conversation */
 } ebb_message_queue;
 
 /* Edits of the line (ebb_editor.n_edits) that something belongs to. */
@@ -221,9 +223,12 @@ void ebb_app_output_tick(ebb_app *a, double now_s);
 /* Has a filter ended?  The message that waits for its text is sent. */
 void ebb_app_documents_tick(ebb_app *a, double now_s);
 void ebb_app_documents_stop(ebb_app *a);
+/* The oldest waiting message, if it is its turn; all of them back into the editor if the
+ * conversation is another one by now. */
 void ebb_app_send_next(ebb_app *a);
-/* The newest waiting message, back into the editor. */
+/* The newest waiting message, back into the editor; all of them. */
 void ebb_app_unqueue(ebb_app *a);
+void ebb_app_take_back_queue(ebb_app *a);
 
 /* app_rows.c: rows that the full screen and the inline region share. */
 /* Nothing: the figures have the row. */

@@ -86,8 +86,8 @@ static void stop_answer(ebb_app *a)
 static void app_interrupt(ebb_app *a)
 {
     if (ebb_chat_is_busy(a->frontend.chat)) {
-        while (a->queue.n > 0 && ebb_editor_is_empty(&a->editor))
-            ebb_app_unqueue(a);                  /* stopping means: do not go on with these either */
+        if (ebb_editor_is_empty(&a->editor))
+            ebb_app_take_back_queue(a);          /* stopping means: do not go on with these either */
         stop_answer(a);
     } else if (!ebb_editor_is_empty(&a->editor)) {
         ebb_editor_set(&a->editor, "", 0);

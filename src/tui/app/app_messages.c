@@ -67,6 +67,7 @@ static bool enqueue(ebb_app *a, const char *text)
     a->queue.messages = queue;
     queue[a->queue.n] = strdup(text);
     a->queue.n += queue[a->queue.n] != NULL;
+    a->queue.generation = ebb_chat_generation(a->frontend.chat);
     return true;
 }
 
@@ -102,8 +103,23 @@ static bool send_text(ebb_app *a, const char *text)
     return true;
 }
 
+void ebb_app_take_back_queue(ebb_app *a)
+{
+    while (a->queue.n > 0) {
+        char *text = dequeue(a, 0);
+
+        put_back(a, text);
+        free(text);
+    }
+    a->frame.is_dirty = true;
+}
+
 void ebb_app_send_next(ebb_app *a)
 {
+    if (a->queue.n > 0 && a->queue.generation != ebb_chat_generation(a->frontend.chat)) {
+        ebb_app_take_back_queue(a);
+        ebb_app_hint(a, "this is another conversation: what waited is not sent yet");
+    }
     if (a->queue.n == 0 || !can_send(a) || ebb_chat_awaits_overflow_choice(a->frontend.chat))
         return;
     char *text = dequeue(a, 0);

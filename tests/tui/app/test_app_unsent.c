@@ -45,6 +45,39 @@ static void busy_queues(void **state)
     screen_close(&s);
 }
 
+/* What waits for a model goes to no other conversation. */
+static void what_waits_stays_with_its_conversation(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 12, 70, "");
+    screen_keys(&s, "one\r//two\r");
+    assert_has(&s, "waits: one\nwaits: /two\n");
+    screen_keys(&s, "/load trip\r");
+    fake_ready(s.chat);
+    screen_step(&s, 0.1);
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_has(&s, "\n> one\n  /two\n");
+    assert_has(&s, "another conversation");
+    screen_close(&s);
+}
+
+/* Ctrl-C takes all that waits back, in its order. */
+static void a_stop_takes_all_back(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 12, 70);
+    screen_keys(&s, "one\rtwo\rthree\r\x03");
+    fake_done(s.chat, EBB_FINISH_CANCELED);
+    screen_step(&s, 0.1);
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_has(&s, "\n> two\n  three\n");
+    screen_close(&s);
+}
+
 /* What waits when one leaves, and the line under way, is there when the conversation is opened next. */
 static void unsent_is_kept(void **state)
 {
@@ -294,6 +327,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(busy_queues),
+        cmocka_unit_test(what_waits_stays_with_its_conversation),
+        cmocka_unit_test(a_stop_takes_all_back),
         cmocka_unit_test(unsent_is_kept),
         cmocka_unit_test(unsent_is_what_was_typed),
         cmocka_unit_test(unsent_is_what_was_edited),
