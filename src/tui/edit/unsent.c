@@ -28,11 +28,12 @@ static bool close_text(const ebb_seal *seal, ebb_buf *whole)
     return true;
 }
 
-/* The way back; what is in the clear is so. */
+/* The way back; what is in the clear is so.  Behind a NUL is what a kill or a loss of power left of a longer text. */
 static bool open_text(const ebb_seal *seal, ebb_buf *whole)
 {
     ebb_buf text = { 0 };
 
+    whole->len = strnlen(ebb_buf_text(whole), whole->len);
     if (!ebb_seal_is_text(ebb_buf_text(whole), whole->len))
         return true;
     if (!seal || !ebb_seal_open_text(seal, whole->data, whole->len, &text)) {
@@ -129,7 +130,8 @@ static bool begin_autosave(ebb_unsent_file *d, const char *state_dir)
     return ok;
 }
 
-/* On a full disk what was saved before stays as it is. */
+/* On a full disk what was saved before stays as it is.  With the NUL that it ends with a shorter text is whole even if
+ * what is behind it cannot be cut off any more. */
 void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n)
 {
     ebb_buf whole = { 0 };
@@ -137,8 +139,8 @@ void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
     if (n == 0)
         ebb_unsent_end_autosave(d);
     else if ((d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n) &&
-             ebb_file_reserve(d->fd, d->path, whole.len, NULL) == EBB_OK &&
-             ebb_file_write_at(d->fd, d->path, whole.data, whole.len, 0, NULL) == EBB_OK)
+             ebb_file_reserve(d->fd, d->path, whole.len + 1, NULL) == EBB_OK &&
+             ebb_file_write_at(d->fd, d->path, whole.data, whole.len + 1, 0, NULL) == EBB_OK)
         (void)!ebb_file_truncate(d->fd, d->path, whole.len, NULL);
     ebb_buf_fini(&whole);
 }
@@ -158,15 +160,14 @@ static bool open_unsent_file(const char *path, ebb_file_mode mode, int *fd)
 static bool restore_file(ebb_unsent_file *d, const char *path, const char *session, ebb_buf *out)
 {
     ebb_buf whole = { 0 };
-    size_t n = strlen(session), n_text = 0;
+    size_t n = strlen(session), n_text;
     int fd = -1;
     bool is_it = open_unsent_file(path, EBB_FILE_READ, &fd) &&
                  ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK &&
                  open_text(ebb_seal_here(), &whole) && whole.len > n &&
                  memcmp(whole.data, session, n) == 0 && whole.data[n] == '\n';
 
-    if (is_it)                                   /* a power failure may leave zeros at the end */
-        n_text = strnlen(whole.data + n + 1, whole.len - n - 1);
+    n_text = is_it ? whole.len - n - 1 : 0;
     if (is_it && !take_autosave(d, path, EBB_FILE_UPDATE_HERE))
         is_it = !ebb_file_is_locked(fd);
     ebb_file_close(fd);

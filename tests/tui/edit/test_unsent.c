@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "edit/unsent.h"
+#include "os/fault.h"
 #include "os/file.h"
+#include "support/own_key.h"
 #include "support/small_disk.h"
 
 static char folder[] = "/tmp/ebb-unsent-XXXXXX";
@@ -221,8 +223,29 @@ static void what_cannot_be_turned_is_named(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* Killed between the text and the end of the file: nothing of the text before is behind it, and it can be read. */
+static void killed_while_it_gets_shorter(void **state)
+{
+    static const char text[] = "What I meant to say at first", shorter[] = "What I mean";
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_buf out = { 0 };
+
+    (void)state;
+    ebb_unsent_autosave(&d, folder, "trip", text, sizeof text - 1);
+    ebb_os_fail_nth_here(3);                     /* room, bytes, the end of the file */
+    ebb_unsent_autosave(&d, folder, "trip", shorter, sizeof shorter - 1);
+    assert_true(ebb_os_fail_off());
+    ebb_unsent_leave_autosave(&d);
+    assert_true(restore("trip", &out));
+    assert_string_equal(ebb_buf_text(&out), shorter);
+    ebb_buf_fini(&out);
+}
+
 int main(void)
 {
+    static const struct CMUnitTest in_the_clear_or_not[] = {
+        cmocka_unit_test_setup_teardown(killed_while_it_gets_shorter, open_folder, close_folder),
+    };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_long_draft_comes_back, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(each_conversation_has_its_own, open_folder, close_folder),
@@ -234,5 +257,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(from_a_disk_that_is_read_only, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_turned_is_named, open_folder, close_folder),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+    failed += cmocka_run_group_tests(in_the_clear_or_not, NULL, NULL);
+    return failed + run_encrypted("unsent, encrypted", in_the_clear_or_not);
 }
