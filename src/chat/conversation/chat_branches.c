@@ -69,53 +69,45 @@ static void make_branch_label(const node_position *p, uint32_t width, char out[E
 
 /* -- The list ------------------------------------------------------------------------------ */
 
-static const ebb_node *first_root(const ebb_tree *t)
+/* The first root from nodes[i] on; n_nodes or more: there is none. */
+static size_t find_root(const ebb_tree *t, size_t i)
 {
-    for (size_t i = 0; i < t->n_nodes; i++)
-        if (!t->nodes[i]->parent)
-            return t->nodes[i];
-    return NULL;
+    while (i < t->n_nodes && t->nodes[i]->parent)
+        i++;
+    return i;
 }
 
-/* The next root: roots have no common parent, so that is the next node without a parent. */
-static const ebb_node *next_root(const ebb_tree *t, const ebb_node *root)
+/* Roots have no common parent: behind one of them comes nodes[next_root]. */
+static const ebb_node *next_of(const ebb_tree *t, const ebb_node *node, size_t next_root)
 {
-    bool is_past = false;
-
-    for (size_t i = 0; i < t->n_nodes; i++) {
-        if (is_past && !t->nodes[i]->parent)
-            return t->nodes[i];
-        is_past |= t->nodes[i] == root;
-    }
-    return NULL;
-}
-
-static const ebb_node *next_of(const ebb_tree *t, const ebb_node *node)
-{
-    return node->parent ? node->next_sibling : next_root(t, node);
+    if (node->parent)
+        return node->next_sibling;
+    return next_root < t->n_nodes ? t->nodes[next_root] : NULL;
 }
 
 /* Rows in the order in which they are read: a message, then all below it. */
 static size_t list_rows(const ebb_tree *t, ebb_branch *rows, const ebb_node **nodes)
 {
-    const ebb_node *node = first_root(t);
     size_t n = 0, up = SIZE_MAX;                 /* up: row of the parent */
+    size_t first = find_root(t, 0), next_root = find_root(t, first + 1);
+    const ebb_node *node = first < t->n_nodes ? t->nodes[first] : NULL;
 
     while (node) {
-        rows[n] = (ebb_branch){ .message = &node->m, .parent = up, .has_next = next_of(t, node) != NULL };
-        rows[n].is_only = !rows[n].has_next &&
-                          (node->parent ? node->parent->first_child == node : first_root(t) == node);
+        rows[n] = (ebb_branch){ .message = &node->m, .parent = up, .has_next = next_of(t, node, next_root) != NULL };
+        rows[n].is_only = !rows[n].has_next && (node->parent ? node->parent->first_child : t->nodes[first]) == node;
         nodes[n++] = node;
         if (node->first_child) {
             up = n - 1;
             node = node->first_child;
             continue;
         }
-        while (node && !next_of(t, node)) {
+        while (node && !next_of(t, node, next_root)) {
             node = node->parent;
             up = up == SIZE_MAX ? up : rows[up].parent;
         }
-        node = node ? next_of(t, node) : NULL;
+        node = node ? next_of(t, node, next_root) : NULL;
+        if (node && !node->parent)
+            next_root = find_root(t, next_root + 1);
     }
     return n;
 }

@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include "chat/conversation/chat_fixture.h"
+#include "conversation/chat_priv.h"
 #include "store/store_sql.h"
 
 /* "*1 2a 3 *2b": the rows of the tree, * on the path, ! where it stands. */
@@ -88,6 +89,30 @@ static void test_many_siblings(void **state)
     assert_string_equal(rows[27].label, "2aa");
     assert_string_equal(rows[28].label, "2ab");
     assert_true(rows[28].is_leaf && !rows[28].has_next && rows[27].has_next);
+    free(rows);
+    ebb_chat_close(c);
+}
+
+/* An import may have them by the ten thousand; a walk that looked for each from the first on would not end here. */
+static void test_many_roots(void **state)
+{
+    enum { MESSAGES = 300000 };
+    ebb_chat *c = open_ready(NULL);
+    ebb_branch *rows;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    for (int i = 0; i < MESSAGES; i++)
+        assert_non_null(ebb_tree_add(&c->tree, i % 100 == 1 ? c->tree.nodes[i - 1] : NULL, EBB_ROLE_USER, "", 0));
+    assert_int_equal(ebb_chat_branches(c, &rows, &n, &err), EBB_OK);
+    assert_int_equal(n, MESSAGES);
+    assert_string_equal(rows[0].label, "1a");
+    assert_string_equal(rows[1].label, "2a");
+    assert_string_equal(rows[2].label, "1b");
+    assert_true(rows[2].has_next && !rows[2].is_only && rows[2].parent == SIZE_MAX);
+    assert_int_equal(rows[101].parent, 100);
+    assert_false(rows[n - 1].has_next || rows[n - 1].is_only);
     free(rows);
     ebb_chat_close(c);
 }
@@ -244,8 +269,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_labels_and_going), T(test_branch), T(test_many_siblings), T(test_pin_and_title_are_kept),
-        T(test_delete_and_undelete), T(test_search), T(test_export_and_import), T(test_notes_that_make_sense),
+        T(test_labels_and_going), T(test_branch), T(test_many_siblings), T(test_many_roots),
+        T(test_pin_and_title_are_kept), T(test_delete_and_undelete), T(test_search), T(test_export_and_import), T(test_notes_that_make_sense),
         T(test_turns_write_what_is_new),
     };
     return cmocka_run_group_tests_name("chat tree", tests, NULL, NULL);
