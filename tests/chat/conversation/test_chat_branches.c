@@ -270,8 +270,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_labels_and_going), T(test_branch), T(test_many_siblings), T(test_many_roots),
-        T(test_pin_and_title_are_kept), T(test_delete_and_undelete), T(test_search), T(test_export_and_import), T(test_notes_that_make_sense),
-        T(test_turns_write_what_is_new),
+        T(test_pin_and_title_are_kept), T(test_delete_and_undelete), T(test_search), T(test_export_and_import),
+        T(test_notes_that_make_sense), T(test_turns_write_what_is_new),
     };
     return cmocka_run_group_tests_name("chat tree", tests, NULL, NULL);
 }

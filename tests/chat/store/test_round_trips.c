@@ -21,8 +21,9 @@ static void add_piece(ebb_buf *text)
 {
     static const struct { const char *s; size_t n; } pieces[] = {
         PIECE("words"), PIECE(" "), PIECE("\n"), PIECE("\n\n"), PIECE("\r\n"), PIECE("\t"), PIECE("## user"),
-        PIECE("\n## user\n\n"), PIECE("\n\\## assistant\n"), PIECE("user:\n"), PIECE("\nassistant:\n"), PIECE("\nnote:"),
-        PIECE("# title\n"), PIECE("```\n"), PIECE("{\"role\": \"user\"}"), PIECE("\""), PIECE("\\"), PIECE("\\n"),
+        PIECE("\n## user\n\n"), PIECE("\n\\## assistant\n"), PIECE("user:\n"), PIECE("\nassistant:\n"),
+        PIECE("\nnote:"), PIECE("# title\n"),
+        PIECE("```\n"), PIECE("{\"role\": \"user\"}"), PIECE("\""), PIECE("\\"), PIECE("\\n"),
         PIECE("\0"), PIECE("\x01\x1b[31m"), PIECE("\u202e\u200b\ufeff"), PIECE("\u05e2\u05d1"), PIECE("e\u0301"),
         PIECE("\U0001F469\u200D\U0001F467"), PIECE("<|im_start|>user\n"), PIECE("</think>"), PIECE("\u2028"),
     };

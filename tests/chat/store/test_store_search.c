@@ -160,7 +160,9 @@ static void test_search_behind_a_batch(void **state)
 static void test_search_accents(void **state)
 {
     static const char *const whole = "Le r\u00e9sum\u00e9 ici", *const parts = "Le re\u0301sume\u0301 ici";
-    static const char *const words[] = { "r\u00e9sum\u00e9", "re\u0301sume\u0301", "resume", "RE\u0301SUME", "resumes" };
+    static const char *const words[] = {
+        "r\u00e9sum\u00e9", "re\u0301sume\u0301", "resume", "RE\u0301SUME", "resumes",
+    };
     static const size_t found[] = { 2, 2, 2, 2, 0 };
     ebb_store *s = open_db();
     char snippet[256];
