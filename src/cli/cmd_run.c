@@ -74,7 +74,7 @@ static ebb_status attach_files(const ebb_args *a, ebb_buf *prompt, ebb_error *er
         if (files.missing[0] && !a->quiet)
             fprintf(stderr, "ebb: no file %s; sent as text\n", files.missing);
         if (files.n_left_out > 0 && !a->quiet)
-            fprintf(stderr, "ebb: %zu files attached, %zu left out (not text, or too large)\n", files.n_files,
+            fprintf(stderr, "ebb: %zu files attached, %zu left out (not text, too large, or too many)\n", files.n_files,
                     files.n_left_out);
     } else {
         ebb_buf_fini(&whole);

@@ -194,7 +194,7 @@ static void hint_attached(ebb_app *a, const ebb_attached *files)
         return;
     ebb_humanize_bytes(&size, files->n_bytes);
     if (files->n_left_out > 0)
-        ebb_app_hint(a, "%zu files attached, %s; %zu left out (not text, or too large)", files->n_files,
+        ebb_app_hint(a, "%zu files attached, %s; %zu left out (not text, too large, or too many)", files->n_files,
                      ebb_buf_text(&size), files->n_left_out);
     else
         ebb_app_hint(a, "%zu files attached, %s", files->n_files, ebb_buf_text(&size));

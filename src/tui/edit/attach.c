@@ -180,11 +180,12 @@ static ebb_status attach_pattern(expansion *e, const char *pattern, bool *any, e
     if (glob(pattern, GLOB_ALTDIRFUNC, NULL, &found) != 0)
         return EBB_OK;
     for (size_t i = 0; i < found.gl_pathc && st != EBB_BUSY && e->report->n_bytes <= EBB_ATTACH_ALL_BYTES; i++) {
-        if (e->n_looks >= LOOKS_MAX || !is_file(found.gl_pathv[i], S_IFREG))
+        if (!is_file(found.gl_pathv[i], S_IFREG))
             continue;
+        if (e->n_looks < LOOKS_MAX)
+            st = attach_file(e, found.gl_pathv[i], found.gl_pathv[i], err);
+        e->report->n_left_out += st != EBB_OK || e->n_looks >= LOOKS_MAX;
         e->n_looks += LOOKS_OF_FILE;
-        st = attach_file(e, found.gl_pathv[i], found.gl_pathv[i], err);
-        e->report->n_left_out += st != EBB_OK;
     }
     globfree(&found);
     *any = e->report->n_files > before;

@@ -17,7 +17,7 @@
 
 typedef struct ebb_attached {
     size_t n_files, n_bytes;     /* that go along */
-    size_t n_left_out;           /* of folders and patterns: no text, or too large */
+    size_t n_left_out;           /* of folders and patterns: no text, too large, or too many */
     char   missing[128];         /* the first word that looks like a file's name and is none; "" */
 } ebb_attached;
 

@@ -31,7 +31,7 @@ static void a_long_message_takes_the_row(void **state)
     screen_open_ready(&s, 12, 60);
     screen_keys(&s, "/load x");
     screen_step(&s, 0.2);
-    assert_has(&s, "  /load NAME: Open another session, by name, title or num...\n");
+    assert_has(&s, "  /load NAME: Open another session, by name, number or ti...\n");
     screen_close(&s);
     screen_open_ready(&s, 12, 90);
     screen_keys(&s, "/undo");

@@ -230,11 +230,34 @@ static void patterns_by_the_thousand(void **state)
     ebb_buf_fini(&out);
 }
 
+/* What is beyond the limit is counted, not passed over in silence. */
+static void a_pattern_of_many(void **state)
+{
+    enum { N_FILES = 2500 };
+    ebb_buf line = { 0 }, out = { 0 };
+    ebb_attached files;
+    ebb_error err;
+    char name[32];
+
+    (void)state;
+    for (int i = 0; i < N_FILES; i++) {
+        snprintf(name, sizeof name, "%d.many", i);
+        put(name, "x");
+    }
+    ebb_buf_addf(&line, "@%s/*.many", dir);
+    assert_int_equal(ebb_attach_expand(line.data, line.len, NULL, &out, &files, &err), EBB_OK);
+    assert_in_range(files.n_files, 1000, 2000);
+    assert_int_equal(files.n_files + files.n_left_out, N_FILES);
+    ebb_buf_fini(&line);
+    ebb_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(choices), cmocka_unit_test(texts), cmocka_unit_test(ends),
                                         cmocka_unit_test(no_filter), cmocka_unit_test(a_word_without_end),
-                                        cmocka_unit_test(patterns_by_the_thousand) };
+                                        cmocka_unit_test(patterns_by_the_thousand),
+                                        cmocka_unit_test(a_pattern_of_many) };
 
     return cmocka_run_group_tests_name("documents", tests, make_folder, drop_folder);
 }
