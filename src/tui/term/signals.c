@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <time.h>
 #include <unistd.h>
@@ -13,10 +14,11 @@ enum { STOP_LOOK_NS = 5 * 1000 * 1000, STOP_LOOKS = 20, SURE_STOP_LOOKS = 2000, 
 
 static const int caught[] = { SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
 static int wake_pipe[2] = { -1, -1 };
-static bool is_alone;            /* the terminal is gone */
-static volatile sig_atomic_t was_continued, has_given_up;
+/* A handler runs in whatever thread the system chooses. */
+static atomic_bool is_alone;     /* the terminal is gone */
+static atomic_bool was_continued, has_given_up;
 /* By number.  One of each is in the pipe at most: a storm of resizes leaves room for SIGTERM. */
-static volatile sig_atomic_t is_in_pipe[NSIG];
+static atomic_bool is_in_pipe[NSIG];
 
 static void write_signal_byte(int number)
 {
@@ -24,7 +26,7 @@ static void write_signal_byte(int number)
     char byte = (char)number;
 
     if (number == SIGCONT)
-        was_continued = 1;
+        was_continued = true;
     if (!is_in_pipe[number])
         is_in_pipe[number] = write(wake_pipe[1], &byte, 1) == 1;
     if (!is_alone && (number == SIGTERM || number == SIGHUP))
@@ -45,7 +47,7 @@ static void give_terminal_up(int number)
         if (!out[i].revents && (nothing = open("/dev/null", O_WRONLY | O_CLOEXEC)) >= 0) {
             dup2(nothing, out[i].fd);
             close(nothing);
-            has_given_up = 1;
+            has_given_up = true;
         }
     alarm(LEAVE_LOOK_S);                         /* it may stop taking later */
     errno = saved;
@@ -70,7 +72,7 @@ bool ebb_signals_open(void)
 {
     if (wake_pipe[0] >= 0 || pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
-    has_given_up = 0;
+    has_given_up = false;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         install_signal(caught[i], write_signal_byte);
     install_signal(SIGALRM, give_terminal_up);
@@ -88,7 +90,7 @@ void ebb_signals_close(void)
     }
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
         install_signal(caught[i], SIG_DFL);
-        is_in_pipe[caught[i]] = 0;
+        is_in_pipe[caught[i]] = false;
     }
     close(wake_pipe[0]);
     close(wake_pipe[1]);
@@ -106,7 +108,7 @@ int ebb_signals_next(void)
 
     if (read(wake_pipe[0], &byte, 1) != 1)
         return 0;
-    is_in_pipe[(unsigned char)byte] = 0;
+    is_in_pipe[(unsigned char)byte] = false;
     return byte;
 }
 
@@ -163,7 +165,7 @@ bool ebb_signals_stop(void)
     struct timespec look = { .tv_nsec = STOP_LOOK_NS };
     int looks = has_shell() ? SURE_STOP_LOOKS : STOP_LOOKS;
 
-    was_continued = 0;
+    was_continued = false;
     install_signal(SIGTSTP, SIG_DFL);
     kill(0, SIGTSTP);
     install_signal(SIGTSTP, write_signal_byte);
