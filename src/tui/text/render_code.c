@@ -1,7 +1,5 @@
 /* Code blocks by the numbers that the margin shows (render.h). */
-#include "text/render.h"
-
-#include <md4c.h>
+#include "text/render_priv.h"
 
 typedef struct hunt {
     unsigned long left;          /* code blocks to pass, the wanted one included */
@@ -50,7 +48,7 @@ static bool hunt_in_prose(hunt *h, const char *s, size_t n)
     static const MD_PARSER hunter = { .flags = MD_FLAG_TABLES, .enter_block = hunt_enter, .leave_block = hunt_leave,
                                       .enter_span = hunt_span, .leave_span = hunt_span, .text = hunt_text };
 
-    md_parse(s, (MD_SIZE)n, &hunter, h);
+    ebb_md4c_parse(s, n, &hunter, h);
     return h->is_found;
 }
 

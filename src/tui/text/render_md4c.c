@@ -1,5 +1,6 @@
 /* md4c's events set in type (render_priv.h). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "text/html_entity.h"
@@ -237,6 +238,20 @@ static int on_md_text(MD_TEXTTYPE type, const MD_CHAR *s, MD_SIZE n, void *arg)
     return ebb_render_check_limit(r);
 }
 
+int ebb_md4c_parse(const char *s, size_t n, const MD_PARSER *parser, void *arg)
+{
+    char *text = malloc(n + 1);
+    int stopped;
+
+    if (!text)
+        return -1;
+    memcpy(text, s, n);
+    text[n] = '\0';
+    stopped = md_parse(text, (MD_SIZE)n, parser, arg);
+    free(text);
+    return stopped;
+}
+
 int ebb_render_parse(ebb_renderer *r, const char *s, size_t n)
 {
     static const MD_PARSER parser = {
@@ -245,5 +260,5 @@ int ebb_render_parse(ebb_renderer *r, const char *s, size_t n)
         .leave_span = on_md_span_end, .text = on_md_text,
     };
 
-    return md_parse(s, (MD_SIZE)n, &parser, r);
+    return ebb_md4c_parse(s, n, &parser, r);
 }

@@ -86,6 +86,9 @@ void ebb_render_code_line(ebb_wrap *w, const char *s, size_t n);
 
 /* -- render_md4c.c ---------------------------------------------------------------------------- */
 
+/* md_parse of a copy that ends with NUL: md4c (0.4.8) looks at the byte behind the text, takes a
+ * bracket there for the end of a link, and what follows for text.  -1: no memory. */
+int ebb_md4c_parse(const char *s, size_t n, const MD_PARSER *parser, void *arg);
 /* Sets s[0..n) in type, without ending the last line.  Another value than 0: md4c had no memory, or
  * was stopped at the limit. */
 int ebb_render_parse(ebb_renderer *r, const char *s, size_t n);

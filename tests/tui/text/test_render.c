@@ -442,6 +442,18 @@ static void commonmark(void **state)
     assert_int_equal(n_lost, 0);
 }
 
+/* While a text comes, what stands behind it in memory is no part of it. */
+static void what_is_behind_the_text(void **state)
+{
+    static const char text[] = "[link](http://)SECRET", end[] = ")SECRET";
+    const size_t n = sizeof text - sizeof end;
+    ebb_wrap w = set(text, n, 80);
+
+    (void)state;
+    assert_string_equal(ebb_buf_text(&w.visible), page("[link](http://", 80));
+    ebb_wrap_fini(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +471,7 @@ int main(void)
         cmocka_unit_test(continued),
         cmocka_unit_test(lines_of_marks),
         cmocka_unit_test(keeps_up),
+        cmocka_unit_test(what_is_behind_the_text),
         cmocka_unit_test(commonmark),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
