@@ -23,16 +23,11 @@ static int compare_nodes(const void *a, const void *b)
 /* Of a node that is there, as all nodes of the tree are. */
 static node_position *find_position(node_position *places, size_t n, const ebb_node *node)
 {
-    size_t low = 0, high = n;
+    node_position key = { .node = node }, *found = bsearch(&key, places, n, sizeof *places, compare_nodes);
 
-    while (high - low > 1) {
-        size_t mid = low + (high - low) / 2;
-        if (places[mid].node <= node)
-            low = mid;
-        else
-            high = mid;
-    }
-    return &places[low];
+    if (!found)
+        abort();                                 /* what comes next would be somebody's data */
+    return found;
 }
 
 /* Places of all nodes, sorted by address; width[d] becomes the number at depth d (from 1). */
