@@ -442,7 +442,7 @@ static void write_step(unsigned i, ebb_history *h, ebb_unsent_file *draft)
     assert_int_equal(ebb_history_add(h, text, strlen(text), NULL), EBB_OK);
     if (i % 8 == 7)
         assert_int_equal(ebb_history_sweep(in_state(root, "history"), keep_every, NULL, NULL), EBB_OK);
-    ebb_unsent_autosave(draft, in_state(root, ""), "talk", text, strlen(text));
+    ebb_unsent_autosave(draft, in_state(root, ""), "talk", text, strlen(text), NULL);
     assert_int_equal(ebb_unsent_persist(in_state(root, ""), "", text, strlen(text), NULL), EBB_OK);
     snprintf(e.name, sizeof e.name, "engine%u", i);
     assert_int_equal(ebb_engines_add(&e, NULL), EBB_OK);
@@ -512,7 +512,8 @@ static void check_unsent(void)
     ebb_buf text = { 0 };
     int last = last_done(), step = -1;
 
-    while (step != -2 && ebb_unsent_restore(&d, in_state(image, ""), "", &text)) {   /* each step has left its own */
+    /* Each step has left its own. */
+    while (step != -2 && ebb_unsent_restore(&d, in_state(image, ""), "", &text, NULL)) {
         int i = is_step(ebb_buf_text(&text)) ? (int)strtol(text.data + 5, NULL, 10) : -2;
 
         step = i > step || i == -2 ? i : step;
@@ -522,7 +523,7 @@ static void check_unsent(void)
     if (step < last || step > last + 1)
         LOST("what was not sent is that of step %d, not %d: %.60s", step, last, ebb_buf_text(&text));
     ebb_buf_clear(&text);
-    if (ebb_unsent_restore(&d, in_state(image, ""), "talk", &text) && strlen(ebb_buf_text(&text)) != text.len)
+    if (ebb_unsent_restore(&d, in_state(image, ""), "talk", &text, NULL) && strlen(ebb_buf_text(&text)) != text.len)
         LOST("what was being typed comes back with bytes that nobody typed");
     ebb_unsent_end_autosave(&d);
     ebb_buf_fini(&text);

@@ -92,7 +92,7 @@ static void read_unsent(const uint8_t *data, size_t n)
     ebb_buf text = { 0 };
 
     put("draft", data, n);
-    if (ebb_unsent_restore(&d, fuzz_folder(), "s", &text))
+    if (ebb_unsent_restore(&d, fuzz_folder(), "s", &text, NULL))
         FUZZ_MUST(text.len > 0 && n >= text.len + 2 && memcmp(text.data, data + 2, text.len) == 0 &&
                   strcmp(d.path, path) == 0 && !memchr(text.data, 0, text.len));
     ebb_unsent_end_autosave(&d);

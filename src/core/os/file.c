@@ -151,12 +151,22 @@ bool ebb_file_is_same(const char *path, const char *other)
     return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-bool ebb_file_is_private(int fd)
+static bool is_own(int fd, mode_t refused)
 {
     struct stat st;
 
     return !ebb_os_fault(EIO) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           (st.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+           (st.st_mode & refused) == 0;
+}
+
+bool ebb_file_is_own(int fd)
+{
+    return is_own(fd, 0);
+}
+
+bool ebb_file_is_private(int fd)
+{
+    return is_own(fd, S_IRWXG | S_IRWXO);
 }
 
 void ebb_file_system_name(const char *path, char out[16])

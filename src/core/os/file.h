@@ -51,7 +51,8 @@ bool ebb_file_look_up(const char *path, ebb_file_id *out);
 EBB_MUST_CHECK
 ebb_status ebb_file_expect_regular(const char *path, ebb_error *err);
 
-/* Whether it is a regular file of this user's that no other user may read or write. */
+/* Whether it is a regular file of this user's; that besides no other user may read or write. */
+bool ebb_file_is_own(int fd);
 bool ebb_file_is_private(int fd);
 
 /* The name of the file system that `path` is on: "ext4"; "0x1234" if it is not known by name. */

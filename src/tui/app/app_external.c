@@ -10,10 +10,9 @@
 
 #include "app/app.h"
 #include "base/utf8.h"
+#include "edit/message_file.h"
 #include "os/file.h"
 #include "os/paths.h"
-
-enum { MESSAGE_BYTES_MAX = 16 << 20 };
 
 bool ebb_app_is_lent(const ebb_app *a)
 {
@@ -86,6 +85,7 @@ void ebb_app_external_editor(ebb_app *a)
     a->term->ops->lend(a->term, false);
     a->external.program = EBB_EXTERNAL_EDITOR;
     a->external.n_edits = a->editor.n_edits;
+    ebb_app_unsent_save(a);
     if (ebb_job_start(&a->external.job, editor, a->external.path, &err) != EBB_OK) {
         unlink(a->external.path);
         take_screen_back(a);
@@ -97,10 +97,8 @@ void ebb_app_external_editor(ebb_app *a)
 static bool adopt_message_file(ebb_app *a, ebb_error *err)
 {
     ebb_buf text = { 0 }, own = { 0 };
-    bool ok = ebb_file_slurp(a->external.path, MESSAGE_BYTES_MAX, &text, err) == EBB_OK;
+    bool ok = ebb_message_file_read(a->external.path, &text, err) == EBB_OK;
 
-    while (text.len > 0 && text.data[text.len - 1] == '\n')
-        ebb_buf_remove(&text, text.len - 1, 1);
     if (ok && a->editor.n_edits != a->external.n_edits && ebb_editor_text(&a->editor, &own) && own.len > 0) {
         ebb_buf_adds(&text, text.len > 0 ? "\n" : "");
         ebb_buf_add(&text, own.data, own.len);
@@ -112,17 +110,20 @@ static bool adopt_message_file(ebb_app *a, ebb_error *err)
     return ok;
 }
 
-/* What cannot be taken over is left where it is: it may be all that there is of a text. */
+/* What cannot be taken over is left where it is: it may be all that there is of a text.  A kill finds it in one place
+ * or the other. */
 static void take_message_file(ebb_app *a)
 {
     ebb_error err;
 
-    if (adopt_message_file(a, &err))
+    if (adopt_message_file(a, &err)) {
+        ebb_app_unsent_save(a);
         unlink(a->external.path);
-    else if (err.code == EBB_NOTFOUND)
+    } else if (err.code == EBB_NOTFOUND) {
         ebb_app_hint_error(a, &err);
-    else
+    } else {
         ebb_app_hint(a, "%s; it is left there", err.msg);
+    }
 }
 
 /* A killed editor may have saved before: its file is read.  A failing exit status (:cq) discards

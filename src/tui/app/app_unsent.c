@@ -6,6 +6,11 @@
 
 static const double autosave_s = 1.0;            /* most of the typing that kill -9 takes */
 
+static bool has_editor(const ebb_app *a)
+{
+    return a->external.program == EBB_EXTERNAL_EDITOR;
+}
+
 static void add_unsent(ebb_buf *out, const char *text)
 {
     if (*text && out->len > 0)
@@ -21,11 +26,12 @@ static void add_typed(ebb_buf *out, const char *line)
 }
 
 /* The input; where a line of the history has taken its place, what was typed before, and that line if it was
- * changed. */
-static void gather_input(const ebb_app *a, ebb_buf *out)
+ * changed.  The result: where the line begins. */
+static size_t gather_input(const ebb_app *a, ebb_buf *out)
 {
     const ebb_history *h = &a->history;
     ebb_buf line = { 0 };
+    size_t n_before;
 
     if (a->search.is_on)
         ebb_buf_adds(&line, ebb_buf_text(&a->search.before));
@@ -33,9 +39,11 @@ static void gather_input(const ebb_app *a, ebb_buf *out)
         ebb_editor_text(&a->editor, &line);
     if (h->at < h->n && line.len > 0)
         add_typed(out, ebb_buf_text(&h->unsent));
+    n_before = out->len;
     if (h->at == h->n || strcmp(ebb_buf_text(&line), h->entries[h->at]) != 0)
         add_typed(out, ebb_buf_text(&line));
     ebb_buf_fini(&line);
+    return n_before;
 }
 
 /* A message, or an answer, that was put there to be edited and is as it was. */
@@ -44,13 +52,12 @@ static bool is_only_offered(const ebb_app *a)
     return (a->frontend.editing || a->frontend.is_cutting) && a->editor.n_edits == a->marks.offered_edits;
 }
 
-/* Queued messages and the input. */
-static void gather_unsent(const ebb_app *a, ebb_buf *out)
+/* Queued messages and the input.  The result: where that, or the line that shows in its place, begins. */
+static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
 {
     for (size_t i = 0; i < a->queue.n; i++)
         add_unsent(out, a->queue.messages[i]);
-    if (!is_only_offered(a))
-        gather_input(a, out);
+    return is_only_offered(a) ? out->len : gather_input(a, out);
 }
 
 /* What was autosaved goes when it is kept in peace: where that fails, it is what there is. */
@@ -76,25 +83,42 @@ ebb_status ebb_app_leave(ebb_app *a, bool *has_unsent, ebb_error *err)
 }
 
 /* By the session's key, or by the name under which an older ebb has left it. */
-static bool restore_unsent(ebb_app *a, ebb_buf *out)
+static bool restore_unsent(ebb_app *a, ebb_buf *out, ebb_error *err)
 {
     const char *dir = ebb_buf_text(&a->frontend.state_dir);
     char session[EBB_SESSION_KEY_BYTES];
 
     ebb_chat_session_key(a->frontend.chat, session);
-    return *dir && (ebb_unsent_restore(&a->unsent.file, dir, session, out) ||
+    return *dir && (ebb_unsent_restore(&a->unsent.file, dir, session, out, err) ||
                     (*session && ebb_unsent_restore(&a->unsent.file, dir, ebb_chat_session_name(a->frontend.chat),
-                                                    out)));
+                                                    out, err)));
 }
 
 void ebb_app_restore_unsent(ebb_app *a)
 {
     ebb_buf text = { 0 };
+    ebb_error err = { .code = EBB_OK };
 
-    if (restore_unsent(a, &text)) {
+    if (restore_unsent(a, &text, &err)) {
         ebb_frontend_offer(&a->frontend, text.data, text.len);
         ebb_app_hint(a, "unsent when you left; Enter sends it, Ctrl-C drops it");
     }
+    if (err.code != EBB_OK)
+        ebb_app_hint(a, "%s; it is left there", err.msg);
+    ebb_buf_fini(&text);
+}
+
+void ebb_app_unsent_save(ebb_app *a)
+{
+    const char *dir = ebb_buf_text(&a->frontend.state_dir);
+    ebb_buf text = { 0 };
+    ebb_unsent_lent lent = { a->external.path, gather_unsent(a, &text) };
+
+    a->unsent.due_s = -1;
+    ebb_chat_session_key(a->frontend.chat, a->unsent.session);
+    if (*dir)
+        ebb_unsent_autosave(&a->unsent.file, dir, a->unsent.session, ebb_buf_text(&text), text.len,
+                            has_editor(a) ? &lent : NULL);
     ebb_buf_fini(&text);
 }
 
@@ -103,9 +127,8 @@ void ebb_app_restore_unsent(ebb_app *a)
 void ebb_app_unsent_tick(ebb_app *a, double now_s)
 {
     size_t seen = a->editor.n_edits + a->queue.n;
-    bool is_empty = a->editor.text.len == 0 && a->queue.n == 0;
+    bool is_empty = a->editor.text.len == 0 && a->queue.n == 0 && !has_editor(a);
     char session[EBB_SESSION_KEY_BYTES];
-    ebb_buf text = { 0 };
 
     ebb_chat_session_key(a->frontend.chat, session);
     if (a->unsent.file.fd >= 0 && (is_empty || strcmp(session, a->unsent.session) != 0))
@@ -113,12 +136,6 @@ void ebb_app_unsent_tick(ebb_app *a, double now_s)
     else if (!is_empty && seen != a->unsent.n_edits && a->unsent.due_s < 0)
         a->unsent.due_s = now_s + autosave_s;
     a->unsent.n_edits = seen;
-    if (a->unsent.due_s < 0 || now_s < a->unsent.due_s)
-        return;
-    a->unsent.due_s = -1;
-    memcpy(a->unsent.session, session, sizeof session);
-    gather_unsent(a, &text);
-    if (a->frontend.state_dir.len > 0)
-        ebb_unsent_autosave(&a->unsent.file, a->frontend.state_dir.data, session, ebb_buf_text(&text), text.len);
-    ebb_buf_fini(&text);
+    if (a->unsent.due_s >= 0 && now_s >= a->unsent.due_s)
+        ebb_app_unsent_save(a);
 }

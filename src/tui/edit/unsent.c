@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "edit/message_file.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/random.h"
@@ -58,10 +59,28 @@ static ebb_status add_new_path(ebb_buf *path, const char *state_dir, ebb_error *
     return st;
 }
 
-/* The whole of a file: whose it is, and the text. */
-static bool add_whole(ebb_buf *whole, const char *session, const char *text, size_t n)
+/* The first line: whose it is; behind a unit separator, what an editor has of it. */
+typedef struct unsent_head {
+    size_t n_session, n_line;
+    size_t n_before;
+    char   path[512];            /* "": no editor has anything */
+} unsent_head;
+
+static unsent_head head_of(const ebb_buf *whole)
 {
-    return ebb_buf_add(whole, session, strcspn(session, "\n")) && ebb_buf_addc(whole, '\n') &&
+    const char *s = ebb_buf_text(whole);
+    unsent_head h = { .n_session = strcspn(s, "\x1f\n"), .n_line = strcspn(s, "\n") };
+
+    if (sscanf(s + h.n_session, "\x1f%zu %511[^\n]", &h.n_before, h.path) != 2)
+        h.path[0] = '\0';
+    return h;
+}
+
+/* The whole of a file: its head, and the text. */
+static bool add_whole(ebb_buf *whole, const char *session, const char *text, size_t n, const ebb_unsent_lent *lent)
+{
+    return ebb_buf_add(whole, session, strcspn(session, "\n")) &&
+           (!lent || ebb_buf_addf(whole, "\x1f%zu %s", lent->n_before, lent->path)) && ebb_buf_addc(whole, '\n') &&
            ebb_buf_add(whole, text, n) && close_text(ebb_seal_here(), whole);
 }
 
@@ -70,7 +89,7 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
     ebb_buf path = { 0 }, whole = { 0 };
     ebb_status st = add_new_path(&path, state_dir, err);
 
-    if (st == EBB_OK && !add_whole(&whole, session, text, n))
+    if (st == EBB_OK && !add_whole(&whole, session, text, n, NULL))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory to keep what was not sent");
     if (st == EBB_OK)
         st = ebb_file_create(path.data, whole.data, whole.len, err);
@@ -132,17 +151,60 @@ static bool begin_autosave(ebb_unsent_file *d, const char *state_dir)
 
 /* On a full disk what was saved before stays as it is.  With the NUL that it ends with a shorter text is whole even if
  * what is behind it cannot be cut off any more. */
-void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n)
+static bool write_autosave(const ebb_unsent_file *d, const ebb_buf *whole)
+{
+    bool ok = ebb_file_reserve(d->fd, d->path, whole->len + 1, NULL) == EBB_OK &&
+              ebb_file_write_at(d->fd, d->path, whole->data, whole->len + 1, 0, NULL) == EBB_OK;
+
+    if (ok)
+        (void)!ebb_file_truncate(d->fd, d->path, whole->len, NULL);
+    return ok;
+}
+
+void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n,
+                         const ebb_unsent_lent *lent)
 {
     ebb_buf whole = { 0 };
 
-    if (n == 0)
+    if (n == 0 && !lent)
         ebb_unsent_end_autosave(d);
-    else if ((d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n) &&
-             ebb_file_reserve(d->fd, d->path, whole.len + 1, NULL) == EBB_OK &&
-             ebb_file_write_at(d->fd, d->path, whole.data, whole.len + 1, 0, NULL) == EBB_OK)
-        (void)!ebb_file_truncate(d->fd, d->path, whole.len, NULL);
+    else if ((d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n, lent))
+        write_autosave(d, &whole);
     ebb_buf_fini(&whole);
+}
+
+/* -- What an editor has saved -------------------------------------------------------------- */
+
+/* It takes the place of what the editor was given, as a message does: of two slashes one is for whoever types.  A file
+ * that is gone was taken over or discarded; an empty one may be about to be written. */
+static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error *err)
+{
+    ebb_buf saved = { 0 };
+    ebb_error why;
+    ebb_status st = h->path[0] ? ebb_message_file_read(h->path, &saved, &why) : EBB_OK;
+    size_t at = h->n_line + 1 + h->n_before, skip = strncmp(ebb_buf_text(&saved), "//", 2) == 0;
+
+    if (st == EBB_OK && !ebb_buf_reserve(whole, saved.len + 1))
+        st = EBB_FAIL(&why, EBB_NOMEM, "%s: no memory for its text", h->path);
+    if (st == EBB_OK && saved.len > 0 && at <= whole->len) {
+        ebb_buf_remove(whole, at, whole->len - at);
+        ebb_buf_adds(whole, h->n_before > 0 ? "\n" : "");
+        ebb_buf_add(whole, saved.data + skip, saved.len - skip);
+    }
+    ebb_buf_remove(whole, h->n_session, h->n_line - h->n_session);
+    ebb_buf_fini(&saved);
+    if (st == EBB_OK || st == EBB_NOTFOUND)
+        return EBB_OK;
+    if (err)
+        *err = why;
+    return st;
+}
+
+/* Once the draft's own file has it. */
+static void drop_saved(const unsent_head *h)
+{
+    if (h->path[0])
+        ebb_file_wipe(h->path);
 }
 
 /* -- Coming back --------------------------------------------------------------------- */
@@ -156,21 +218,37 @@ static bool open_unsent_file(const char *path, ebb_file_mode mode, int *fd)
            !ebb_file_is_locked(*fd);
 }
 
+/* The draft's own file has what the editor saved, before the editor's goes. */
+static void keep_saved(const ebb_unsent_file *d, const unsent_head *h, const ebb_buf *whole)
+{
+    ebb_buf closed = { 0 };
+
+    if (ebb_buf_add(&closed, whole->data, whole->len) && close_text(ebb_seal_here(), &closed) &&
+        write_autosave(d, &closed))
+        drop_saved(h);
+    ebb_buf_fini(&closed);
+}
+
 /* Restore this file if it belongs to the conversation and no running process has it locked. */
-static bool restore_file(ebb_unsent_file *d, const char *path, const char *session, ebb_buf *out)
+static bool restore_file(ebb_unsent_file *d, const char *path, const char *session, ebb_buf *out, ebb_error *err)
 {
     ebb_buf whole = { 0 };
+    unsent_head h;
     size_t n = strlen(session), n_text;
     int fd = -1;
-    bool is_it = open_unsent_file(path, EBB_FILE_READ, &fd) &&
-                 ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK &&
-                 open_text(ebb_seal_here(), &whole) && whole.len > n &&
-                 memcmp(whole.data, session, n) == 0 && whole.data[n] == '\n';
+    bool has_saved, is_it = open_unsent_file(path, EBB_FILE_READ, &fd) &&
+                            ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK &&
+                            open_text(ebb_seal_here(), &whole);
 
+    h = head_of(&whole);
+    is_it = is_it && h.n_line < whole.len && h.n_session == n && memcmp(whole.data, session, n) == 0;
+    has_saved = is_it && h.path[0] && take_in_saved(&h, &whole, err) == EBB_OK;
     n_text = is_it ? whole.len - n - 1 : 0;
     if (is_it && !take_autosave(d, path, EBB_FILE_UPDATE_HERE))
         is_it = !ebb_file_is_locked(fd);
     ebb_file_close(fd);
+    if (has_saved && d->fd >= 0)
+        keep_saved(d, &h, &whole);
     if (is_it && n_text == 0)
         ebb_unsent_end_autosave(d);
     is_it = is_it && n_text > 0 && ebb_buf_add(out, whole.data + n + 1, n_text);
@@ -180,7 +258,7 @@ static bool restore_file(ebb_unsent_file *d, const char *path, const char *sessi
     return is_it;
 }
 
-bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *session, ebb_buf *out)
+bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *session, ebb_buf *out, ebb_error *err)
 {
     DIR *dir = opendir(state_dir);
     const struct dirent *e;
@@ -191,7 +269,7 @@ bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *s
         if (!is_unsent_name(e->d_name) || is_begun(e->d_name))
             continue;
         ebb_buf_clear(&path);
-        is_there = ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name) && restore_file(d, path.data, session, out);
+        is_there = ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name) && restore_file(d, path.data, session, out, err);
     }
     if (dir)
         closedir(dir);
@@ -232,6 +310,7 @@ static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
 {
     const turning *t = arg;
     ebb_buf whole = { 0 };
+    unsent_head h;
     int fd = -1;
     ebb_status st = EBB_OK;
 
@@ -242,8 +321,14 @@ static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
     if (open_unsent_file(path, EBB_FILE_UPDATE_HERE, &fd))
         st = ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, err);
     if (st == EBB_OK && whole.len > 0 && open_text(t->from, &whole)) {
-        st = close_text(t->to, &whole) ? ebb_file_replace_wiping(path, whole.data, whole.len, err)
-                                       : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
+        h = head_of(&whole);
+        st = take_in_saved(&h, &whole, err);
+        if (st == EBB_OK && !close_text(t->to, &whole))
+            st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path);
+        if (st == EBB_OK)
+            st = ebb_file_replace_wiping(path, whole.data, whole.len, err);
+        if (st == EBB_OK)
+            drop_saved(&h);
     }
     ebb_file_close(fd);
     ebb_buf_fini(&whole);
@@ -257,9 +342,9 @@ ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const eb
     return for_all_unsent(state_dir, turn_unsent_file, &t, err);
 }
 
-/* The session, which ends with a NUL now, and the text behind that.  false: a program has it, or it cannot be
+/* The session, which ends with a NUL now, and the text behind the first line.  false: a program has it, or it cannot be
  * read. */
-static bool read_unsent(const char *path, ebb_buf *whole)
+static bool read_unsent(const char *path, ebb_buf *whole, unsent_head *h)
 {
     int fd = -1;
     bool ok = open_unsent_file(path, EBB_FILE_READ, &fd) &&
@@ -267,8 +352,9 @@ static bool read_unsent(const char *path, ebb_buf *whole)
               whole->len > 0;
 
     ebb_file_close(fd);
+    *h = head_of(whole);
     if (ok)
-        whole->data[strcspn(whole->data, "\n")] = '\0';
+        whole->data[h->n_session] = '\0';
     return ok;
 }
 
@@ -280,11 +366,11 @@ static ebb_status rename_unsent_file(void *arg, const char *path, ebb_error *err
 {
     const renaming *r = arg;
     ebb_buf whole = { 0 }, renamed = { 0 };
-    size_t n = strlen(r->name);
+    unsent_head h;
 
     (void)err;
-    if (read_unsent(path, &whole) && strcmp(whole.data, r->name) == 0 && whole.len > n &&
-        add_whole(&renamed, r->session, whole.data + n + 1, whole.len - n - 1))
+    if (read_unsent(path, &whole, &h) && strcmp(whole.data, r->name) == 0 && whole.len > h.n_line &&
+        add_whole(&renamed, r->session, whole.data + h.n_line + 1, whole.len - h.n_line - 1, NULL))
         (void)!ebb_file_replace(path, renamed.data, renamed.len, NULL);
     ebb_buf_fini(&whole);
     ebb_buf_fini(&renamed);
@@ -307,10 +393,13 @@ static ebb_status sweep_unsent_file(void *arg, const char *path, ebb_error *err)
 {
     const sweeping *s = arg;
     ebb_buf whole = { 0 };
+    unsent_head h;
 
     (void)err;                                   /* what cannot be read stays */
-    if (read_unsent(path, &whole) && whole.data[0] && !s->keep(s->arg, whole.data))
+    if (read_unsent(path, &whole, &h) && whole.data[0] && !s->keep(s->arg, whole.data)) {
+        drop_saved(&h);
         ebb_file_wipe(path);
+    }
     ebb_buf_fini(&whole);
     return EBB_OK;
 }

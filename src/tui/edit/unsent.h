@@ -3,7 +3,10 @@
  * A file in the state folder, `draft-` and 16 digits, for each conversation that was left so: the
  * key of its session on the first line ("": of none that is kept; older ebbs wrote its name), then
  * the text; all of it encrypted where sessions are (seal/seal.h).  A program that runs holds a lock
- * on its own, so nobody else takes it up. */
+ * on its own, so nobody else takes it up.
+ *
+ * While an editor of the user's has the end of the text, the first line also says from which byte
+ * on, and in which file: if the program is killed meanwhile, what is saved there comes back. */
 #ifndef EBB_TUI_UNSENT_H
 #define EBB_TUI_UNSENT_H
 #include <stdbool.h>
@@ -17,10 +20,16 @@ typedef struct ebb_unsent_file {
     int  fd;                     /* -1: there is none */
     char path[512];
 } ebb_unsent_file;
-/* Keep the text as it is by now, without a sync; n 0: there is none.  What goes wrong is not told:
- * it is tried again with the next change, and whoever leaves in peace keeps it otherwise. */
+/* What an editor has: the text from byte n_before on, in the file `path`. */
+typedef struct ebb_unsent_lent {
+    const char *path;
+    size_t      n_before;
+} ebb_unsent_lent;
+/* Keep the text as it is by now, without a sync; n 0 and lent NULL: there is none.  What goes wrong
+ * is not told: it is tried again with the next change, and whoever leaves in peace keeps it
+ * otherwise. */
 void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session,
-                         const char *text, size_t n);
+                         const char *text, size_t n, const ebb_unsent_lent *lent);
 void ebb_unsent_end_autosave(ebb_unsent_file *d);
 void ebb_unsent_leave_autosave(ebb_unsent_file *d);     /* whoever comes next takes it up */
 
@@ -30,13 +39,16 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
                               size_t n, ebb_error *err);
 /* true: there was one for this conversation, left in peace or by a program that was killed; it is
  * in *out now, and its file is *d, which had none: so it is in a file all the time, and nobody else
- * takes it up.  Where the file cannot be written, *d stays without. */
+ * takes it up.  Where the file cannot be written, *d stays without.  What an editor has saved is in
+ * it, and its file removed; where that cannot be read it stays, and *err says why, which is left
+ * alone otherwise. */
 bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *session,
-                        ebb_buf *out);
+                        ebb_buf *out, ebb_error *err);
 
-/* Write all of them anew, encrypted by `to` (NULL: in the clear); what was in the clear is
- * overwritten.  `from` opens those that are encrypted.  What programs that run have stays.
- * Errors: IO, NOMEM, LIMIT; of one that cannot be read: nothing stays in the clear unsaid. */
+/* Write all of them anew, encrypted by `to` (NULL: in the clear), with what editors have saved;
+ * what was in the clear is overwritten.  `from` opens those that are encrypted.  What programs that
+ * run have stays.
+ * Errors: IO, NOMEM, LIMIT, FORMAT; of one that cannot be read: nothing stays unsaid. */
 EBB_MUST_CHECK
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to,
                            ebb_error *err);
@@ -45,7 +57,8 @@ ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const eb
  * written; what a program that runs has stays. */
 void ebb_unsent_rename(const char *state_dir, const char *name, const char *session);
 
-/* Wipe those of conversations that are not kept, but for those of none and of programs that run. */
+/* Wipe those of conversations that are not kept, with what editors have saved, but for those of
+ * none and of programs that run. */
 typedef bool ebb_unsent_keep_fn(void *arg, const char *session);
 void ebb_unsent_sweep(const char *state_dir, ebb_unsent_keep_fn *keep, void *arg);
 

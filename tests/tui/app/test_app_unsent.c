@@ -239,6 +239,49 @@ static void unsent_survives_a_kill(void **state)
     assert_int_equal(system(cmd), 0);
 }
 
+/* With an editor open, it is what that has saved, in the place of what it was given. */
+static void unsent_survives_a_kill_in_the_editor(void **state)
+{
+    static const struct { const char *keys, *want; } t[] = {
+        { "half a thought\x07", "> a whole one\n" },
+        { "\x07", "> a whole one\n" },
+        { "one\rhalf a thought\x07", "> one\n  a whole one\n" },
+    };
+    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64], number[24];
+    ebb_tui_opts opts;
+    screen s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            snprintf(number, sizeof number, "%ld", (long)getpid());
+            setenv("KILLED", number, 1);
+            screen_open(&s, 12, 60, dir);
+            opts = *s.app.frontend.opts;
+            opts.editor = "sh -c 'echo a whole one >\"$0\"; kill -9 $KILLED'";
+            s.app.frontend.opts = &opts;
+            screen_keys(&s, t[i].keys);
+            screen_wait_editor(&s);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        screen_open(&s, 12, 60, dir);
+        assert_has(&s, t[i].want);
+        assert_has(&s, "unsent when you left");
+        screen_keys(&s, "\x03");
+        screen_step(&s, 0);
+        assert_int_equal(n_drafts(dir), 0);
+        screen_close(&s);
+    }
+    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
+    assert_int_equal(system(cmd), 0);
+}
+
 /* Where the last words cannot be kept, those of a second ago stay. */
 static void unsent_on_a_full_disk(void **state)
 {
@@ -333,6 +376,7 @@ int main(void)
         cmocka_unit_test(unsent_is_what_was_typed),
         cmocka_unit_test(unsent_is_what_was_edited),
         cmocka_unit_test(unsent_survives_a_kill),
+        cmocka_unit_test(unsent_survives_a_kill_in_the_editor),
         cmocka_unit_test(unsent_on_a_full_disk),
         cmocka_unit_test(unsent_is_no_pipe),
         cmocka_unit_test(refused_text_comes_back),

@@ -30,7 +30,7 @@ static int close_folder(void **state)
 static bool restore(const char *session, ebb_buf *out)
 {
     ebb_unsent_file d = { .fd = -1 };
-    bool is_there = ebb_unsent_restore(&d, folder, session, out);
+    bool is_there = ebb_unsent_restore(&d, folder, session, out, NULL);
 
     ebb_unsent_end_autosave(&d);
     return is_there;
@@ -113,13 +113,13 @@ static void it_is_in_one_place(void **state)
     assert_int_equal(ebb_unsent_persist(folder, "7\t1", "a text", 6, &err), EBB_OK);
     pid = fork();
     if (pid == 0)                                /* taken up, and killed before anything was done with it */
-        _exit(!ebb_unsent_restore(&d, folder, "7\t1", &out));
+        _exit(!ebb_unsent_restore(&d, folder, "7\t1", &out, NULL));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out));
+    assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, NULL));
     assert_string_equal(ebb_buf_text(&out), "a text");
-    assert_false(ebb_unsent_restore(&other, folder, "7\t1", &out));
-    ebb_unsent_autosave(&d, folder, "8\t1", "a text of two", 13);          /* the session has another key by now */
+    assert_false(ebb_unsent_restore(&other, folder, "7\t1", &out, NULL));
+    ebb_unsent_autosave(&d, folder, "8\t1", "a text of two", 13, NULL);    /* the session has another key by now */
     ebb_unsent_leave_autosave(&d);
     ebb_buf_clear(&out);
     assert_false(restore("7\t1", &out));
@@ -142,7 +142,7 @@ static void a_number_that_comes_again(void **state)
     assert_non_null(f);
     fputs("7\t1\nof the killed one", f);
     assert_int_equal(fclose(f), 0);
-    ebb_unsent_autosave(&d, folder, "8\t1", "of this one", 11);
+    ebb_unsent_autosave(&d, folder, "8\t1", "of this one", 11, NULL);
     assert_true(d.fd >= 0);
     assert_true(restore("7\t1", &out));
     assert_string_equal(ebb_buf_text(&out), "of the killed one");
@@ -161,9 +161,9 @@ static void on_a_full_disk(void **state)
     if (!ebb_small_disk_mount(folder, 64))
         skip();
     memset(longer, 'a', sizeof longer);
-    ebb_unsent_autosave(&d, folder, "trip", "half a thought", 14);
+    ebb_unsent_autosave(&d, folder, "trip", "half a thought", 14, NULL);
     assert_true(ebb_small_disk_fill(folder));
-    ebb_unsent_autosave(&d, folder, "trip", longer, sizeof longer);
+    ebb_unsent_autosave(&d, folder, "trip", longer, sizeof longer, NULL);
     ebb_unsent_leave_autosave(&d);
     assert_true(restore("trip", &out));
     assert_string_equal(ebb_buf_text(&out), "half a thought");
@@ -231,9 +231,9 @@ static void killed_while_it_gets_shorter(void **state)
     ebb_buf out = { 0 };
 
     (void)state;
-    ebb_unsent_autosave(&d, folder, "trip", text, sizeof text - 1);
+    ebb_unsent_autosave(&d, folder, "trip", text, sizeof text - 1, NULL);
     ebb_os_fail_nth_here(3);                     /* room, bytes, the end of the file */
-    ebb_unsent_autosave(&d, folder, "trip", shorter, sizeof shorter - 1);
+    ebb_unsent_autosave(&d, folder, "trip", shorter, sizeof shorter - 1, NULL);
     assert_true(ebb_os_fail_off());
     ebb_unsent_leave_autosave(&d);
     assert_true(restore("trip", &out));
@@ -241,10 +241,147 @@ static void killed_while_it_gets_shorter(void **state)
     ebb_buf_fini(&out);
 }
 
+/* What an editor had when the program was killed. */
+static void lend(const char *session, const char *text, size_t n_before, char path[64])
+{
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_unsent_lent lent = { path, n_before };
+
+    snprintf(path, 64, "%s/in-the-editor.md", folder);
+    ebb_unsent_autosave(&d, folder, session, text, strlen(text), &lent);
+    assert_true(d.fd >= 0);
+    ebb_unsent_leave_autosave(&d);
+}
+
+static void write_file(const char *path, const char *text, size_t n)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, n, f), n);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* It takes the place of what the editor was given; what waited before that stays. */
+static void what_an_editor_has_saved_comes_back(void **state)
+{
+    static const struct { const char *text; size_t n_before; const char *saved; size_t n; const char *want; } t[] = {
+        { "", 0, "a letter\n\n", 10, "a letter" },
+        { "mine", 0, "mine, longer", 12, "mine, longer" },
+        { "waits\nmine", 5, "other\n", 6, "waits\nother" },
+        { "waits\nmine", 5, "", 0, "waits\nmine" },      /* about to be written */
+        { "waits\nmine", 99, "other", 5, "waits\nmine" },
+        { "mine", 0, "//etc is a folder", 17, "/etc is a folder" },
+        { "mine", 0, "a\0b\0", 4, "a\xEF\xBF\xBD" "b\xEF\xBF\xBD" },
+    };
+    char path[64];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        ebb_unsent_file d = { .fd = -1 };
+        ebb_error err = { .code = EBB_OK };
+        ebb_buf out = { 0 };
+
+        lend("7\t1", t[i].text, t[i].n_before, path);
+        write_file(path, t[i].saved, t[i].n);
+        assert_false(restore("7", &out));
+        assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
+        assert_string_equal(ebb_buf_text(&out), t[i].want);
+        assert_int_equal(access(path, F_OK), -1);
+        ebb_unsent_leave_autosave(&d);           /* killed again, before anything is typed */
+        ebb_buf_clear(&out);
+        assert_true(restore("7\t1", &out));
+        assert_string_equal(ebb_buf_text(&out), t[i].want);
+        assert_int_equal(err.code, EBB_OK);
+        ebb_buf_fini(&out);
+    }
+}
+
+/* It was discarded, or there is no room for it on a disk that is full: nothing is lost, nothing is said twice. */
+static void what_an_editor_has_discarded_does_not(void **state)
+{
+    char path[64];
+    ebb_error err = { .code = EBB_OK };
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_buf out = { 0 };
+
+    (void)state;
+    lend("7\t1", "mine", 0, path);
+    assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
+    assert_string_equal(ebb_buf_text(&out), "mine");
+    ebb_unsent_end_autosave(&d);
+    lend("7\t1", "", 0, path);
+    assert_false(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
+    assert_int_equal(err.code, EBB_OK);
+    ebb_buf_fini(&out);
+}
+
+/* A link to a file of somebody's, a folder, a pipe, more than a message may have: one line, and it stays. */
+static void what_cannot_be_read_is_said_and_stays(void **state)
+{
+    char path[64], other[64];
+
+    (void)state;
+    snprintf(other, sizeof other, "%s/other", folder);
+    write_file(other, "a secret", 8);
+    for (int i = 0; i < 4; i++) {
+        ebb_unsent_file d = { .fd = -1 };
+        ebb_error err = { .code = EBB_OK };
+        ebb_buf out = { 0 };
+
+        lend("7\t1", "mine", 0, path);
+        if (i == 3)
+            write_file(path, "", 0);
+        assert_int_equal(i == 0 ? symlink(other, path) : i == 1 ? mkdir(path, 0700) : i == 2 ? mkfifo(path, 0600) :
+                         truncate(path, (off_t)100 << 20), 0);
+        assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
+        assert_string_equal(ebb_buf_text(&out), "mine");
+        assert_int_not_equal(err.code, EBB_OK);
+        assert_non_null(strstr(err.msg, path));
+        assert_int_equal(i == 1 ? rmdir(path) : unlink(path), 0);
+        ebb_unsent_end_autosave(&d);
+        ebb_buf_fini(&out);
+    }
+    assert_int_equal(unlink(other), 0);
+}
+
+/* Where nothing may be in the clear any more, and where the conversation is gone. */
+static void what_an_editor_has_saved_is_turned_and_swept(void **state)
+{
+    char path[64];
+    ebb_buf out = { 0 };
+    ebb_error err;
+
+    (void)state;
+    lend("trip", "mine", 0, path);
+    write_file(path, "other", 5);
+    assert_int_equal(ebb_unsent_turn(folder, ebb_seal_here(), ebb_seal_here(), &err), EBB_OK);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_true(restore("trip", &out));
+    assert_string_equal(ebb_buf_text(&out), "other");
+    lend("trips", "mine", 0, path);
+    write_file(path, "other", 5);
+    ebb_unsent_sweep(folder, is_trip, NULL);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_false(restore("trips", &out));
+    lend("trip", "mine", 0, path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_not_equal(ebb_unsent_turn(folder, ebb_seal_here(), ebb_seal_here(), &err), EBB_OK);
+    assert_non_null(strstr(err.msg, path));
+    assert_int_equal(rmdir(path), 0);
+    ebb_buf_clear(&out);
+    assert_true(restore("trip", &out));
+    ebb_buf_fini(&out);
+}
+
 int main(void)
 {
     static const struct CMUnitTest in_the_clear_or_not[] = {
         cmocka_unit_test_setup_teardown(killed_while_it_gets_shorter, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_an_editor_has_saved_comes_back, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_an_editor_has_discarded_does_not, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_cannot_be_read_is_said_and_stays, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_an_editor_has_saved_is_turned_and_swept, open_folder, close_folder),
     };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_long_draft_comes_back, open_folder, close_folder),
