@@ -133,9 +133,9 @@ static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, eb
 
     f->changed_ms = ebb_import_date(json_object_get(o, "created_at"));
     if (title)
-        ebb_title_make(title, strlen(title), f->title, sizeof f->title);
+        ebb_title_read(title, strlen(title), f->title, sizeof f->title);
     if (model)
-        ebb_title_make(model, strlen(model), f->model, sizeof f->model);
+        ebb_title_read(model, strlen(model), f->model, sizeof f->model);
     if (!json_is_array(list) && !json_is_object(reply))
         return EBB_FAIL(err, EBB_FORMAT, "there is no array of messages in it");
     if (json_is_array(list))
@@ -197,7 +197,7 @@ static ebb_status import_lines(ebb_export_format format, const char *data, size_
             role = next;
             from = nl ? nl + 1 : end;
         } else if (!from && format == EBB_EXPORT_MD && stop - p > 2 && memcmp(p, "# ", 2) == 0) {
-            ebb_title_make(p + 2, (size_t)(stop - p - 2), f->title, sizeof f->title);
+            ebb_title_read(p + 2, (size_t)(stop - p - 2), f->title, sizeof f->title);
         }
         p = nl ? nl + 1 : end;
     }

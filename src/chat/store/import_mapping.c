@@ -113,7 +113,7 @@ ebb_status ebb_import_mapping(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_
     json_t *node;
 
     if (title)
-        ebb_title_make(title, strlen(title), f->title, sizeof f->title);
+        ebb_title_read(title, strlen(title), f->title, sizeof f->title);
     json_object_foreach(r.mapping, id, node) {
         parent = json_string_value(json_object_get(node, "parent"));
         if ((!parent || !json_object_get(r.mapping, parent)) && !push_waiting(&r, node, NULL))

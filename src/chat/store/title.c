@@ -1,6 +1,7 @@
 /* Titles (title.h). */
 #include "store/title.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -60,10 +61,10 @@ static size_t own_words(const char *s, size_t n)
     return at < n ? at : 0;
 }
 
-void ebb_title_make(const char *text, size_t n, char *out, size_t cap)
+static void write_line(const char *text, size_t n, int max_columns, char *out, size_t cap)
 {
     static const char dots[] = "…";
-    size_t at = own_words(text, n), len = 0, cut = 0;             /* cut: where the dots would go */
+    size_t at = 0, len = 0, cut = 0;             /* cut: where the dots would go */
     int columns = 0;
     bool gap = false;
 
@@ -77,7 +78,7 @@ void ebb_title_make(const char *text, size_t n, char *out, size_t cap)
         gap |= is_blank_cp(cp) && len > 0;
         if (is_blank_cp(cp) || is_invisible_cp(cp))
             continue;
-        if (columns + gap + width > COLUMNS || len + gap + n_bytes + sizeof dots > cap) {
+        if (columns + gap + width > max_columns || len + gap + n_bytes >= cap) {
             memcpy(out + cut, dots, sizeof dots);
             return;
         }
@@ -86,9 +87,21 @@ void ebb_title_make(const char *text, size_t n, char *out, size_t cap)
         memcpy(out + len, bytes, n_bytes);
         columns += gap + width;
         len += n_bytes;
-        if (columns < COLUMNS)
+        if (columns < max_columns && len + sizeof dots <= cap)
             cut = len;
         gap = false;
     }
     out[len] = '\0';
+}
+
+void ebb_title_make(const char *text, size_t n, char *out, size_t cap)
+{
+    size_t at = own_words(text, n);
+
+    write_line(text + at, n - at, COLUMNS, out, cap);
+}
+
+void ebb_title_read(const char *text, size_t n, char *out, size_t cap)
+{
+    write_line(text, n, INT_MAX, out, cap);
 }

@@ -6,5 +6,7 @@
 /* text as one line of at most 50 columns with a final "…" if it was cut; white
  * space is one blank, controls are left out.  Writes at most cap bytes with a final NUL. */
 void ebb_title_make(const char *text, size_t n, char *out, size_t cap);
+/* A title or a name that stands in a file, in the same way, but as long as `cap` lets it be. */
+void ebb_title_read(const char *text, size_t n, char *out, size_t cap);
 
 #endif

@@ -132,7 +132,10 @@ static void test_random_trees(void **state)
     (void)state;
     for (seed = 1; seed <= TREES; seed++) {
         uint64_t number = seed;
-        ebb_session_facts f = { .title = "A title", .model = "Model-8B" };
+        ebb_session_facts f = {
+            .title = "A name that was given has more columns, at times, than a title has",
+            .model = "A-model-of-many-words-70B-Instruct-abliterated-i1-Q4_K_M-00001-of-00002",
+        };
         ebb_tree t = { 0 };
 
         make_random_tree(&t);

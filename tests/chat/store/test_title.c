@@ -27,6 +27,7 @@ static void test_titles(void **state)
     check("日本日本日本日本日本日本日本日本日本日本日本日本日本日本", 128,
           "日本日本日本日本日本日本日本日本日本日本日本日本…");
     check("abcdefgh", 8, "abcd…");
+    check("abcdefg", 8, "abcdefg");
     check("a.c:\n```c\nint x;\n```\n\nb.md:\n````md\n```\n````\n\nWhat is this?", 128, "What is this?");
     check("a.c:\n```c\nint x;\n```", 128, "a.c: ```c int x; ```");
     check("a.c:\n```c\nint x;", 128, "a.c: ```c int x;");
