@@ -8,6 +8,8 @@
 
 #include "cli.h"
 #include "cmd_sessions.h"
+#include "command/frontend.h"
+#include "command/slash.h"
 #include "confinement.h"
 #include "edit/history.h"
 #include "edit/unsent.h"
@@ -228,10 +230,14 @@ static int undelete(ebb_store *s, ebb_args *a, ebb_error *err)
     return ebb_cli_fail(err);
 }
 
-/* Lines of the history that no session has as a question, but for commands. */
+/* Lines of the history that some session has as a question: without the quotes around it, and the first of two
+ * slashes. */
 static bool is_line_kept(void *arg, const char *text, size_t n)
 {
-    return ebb_kept_has_question(arg, text, n);
+    bool is_slash = text[0] == '/' && !ebb_slash_command_is(text);
+
+    ebb_frontend_unquote(&text, &n);
+    return ebb_kept_has_question(arg, text + is_slash, n - is_slash);
 }
 
 /* Drafts of sessions that are there: by their keys, those of an older ebb by their names. */

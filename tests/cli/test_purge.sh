@@ -13,10 +13,20 @@ while [ $i -lt 50 ]; do
     $EBB sessions import "$dir/$i.json" "planted$i" >/dev/null || fail "import $i"
     i=$((i + 1))
 done
-printf '{"messages": [{"role": "user", "content": "What stays?"},{"role": "assistant", "content": "This marmalade does."}]}' >"$dir/stays.json"
+cat >"$dir/stays.json" <<'EOF'
+{"messages": [
+{"role": "user", "content": "What stays?"},
+{"role": "assistant", "content": "This marmalade does."},
+{"role": "user", "content": "/etc is what?"},
+{"role": "user", "content": "a.c:\n```c\nint a;\n```\n\nWhat is @a.c?"},
+{"role": "user", "content": "Quoted."}]}
+EOF
 $EBB sessions import "$dir/stays.json" stays >/dev/null || fail "import"
 mkdir -p "$HOME/.local/state/ebb"
-printf 'Sentence 3 of the xylophon affair\nWhat stays?\n' >"$HOME/.local/state/ebb/history"
+printf '%s\n' 'Sentence 3 of the xylophon affair' 'What is @xylophon?' '//xylophon' '"""xylophon"""' \
+    >"$HOME/.local/state/ebb/history"
+printf '%s\n' 'What stays?' '//etc is what?' 'What is @a.c?' '"""Quoted."""' >"$dir/stays.history"
+cat "$dir/stays.history" >>"$HOME/.local/state/ebb/history"
 printf 'planted1\nan unsent xylophon' >"$HOME/.local/state/ebb/draft-1"
 printf 'stays\nunsent marmalade' >"$HOME/.local/state/ebb/draft-2"
 grep -rqa xylophon "$HOME/.local/state/ebb/sessions.db" "$HOME/.local/state/ebb/sessions.db-wal" 2>/dev/null || fail "the test does not see the database"
@@ -40,5 +50,6 @@ for word in xylophon kumquat zanzibar quokka; do
 done
 $EBB sessions search marmalade | grep -q This || fail "what stays cannot be found"
 grep -q marmalade "$HOME/.local/state/ebb/draft-2" || fail "the draft of a session that stays is gone"
-grep -qx 'What stays?' "$HOME/.local/state/ebb/history" || fail "the history's line of a session that stays is gone"
+cmp -s "$dir/stays.history" "$HOME/.local/state/ebb/history" ||
+    fail "the history is not that of the session that stays: $(cat "$HOME/.local/state/ebb/history")"
 exit 0

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "ebb/experimental/kv_cache.h"
 #include "store/sealed_kv.h"
+#include "store/title.h"
 
 enum { RUN = 8, ABOVE_MAX = 64 };
 
@@ -49,6 +50,15 @@ static size_t gather_ids_above(const ebb_node *node, int32_t out[RUN - 1])
     return n;
 }
 
+/* As it is, and as it was typed: without the files that went with it. */
+static bool add_question(ebb_kept *k, const char *text, size_t n)
+{
+    size_t at = ebb_title_own_words(text, n);
+
+    return add_hash(&k->questions, &k->n_questions, &k->cap_questions, text, n) &&
+           (at == 0 || add_hash(&k->questions, &k->n_questions, &k->cap_questions, text + at, n - at));
+}
+
 static bool add_kept_node(ebb_kept *k, const ebb_node *node)
 {
     int32_t above[RUN - 1];
@@ -64,7 +74,7 @@ static bool add_kept_node(ebb_kept *k, const ebb_node *node)
     for (size_t i = 0; ok && i + RUN <= n; i++)
         ok = add_hash(&k->runs, &k->n_runs, &k->cap_runs, all + i, RUN * sizeof *all);
     if (ok && node->m.role == EBB_ROLE_USER)
-        ok = add_hash(&k->questions, &k->n_questions, &k->cap_questions, node->m.text, node->m.n_text);
+        ok = add_question(k, node->m.text, node->m.n_text);
     free(all);
     return ok;
 }

@@ -16,7 +16,7 @@ EBB_MUST_CHECK
 ebb_status ebb_kept_read(ebb_store *s, ebb_kept *out, ebb_error *err);
 void ebb_kept_fini(ebb_kept *k);
 
-/* Whether that is a question of some session. */
+/* Whether that is a question of some session, with the files that went with it or without. */
 bool ebb_kept_has_question(const ebb_kept *k, const char *text, size_t n);
 
 /* Remove the K and V of sessions that are no more, from the usual folder. */

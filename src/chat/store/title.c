@@ -48,8 +48,7 @@ static size_t behind_file(const char *s, size_t n, size_t at)
     return 0;
 }
 
-/* Where the words of the message itself begin; 0 if it has none of its own. */
-static size_t own_words(const char *s, size_t n)
+size_t ebb_title_own_words(const char *s, size_t n)
 {
     size_t at = 0, end;
 
@@ -96,7 +95,7 @@ static void write_line(const char *text, size_t n, int max_columns, char *out, s
 
 void ebb_title_make(const char *text, size_t n, char *out, size_t cap)
 {
-    size_t at = own_words(text, n);
+    size_t at = ebb_title_own_words(text, n);
 
     write_line(text + at, n - at, COLUMNS, out, cap);
 }
