@@ -44,6 +44,13 @@ void ebb_chat_set_saved(ebb_chat *c)
     c->saving.retry_ns = 0;
 }
 
+void ebb_chat_leave_unsaved(ebb_chat *c)
+{
+    c->saving.n_given_up = 0;
+    if (c->store)                                /* without one, opening it is tried again */
+        ebb_chat_set_saved(c);
+}
+
 static void report_save_success(ebb_chat *c)
 {
     if (c->saving.is_unsaved)

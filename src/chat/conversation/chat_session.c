@@ -22,7 +22,7 @@ static void open_store(ebb_chat *c)
 static void take_session(ebb_chat *c, ebb_session_facts *facts, ebb_tree *tree)
 {
     ebb_overflow_reset(c);
-    c->saving.n_given_up = 0;
+    ebb_chat_leave_unsaved(c);
     c->turn.is_path_changed = true;
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);

@@ -50,6 +50,9 @@ ebb_status ebb_chat_check_switch(ebb_chat *c, ebb_error *err);
 /* What is said cannot be saved, for this reason; if it may pass, the timer tries again. */
 void ebb_chat_set_unsaved(ebb_chat *c, const ebb_error *err);
 void ebb_chat_set_saved(ebb_chat *c);            /* nothing is left to be saved */
+/* Another conversation takes its place: what was not saved went with the one before, and of this
+ * one it will be said anew. */
+void ebb_chat_leave_unsaved(ebb_chat *c);
 
 /* -- chat_system.c ----------------------------------------------------------------- */
 /* Put the system prompt at the root of the path (NULL or "": take it away); where messages follow,

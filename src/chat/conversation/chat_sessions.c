@@ -17,7 +17,7 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_overflow_reset(c);
-    c->saving.n_given_up = 0;
+    ebb_chat_leave_unsaved(c);
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);
     c->generation++;

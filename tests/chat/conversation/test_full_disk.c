@@ -171,6 +171,8 @@ static void test_leaving(void **state)
     assert_int_equal(ebb_chat_check_saved(c, &err), EBB_OK);
     assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
     assert_int_equal(ebb_chat_n_messages(c), 0);
+    send_big(c);                                 /* of the next one it is said anew */
+    assert_int_equal(count_notices(c, "the chat goes on in memory", true), 1);
     ebb_chat_close(c);
 }
 
