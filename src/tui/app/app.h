@@ -218,6 +218,8 @@ void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf
 void ebb_app_say_error(ebb_app *a, const ebb_error *err);
 /* The same as a hint if all of it can be seen there. */
 void ebb_app_hint_error(ebb_app *a, const ebb_error *err);
+/* The same of a file that an editor left, and that is not removed. */
+void ebb_app_hint_left(ebb_app *a, const ebb_error *err);
 void ebb_app_submit(ebb_app *a);
 /* Has the command of !command ended?  Its output goes to the beginning of the line. */
 void ebb_app_output_tick(ebb_app *a, double now_s);

@@ -122,7 +122,7 @@ static void take_message_file(ebb_app *a)
     } else if (err.code == EBB_NOTFOUND) {
         ebb_app_hint_error(a, &err);
     } else {
-        ebb_app_hint(a, "%s; it is left there", err.msg);
+        ebb_app_hint_left(a, &err);
     }
 }
 

@@ -46,6 +46,14 @@ void ebb_app_hint_error(ebb_app *a, const ebb_error *err)
         ebb_app_say_error(a, err);
 }
 
+void ebb_app_hint_left(ebb_app *a, const ebb_error *err)
+{
+    ebb_error whole;
+
+    EBB_FAIL(&whole, err->code, "%s; it is left there", err->msg);
+    ebb_app_hint_error(a, &whole);
+}
+
 /* -- Messages that wait ------------------------------------------------------------------ */
 
 static bool can_send(const ebb_app *a)

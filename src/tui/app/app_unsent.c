@@ -104,7 +104,7 @@ void ebb_app_restore_unsent(ebb_app *a)
         ebb_app_hint(a, "unsent when you left; Enter sends it, Ctrl-C drops it");
     }
     if (err.code != EBB_OK)
-        ebb_app_hint(a, "%s; it is left there", err.msg);
+        ebb_app_hint_left(a, &err);
     ebb_buf_fini(&text);
 }
 
