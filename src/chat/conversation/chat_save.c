@@ -162,7 +162,7 @@ ebb_status ebb_chat_check_switch(ebb_chat *c, ebb_error *err)
     ebb_status st = ebb_chat_check_saved(c, &why);
 
     return st == EBB_OK ? st
-                        : EBB_FAIL(err, st, "%s (/save ./NAME.json writes a file; the same again continues without it)",
+                        : EBB_FAIL(err, st, "%s (/save ./NAME.json writes a file; leaving it all the same loses it)",
                                    why.msg);
 }
 

@@ -73,7 +73,7 @@ void ebb_frontend_quit(ebb_frontend *f)
     ebb_error err = { 0 };
 
     if (!ebb_chat_is_busy(f->chat) && ebb_chat_check_saved(f->chat, &err) != EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_ERROR, "%s (/save ./NAME.json writes a file; the same again leaves without it)",
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "%s (/save ./NAME.json writes a file; leaving all the same loses it)",
                           err.msg);
     else if (!ebb_pull_follow_holds(f) && !job_holds(f))
         f->quit = true;

@@ -165,6 +165,7 @@ static void test_leaving(void **state)
     assert_int_equal(ebb_chat_new_session(c, &err), EBB_IO);
     assert_non_null(strstr(err.msg, "not saved"));
     assert_non_null(strstr(err.msg, db));
+    assert_non_null(strstr(err.msg, "leaving it all the same loses it"));    /* by whatever command */
     assert_int_equal(ebb_chat_n_messages(c), 4);
     say(c, "more is said");                      /* so it is asked again */
     assert_int_equal(ebb_chat_check_saved(c, &err), EBB_IO);
