@@ -177,7 +177,7 @@ void ebb_app_inline_frame(ebb_app *a, bool is_end);
 
 /* app_unsent.c: what was not sent the last time is offered. */
 void ebb_app_restore_unsent(ebb_app *a);
-void ebb_app_unsent_save(ebb_app *a);            /* keep what is typed, now */
+bool ebb_app_unsent_save(ebb_app *a);            /* keep what is typed, now; false: it failed */
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
 
 void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */

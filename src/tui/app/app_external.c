@@ -110,18 +110,21 @@ static bool adopt_message_file(ebb_app *a, ebb_error *err)
     return ok;
 }
 
-/* What cannot be taken over is left where it is: it may be all that there is of a text.  A kill finds it in one place
- * or the other. */
+/* What cannot be taken over, or not kept in its draft's file, is left where it is: it may be all that there is of a
+ * text.  A kill finds it in one place or the other. */
 static void take_message_file(ebb_app *a)
 {
     ebb_error err;
 
-    if (adopt_message_file(a, &err)) {
-        ebb_app_unsent_save(a);
+    if (!adopt_message_file(a, &err)) {
+        if (err.code == EBB_NOTFOUND)
+            ebb_app_hint_error(a, &err);
+        else
+            ebb_app_hint_left(a, &err);
+    } else if (ebb_app_unsent_save(a)) {
         unlink(a->external.path);
-    } else if (err.code == EBB_NOTFOUND) {
-        ebb_app_hint_error(a, &err);
     } else {
+        EBB_FAIL(&err, EBB_IO, "%s: cannot be kept with what is unsent", a->external.path);
         ebb_app_hint_left(a, &err);
     }
 }

@@ -108,18 +108,19 @@ void ebb_app_restore_unsent(ebb_app *a)
     ebb_buf_fini(&text);
 }
 
-void ebb_app_unsent_save(ebb_app *a)
+bool ebb_app_unsent_save(ebb_app *a)
 {
     const char *dir = ebb_buf_text(&a->frontend.state_dir);
     ebb_buf text = { 0 };
     ebb_unsent_lent lent = { a->external.path, gather_unsent(a, &text) };
+    bool ok;
 
     a->unsent.due_s = -1;
     ebb_chat_session_key(a->frontend.chat, a->unsent.session);
-    if (*dir)
-        ebb_unsent_autosave(&a->unsent.file, dir, a->unsent.session, ebb_buf_text(&text), text.len,
-                            has_editor(a) ? &lent : NULL);
+    ok = !*dir || ebb_unsent_autosave(&a->unsent.file, dir, a->unsent.session, ebb_buf_text(&text), text.len,
+                                      has_editor(a) ? &lent : NULL);
     ebb_buf_fini(&text);
+    return ok;
 }
 
 /* Typed text is saved within a second; once it is sent or deleted, or the session has another key, the file follows at

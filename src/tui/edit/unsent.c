@@ -161,16 +161,19 @@ static bool write_autosave(const ebb_unsent_file *d, const ebb_buf *whole)
     return ok;
 }
 
-void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n,
+bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n,
                          const ebb_unsent_lent *lent)
 {
     ebb_buf whole = { 0 };
+    bool ok = true;
 
     if (n == 0 && !lent)
         ebb_unsent_end_autosave(d);
-    else if ((d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n, lent))
-        write_autosave(d, &whole);
+    else
+        ok = (d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n, lent) &&
+             write_autosave(d, &whole);
     ebb_buf_fini(&whole);
+    return ok;
 }
 
 /* -- What an editor has saved -------------------------------------------------------------- */

@@ -25,10 +25,10 @@ typedef struct ebb_unsent_lent {
     const char *path;
     size_t      n_before;
 } ebb_unsent_lent;
-/* Keep the text as it is by now, without a sync; n 0 and lent NULL: there is none.  What goes wrong
- * is not told: it is tried again with the next change, and whoever leaves in peace keeps it
+/* Keep the text as it is by now, without a sync; n 0 and lent NULL: there is none.  false: the file
+ * is as it was; it is tried again with the next change, and whoever leaves in peace keeps the text
  * otherwise. */
-void ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session,
+bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session,
                          const char *text, size_t n, const ebb_unsent_lent *lent);
 void ebb_unsent_end_autosave(ebb_unsent_file *d);
 void ebb_unsent_leave_autosave(ebb_unsent_file *d);     /* whoever comes next takes it up */

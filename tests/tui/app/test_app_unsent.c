@@ -311,6 +311,40 @@ static void unsent_on_a_full_disk(void **state)
     assert_int_equal(rmdir(dir), 0);
 }
 
+/* An editor's file is all that there is of its text, and there is room for it. */
+static void what_an_editor_saved_on_a_full_disk(void **state)
+{
+    char dir[] = "/tmp/ebb-draft-XXXXXX";
+    ebb_tui_opts opts;
+    bool has_unsent;
+    ebb_error err;
+    screen s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    if (!ebb_small_disk_mount(dir, 64)) {
+        assert_int_equal(rmdir(dir), 0);
+        skip();
+    }
+    screen_open(&s, 12, 60, dir);
+    opts = *s.app.frontend.opts;
+    opts.editor = "sh -c 'printf \"%09000d\" 7 >\"$0\"'";
+    s.app.frontend.opts = &opts;
+    screen_keys(&s, "half a thought");
+    screen_step(&s, 2);
+    assert_true(ebb_small_disk_fill(dir));
+    screen_keys(&s, "\x07");
+    screen_wait_editor(&s);
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_IO);
+    screen_close(&s);
+    ebb_small_disk_empty(dir);
+    screen_open(&s, 12, 60, dir);
+    assert_has(&s, "0000000007\n");
+    screen_close(&s);
+    ebb_small_disk_unmount(dir);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 /* A pipe is nobody's text, and nothing waits for its writer. */
 static void unsent_is_no_pipe(void **state)
 {
@@ -378,6 +412,7 @@ int main(void)
         cmocka_unit_test(unsent_survives_a_kill),
         cmocka_unit_test(unsent_survives_a_kill_in_the_editor),
         cmocka_unit_test(unsent_on_a_full_disk),
+        cmocka_unit_test(what_an_editor_saved_on_a_full_disk),
         cmocka_unit_test(unsent_is_no_pipe),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(refused_queue_comes_back),
