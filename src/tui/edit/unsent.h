@@ -48,7 +48,8 @@ bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *s
 /* Write all of them anew, encrypted by `to` (NULL: in the clear), with what editors have saved;
  * what was in the clear is overwritten.  `from` opens those that are encrypted.  What programs that
  * run have stays.
- * Errors: IO, NOMEM, LIMIT, FORMAT; of one that cannot be read: nothing stays unsaid. */
+ * Errors: IO, NOMEM, LIMIT, FORMAT; of one that cannot be read: nothing stays in the clear
+ * unsaid. */
 EBB_MUST_CHECK
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to,
                            ebb_error *err);
