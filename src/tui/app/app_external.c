@@ -1,8 +1,5 @@
 /* Off the screen for a while: the user's editor, text to select from, a stop (app.h). */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,7 +9,6 @@
 #include "base/utf8.h"
 #include "edit/message_file.h"
 #include "os/file.h"
-#include "os/paths.h"
 
 bool ebb_app_is_lent(const ebb_app *a)
 {
@@ -36,26 +32,11 @@ void ebb_app_suspend(ebb_app *a)
 
 /* -- $VISUAL, $EDITOR ------------------------------------------------------------------------ */
 
-/* The draft goes to the runtime folder: private to the user, and usually in memory. */
-static int open_message_file(ebb_external *o)
-{
-    ebb_buf dir = { 0 };
-    bool has_own = ebb_path_run(&dir, NULL) == EBB_OK && ebb_file_mkdirs(dir.data, NULL) == EBB_OK;
-    int n = snprintf(o->path, sizeof o->path, "%s/ebb-draft-XXXXXX.md", has_own ? dir.data : "/tmp");
-
-    ebb_buf_fini(&dir);
-    if (n < 0 || (size_t)n >= sizeof o->path) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    return mkstemps(o->path, 3);                 /* 0600 */
-}
-
 static bool write_message_file(ebb_app *a, ebb_error *err)
 {
     ebb_external *o = &a->external;
     ebb_buf text = { 0 };
-    int fd = open_message_file(o);
+    int fd = ebb_message_file_make(o->path, sizeof o->path);
     bool ok;
 
     if (fd < 0) {

@@ -1,12 +1,41 @@
 /* What an editor has saved (message_file.h). */
 #include "edit/message_file.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "os/file.h"
+#include "os/paths.h"
 
-enum { MESSAGE_BYTES_MAX = 16 << 20 };
+enum { MESSAGE_BYTES_MAX = 16 << 20, N_RANDOM = 6 };
+
+static const char name_begin[] = "ebb-draft-", name_end[] = ".md";
+
+int ebb_message_file_make(char *path, size_t cap)
+{
+    ebb_buf dir = { 0 };
+    bool has_own = ebb_path_run(&dir, NULL) == EBB_OK && ebb_file_mkdirs(dir.data, NULL) == EBB_OK;
+    int n = snprintf(path, cap, "%s/%sXXXXXX%s", has_own ? dir.data : "/tmp", name_begin, name_end);
+
+    ebb_buf_fini(&dir);
+    if (n < 0 || (size_t)n >= cap) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    return mkstemps(path, (int)strlen(name_end));
+}
+
+bool ebb_message_file_is_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t n_begin = strlen(name_begin);
+
+    return slash && strncmp(name, name_begin, n_begin) == 0 && strlen(name) == n_begin + N_RANDOM + strlen(name_end) &&
+           strcmp(name + n_begin + N_RANDOM, name_end) == 0;
+}
 
 static ebb_status add_file(int fd, const char *path, ebb_buf *out, ebb_error *err)
 {

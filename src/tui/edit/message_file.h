@@ -1,8 +1,20 @@
 /* tui/edit/message_file.h - the file in which an editor of the user's has a message. */
 #ifndef EBB_TUI_MESSAGE_FILE_H
 #define EBB_TUI_MESSAGE_FILE_H
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/buf.h"
 #include "ebb/status.h"
+
+/* Make an empty one, 0600, under a name of its own: in the runtime folder, private to the user and
+ * usually in memory, else in /tmp.  Its name is in path[cap].  The result: its descriptor, which is
+ * the caller's; -1: errno says why. */
+int ebb_message_file_make(char *path, size_t cap);
+
+/* Whether it is a name as above.  Where one is read from a file it may be anybody's, and what it
+ * names is removed in the end: nothing but a message may be. */
+bool ebb_message_file_is_name(const char *path);
 
 /* Append what the editor has saved, but for the newlines at its end; U+FFFD stands for a NUL.
  * Only a regular file of this user's is read, of 16 MiB at most: by now its name may be that of

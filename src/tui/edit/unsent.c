@@ -71,7 +71,7 @@ static unsent_head head_of(const ebb_buf *whole)
     const char *s = ebb_buf_text(whole);
     unsent_head h = { .n_session = strcspn(s, "\x1f\n"), .n_line = strcspn(s, "\n") };
 
-    if (sscanf(s + h.n_session, "\x1f%zu %511[^\n]", &h.n_before, h.path) != 2)
+    if (sscanf(s + h.n_session, "\x1f%zu %511[^\n]", &h.n_before, h.path) != 2 || !ebb_message_file_is_name(h.path))
         h.path[0] = '\0';
     return h;
 }

@@ -247,7 +247,7 @@ static void lend(const char *session, const char *text, size_t n_before, char pa
     ebb_unsent_file d = { .fd = -1 };
     ebb_unsent_lent lent = { path, n_before };
 
-    snprintf(path, 64, "%s/in-the-editor.md", folder);
+    snprintf(path, 64, "%s/ebb-draft-editor.md", folder);
     ebb_unsent_autosave(&d, folder, session, text, strlen(text), &lent);
     assert_true(d.fd >= 0);
     ebb_unsent_leave_autosave(&d);
@@ -374,6 +374,36 @@ static void what_an_editor_has_saved_is_turned_and_swept(void **state)
     ebb_buf_fini(&out);
 }
 
+/* A draft's file is written by what is confined; whoever turns or sweeps it may do more. */
+static void nothing_but_a_message_is_taken(void **state)
+{
+    static const char *const names[] = {
+        "id_ed25519", "ebb-draft-editor.md.txt", "ebb-draft-.md", "my-ebb-draft-editor.md",
+    };
+    ebb_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ebb_unsent_file d = { .fd = -1 };
+        char path[64];
+        ebb_unsent_lent lent = { path, 0 };
+        ebb_buf out = { 0 };
+
+        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        write_file(path, "a secret", 8);
+        ebb_unsent_autosave(&d, folder, "trips", "mine", 4, &lent);
+        ebb_unsent_leave_autosave(&d);
+        assert_int_equal(ebb_unsent_turn(folder, ebb_seal_here(), ebb_seal_here(), &err), EBB_OK);
+        assert_true(restore("trips", &out));
+        assert_string_equal(ebb_buf_text(&out), "mine");
+        ebb_unsent_autosave(&d, folder, "trips", "mine", 4, &lent);
+        ebb_unsent_leave_autosave(&d);
+        ebb_unsent_sweep(folder, is_trip, NULL);
+        assert_int_equal(unlink(path), 0);
+        ebb_buf_fini(&out);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest in_the_clear_or_not[] = {
@@ -382,6 +412,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_an_editor_has_discarded_does_not, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_said_and_stays, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_saved_is_turned_and_swept, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(nothing_but_a_message_is_taken, open_folder, close_folder),
     };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_long_draft_comes_back, open_folder, close_folder),
