@@ -65,13 +65,21 @@ ebb_status ebb_model_tokenize(const ebb_model *m, const char *text, size_t n_byt
                               ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
 
 /* The same for a text with ranges in which control tokens must not be parsed, such as what a user
- * wrote: one that touches a byte of a range is tokenized as text.  Ranges are in order and
- * disjoint. */
+ * wrote: one that touches a byte of a range is tokenized as text.  And it can be stopped: a text of
+ * some megabytes takes seconds. */
 typedef struct ebb_text_range { size_t begin, end; } ebb_text_range;
+typedef struct ebb_tokenize_opts {
+    unsigned flags;              /* EBB_TOK_* */
+    const ebb_text_range *quoted;        /* in order and disjoint */
+    size_t   n_quoted;
+    bool   (*stop)(void *arg);   /* called about every millisecond, on this thread; true: end with
+                                  * CANCELED.  NULL: it is not stopped */
+    void    *stop_arg;
+} ebb_tokenize_opts;
 EBB_MUST_CHECK
-ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_t n_bytes,
-                                     unsigned flags, const ebb_text_range *quoted, size_t n_quoted,
-                                     ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
+ebb_status ebb_model_tokenize_with(const ebb_model *m, const char *text, size_t n_bytes,
+                                   const ebb_tokenize_opts *o, ebb_token *out, size_t cap,
+                                   size_t *n_out, ebb_error *err);
 
 /* Beginning of sequence, end of sequence, end of turn; -1 where the vocabulary has none. */
 ebb_token ebb_model_bos(const ebb_model *m);

@@ -31,6 +31,12 @@ static void on_run_signal(int sig)
     stop_signal = sig;
 }
 
+static bool run_wants_stop(void *arg)
+{
+    (void)arg;
+    return stop_signal != 0;
+}
+
 /* The filter of one document, from its start to its end. */
 static ebb_status read_document(const ebb_args *a, ebb_documents *d, ebb_error *err)
 {
@@ -456,6 +462,7 @@ int ebb_cmd_run(ebb_args *a)
     if (!is_persisted(a))
         opts.store_path = ":memory:";
     opts.is_unattended = true;
+    opts.stop = run_wants_stop;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGHUP, &act, NULL);

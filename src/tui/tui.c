@@ -86,6 +86,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 {
     ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii, .links = (ebb_links)opts->links,
                                 .reflows = opts->reflows || opts->in_tmux };
+    ebb_chat_opts stoppable = *chat_opts;
     ebb_term *term;
     ebb_chat *chat;
     ebb_error err;
@@ -97,7 +98,9 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 
     if ((opts->is_inline ? ebb_term_inline : ebb_term_curses)(&term_opts, &term, &err) != EBB_OK)
         return err.code == EBB_UNSUPPORTED ? ebb_plain_run(chat_opts, opts) : fail_to_start(&err);
-    if (ebb_chat_open(chat_opts, &chat, &err) != EBB_OK) {
+    stoppable.stop = ebb_app_wants_stop;
+    stoppable.stop_arg = &app;                   /* prompts are made only for what it does */
+    if (ebb_chat_open(&stoppable, &chat, &err) != EBB_OK) {
         term->ops->close(term);
         return fail_to_start(&err);
     }

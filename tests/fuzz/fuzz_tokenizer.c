@@ -52,7 +52,7 @@ static void there_and_back(const ebb_tokenizer *t, const char *text, size_t n)
     size_t n_ids = 0, at = 0;
 
     FUZZ_MUST(ids && back);
-    if (ebb_tokenizer_encode_quoted(t, text, n, 0, NULL, 0, ids, n, &n_ids, NULL) == EBB_OK) {
+    if (ebb_tokenizer_encode(t, text, n, &(ebb_tokenize_opts){ 0 }, ids, n, &n_ids, NULL) == EBB_OK) {
         FUZZ_MUST(n_ids <= n);
         for (size_t i = 0; i < n_ids; i++) {
             FUZZ_MUST(at <= n);
@@ -79,8 +79,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (!t)
         return 0;
     there_and_back(t, (const char *)data + 2, n - 2);
-    if (ebb_tokenizer_encode_quoted(t, (const char *)data + 2, n - 2, EBB_TOK_SPECIAL | EBB_TOK_BOS,
-                                    &(ebb_text_range){ data[1] % (n - 1), n - 2 }, 1, ids, 8, &n_ids, NULL) != EBB_OK)
+    if (ebb_tokenizer_encode(t, (const char *)data + 2, n - 2,
+                             &(ebb_tokenize_opts){ .flags = EBB_TOK_SPECIAL | EBB_TOK_BOS, .n_quoted = 1,
+                                                   .quoted = &(ebb_text_range){ data[1] % (n - 1), n - 2 } },
+                             ids, 8, &n_ids, NULL) != EBB_OK)
         return 0;
     return 0;
 }

@@ -42,7 +42,9 @@ static void use(const ebb_tokenizer *t, const char *text, size_t n, unsigned fla
     size_t n_ids = 0, n_out;
 
     FUZZ_MUST(d);
-    if (ebb_tokenizer_encode_quoted(t, text, n, flags, &quoted, n > 5, ids, MAX_IDS, &n_ids, NULL) == EBB_OK)
+    if (ebb_tokenizer_encode(t, text, n,
+                             &(ebb_tokenize_opts){ .flags = flags, .quoted = &quoted, .n_quoted = n > 5 },
+                             ids, MAX_IDS, &n_ids, NULL) == EBB_OK)
         for (size_t i = 0; i < n_ids && i < MAX_IDS; i++) {
             (void)ebb_tokenizer_piece(t, ids[i], true, piece, sizeof piece);
             (void)ebb_tokenizer_is_eog(t, ids[i]);

@@ -161,6 +161,11 @@ static bool mem_input(ebb_term *t, ebb_input *out)
     return ebb_keys_next(&m->keys, out) || ebb_keys_flush(&m->keys, out);
 }
 
+static bool mem_is_interrupted(ebb_term *t)
+{
+    return ebb_keys_take_interrupt(&((term_mem *)t)->keys);
+}
+
 static void mem_send(ebb_term *t, const char *bytes, size_t n)
 {
     ebb_buf_add(&((term_mem *)t)->sent, bytes, n);
@@ -170,6 +175,7 @@ static const ebb_term_ops mem_ops = {
     .close = mem_close, .size = mem_size, .clear = mem_clear, .cell = mem_cell, .flush = mem_flush,
     .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .lend = mem_lend,
     .take_back = mem_take_back, .fds = mem_fds, .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
+    .is_interrupted = mem_is_interrupted,
 };
 
 static const ebb_term_ops inline_ops = {
@@ -177,6 +183,7 @@ static const ebb_term_ops inline_ops = {
     .cell = mem_cell, .flush = mem_flush,
     .repaint = mem_repaint, .theme = mem_theme, .suspend = mem_suspend, .lend = mem_lend,
     .take_back = mem_take_back, .fds = mem_fds, .timeout_ms = mem_timeout, .input = mem_input, .send = mem_send,
+    .is_interrupted = mem_is_interrupted,
 };
 
 static bool allocate(term_mem *m, int rows, int cols)

@@ -21,6 +21,8 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     pthread_mutex_init(&c->queues.lock, NULL);
     c->queues.epoll = c->queues.wake = c->queues.timer = c->writer_lock.fd = -1;
     c->ops = *ops;
+    c->stop = o->stop;
+    c->stop_arg = o->stop_arg;
     c->defaults.settings = (ebb_chat_settings){ .sampling = o->sampling, .n_predict = o->n_predict };
     c->defaults.sampling_given = o->sampling_given;
     c->defaults.sampling_config = o->sampling_config;

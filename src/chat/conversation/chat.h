@@ -53,6 +53,10 @@ typedef struct ebb_chat_opts {
                                       * chose: no model's advice goes before it */
     uint32_t        sampling_config; /* the same of fields from a configuration file: before the
                                       * model's advice, after the session's own */
+    bool          (*stop)(void *arg);        /* as ebb_tokenize_opts has it, for the texts of
+                                      * prompts: what needs one ends with CANCELED.  On the chat's
+                                      * thread */
+    void           *stop_arg;
 } ebb_chat_opts;
 #define EBB_SAMPLING_PREDICT (1u << (sizeof(ebb_sampler_params) / 4)) /* n_predict */
 #define EBB_SAMPLING_BIT(field) (1u << (offsetof(ebb_sampler_params, field) / 4))

@@ -45,6 +45,8 @@ struct ebb_chat {
     /* What answers. */
     ebb_backend         *backend;
     ebb_prompter        *prompter;
+    bool               (*stop)(void *arg);       /* ebb_chat_opts.stop */
+    void                *stop_arg;
     const ebb_model_info *info;          /* NULL until ready */
     ebb_model_advice     advice;         /* of the store that the model lies in */
     ebb_model_opening    opening;

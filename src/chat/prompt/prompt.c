@@ -212,10 +212,17 @@ static ebb_status append_ids(prompt_build *w, const int32_t *ids, size_t n, ebb_
     return EBB_OK;
 }
 
+static ebb_tokenize_opts tokenize_opts(const prompt_build *w, const ebb_text_range *quoted, size_t n_quoted)
+{
+    return (ebb_tokenize_opts){ .flags = EBB_TOK_SPECIAL, .quoted = quoted, .n_quoted = n_quoted,
+                                .stop = w->job.opts->stop, .stop_arg = w->job.opts->stop_arg };
+}
+
 /* Ids of `text`; those inside `quoted` are never control tokens. */
 static ebb_status tokenize_text(prompt_build *w, const char *text, size_t n, const ebb_text_range *quoted,
                                 size_t n_quoted, ebb_error *err)
 {
+    ebb_tokenize_opts o = tokenize_opts(w, quoted, n_quoted);
     size_t n_new = n + 8, capacity = 0;
 
     while (n_new > capacity) {                   /* once, or a second time with the true number */
@@ -223,8 +230,7 @@ static ebb_status tokenize_text(prompt_build *w, const char *text, size_t n, con
         capacity = n_new;
         if (!reserve_ids(w, capacity))
             return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-        st = ebb_model_tokenize_quoted(w->p->m, text, n, EBB_TOK_SPECIAL, quoted, n_quoted,
-                                       w->out->ids + w->out->n_ids, capacity, &n_new, err);
+        st = ebb_model_tokenize_with(w->p->m, text, n, &o, w->out->ids + w->out->n_ids, capacity, &n_new, err);
         if (st != EBB_OK)
             return st;
     }
@@ -395,10 +401,11 @@ static void write_notice(prompt_build *w, size_t n_again)
 static size_t count_frame(const prompt_build *w)
 {
     size_t last = w->job.n, end = last ? ebb_rendering_end_of(&w->now, last - 1) : 0, n = 0;
+    ebb_tokenize_opts o = tokenize_opts(w, NULL, 0);
 
     if (w->open || end == 0 || w->job.messages[last - 1]->role != EBB_ROLE_USER ||
-        ebb_model_tokenize(w->p->m, ebb_buf_text(&w->now.text) + end, w->now.text.len - end, EBB_TOK_SPECIAL, NULL, 0,
-                           &n, NULL) != EBB_OK)
+        ebb_model_tokenize_with(w->p->m, ebb_buf_text(&w->now.text) + end, w->now.text.len - end, &o, NULL, 0, &n,
+                                NULL) != EBB_OK)
         return 0;
     return n < w->out->n_ids ? n : 0;
 }

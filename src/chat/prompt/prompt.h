@@ -47,6 +47,8 @@ typedef struct ebb_prompt_opts {
     int64_t      now_ms;         /* Unix time of the conversation: pinned, so that a date in the
                                   * prompt stays; 0: now */
     ebb_thinking thinking;       /* enable_thinking, where the template knows it */
+    bool       (*stop)(void *arg);       /* as ebb_tokenize_opts has it */
+    void        *stop_arg;
 } ebb_prompt_opts;
 
 /* A message as a remote engine gets it. */
@@ -88,7 +90,7 @@ void ebb_prompt_fini(ebb_prompt *p);
  * If the template refuses a system message, its text goes in front of the first
  * user message, and `notice` says so.
  * Errors: UNSUPPORTED (the template refuses the conversation: its own words),
- * FORMAT (the template fails), LIMIT, NOMEM.
+ * FORMAT (the template fails), LIMIT, CANCELED (opts->stop), NOMEM.
  * Cost: two renderings; only new text is tokenised unless history was rewritten. */
 EBB_MUST_CHECK
 ebb_status ebb_prompt_delta(const ebb_prompter *p, const ebb_message *const *messages, size_t n,

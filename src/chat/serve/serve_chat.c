@@ -164,18 +164,18 @@ static ebb_status read_rest(ebb_serve *s, const json_t *o, const ebb_serve_form 
     return ebb_serve_read_settings(s, o, &asked->q, err);
 }
 
-ebb_status ebb_serve_chat_completions(ebb_serve *s, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
+ebb_status ebb_serve_chat_completions(ebb_serve_waiting *who, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
 {
-    ebb_status st = ebb_serve_read_messages(s, o, &asked->q, err);
+    ebb_status st = ebb_serve_read_messages(who, o, &asked->q, err);
 
-    return st == EBB_OK ? read_rest(s, o, &chat_form, asked, err) : st;
+    return st == EBB_OK ? read_rest(who->s, o, &chat_form, asked, err) : st;
 }
 
-ebb_status ebb_serve_completions(ebb_serve *s, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
+ebb_status ebb_serve_completions(ebb_serve_waiting *who, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
 {
-    ebb_status st = ebb_serve_read_prompt(s, json_object_get(o, "prompt"), &asked->q, err);
+    ebb_status st = ebb_serve_read_prompt(who, json_object_get(o, "prompt"), &asked->q, err);
 
-    return st == EBB_OK ? read_rest(s, o, &text_form, asked, err) : st;
+    return st == EBB_OK ? read_rest(who->s, o, &text_form, asked, err) : st;
 }
 
 void ebb_serve_resume(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from)

@@ -80,15 +80,15 @@ static json_t *llama_progress(const ebb_serve *s, const ebb_served *a, uint32_t 
 static const ebb_serve_form llama_form = { .piece = llama_piece, .last = llama_last, .whole = llama_whole,
                                            .progress = llama_progress };
 
-ebb_status ebb_serve_completion(ebb_serve *s, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
+ebb_status ebb_serve_completion(ebb_serve_waiting *who, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
 {
-    ebb_status st = ebb_serve_read_prompt(s, json_object_get(o, "prompt"), &asked->q, err);
+    ebb_status st = ebb_serve_read_prompt(who, json_object_get(o, "prompt"), &asked->q, err);
 
     asked->form = &llama_form;
     asked->streams = json_is_true(json_object_get(o, "stream"));
     asked->flags = (json_is_true(json_object_get(o, "return_tokens")) ? SERVE_TOKENS : 0) |
                    (json_is_true(json_object_get(o, "return_progress")) ? SERVE_PROGRESS : 0);
-    return st == EBB_OK ? ebb_serve_read_settings(s, o, &asked->q, err) : st;
+    return st == EBB_OK ? ebb_serve_read_settings(who->s, o, &asked->q, err) : st;
 }
 
 /* -- Text and ids ------------------------------------------------------------------------------------------------ */
@@ -140,8 +140,10 @@ static void reply_ids(const ebb_serve *s, ebb_http_exchange *x, const ebb_token 
 void ebb_serve_tokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
 {
     const json_t *content = json_object_get(o, "content");
-    unsigned flags = (json_is_true(json_object_get(o, "add_special")) ? EBB_TOK_BOS : 0) |
-                     (json_is_false(json_object_get(o, "parse_special")) ? 0 : EBB_TOK_SPECIAL);
+    ebb_serve_waiting who = { s, x };
+    ebb_tokenize_opts how = { .flags = (json_is_true(json_object_get(o, "add_special")) ? EBB_TOK_BOS : 0) |
+                                       (json_is_false(json_object_get(o, "parse_special")) ? 0 : EBB_TOK_SPECIAL),
+                              .stop = ebb_serve_stops_waiting, .stop_arg = &who };
     bool has_pieces = json_is_true(json_object_get(o, "with_pieces"));
     size_t n_text = json_string_length(content), cap = n_text + 8, n = 0;
     ebb_token *ids = malloc(cap * sizeof *ids);
@@ -152,8 +154,8 @@ void ebb_serve_tokenize(ebb_serve *s, ebb_http_exchange *x, const json_t *o)
     else if (n_text > (has_pieces ? MAX_PIECES : SERVE_TEXT))
         EBB_FAIL(&err, EBB_USAGE, "content has %zu bytes; %d at most are accepted%s", n_text,
                  has_pieces ? MAX_PIECES : SERVE_TEXT, has_pieces ? " with_pieces" : "");
-    else if (!ids || ebb_model_tokenize(s->model, json_string_value(content), n_text, flags, ids, cap, &n,
-                                        &err) != EBB_OK || n > cap)
+    else if (!ids || (ebb_model_tokenize_with(s->model, json_string_value(content), n_text, &how, ids, cap, &n,
+                                              &err) == EBB_OK && n > cap))
         EBB_FAIL(&err, EBB_NOMEM, "no memory for the tokens");
     if (err.code)
         ebb_serve_reply_error(s, x, &err);

@@ -204,15 +204,23 @@ void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o);
 /* An error as OpenAI's and llama-server's clients expect it, in one line. */
 void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err);
 
+/* Who waits while a text is tokenized. */
+typedef struct ebb_serve_waiting {
+    ebb_serve *s;
+    ebb_http_exchange *x;
+} ebb_serve_waiting;
+/* ebb_tokenize_opts.stop, for the ebb_serve_waiting `arg`: he has gone, or the server leaves. */
+bool ebb_serve_stops_waiting(void *arg);
+
 /* serve_prompt.c: what requests say, as ids.  Errors: USAGE (what is wrong with it), UNSUPPORTED
  * (what ebb does not do), CONTEXT,
- * NOMEM, and those of ebb_prompt_delta. */
+ * NOMEM, CANCELED (ebb_serve_stops_waiting), and those of ebb_prompt_delta. */
 EBB_MUST_CHECK
-ebb_status ebb_serve_read_messages(ebb_serve *s, const json_t *o, ebb_serve_question *q,
+ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_serve_question *q,
                                    ebb_error *err);
 EBB_MUST_CHECK
-ebb_status ebb_serve_read_prompt(ebb_serve *s, const json_t *prompt, ebb_serve_question *q,
-                                 ebb_error *err);
+ebb_status ebb_serve_read_prompt(ebb_serve_waiting *who, const json_t *prompt,
+                                 ebb_serve_question *q, ebb_error *err);
 /* The text of a prompt that messages make. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err);
@@ -239,7 +247,7 @@ typedef struct ebb_serve_asked {
 } ebb_serve_asked;
 /* Read a request; *asked is zeroed before, and is to be given back (its q) also on failure.
  * Errors: those of serve_prompt.c and serve_settings.c. */
-typedef ebb_status ebb_serve_asks(ebb_serve *s, const json_t *o, ebb_serve_asked *asked,
+typedef ebb_status ebb_serve_asks(ebb_serve_waiting *who, const json_t *o, ebb_serve_asked *asked,
                                   ebb_error *err);
 ebb_serve_asks ebb_serve_chat_completions, ebb_serve_completions, ebb_serve_completion;
 /* An answer of before, from its piece `from` on, in the form of chat completions. */

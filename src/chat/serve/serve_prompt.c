@@ -111,6 +111,17 @@ static ebb_status read_all_messages(const json_t *list, messages *m, ebb_error *
     return st == EBB_OK ? check_text(n_text, err) : st;
 }
 
+bool ebb_serve_stops_waiting(void *arg)
+{
+    ebb_serve_waiting *who = arg;
+    bool quit;
+
+    pthread_mutex_lock(&who->s->lock);
+    quit = who->s->quit;
+    pthread_mutex_unlock(&who->s->lock);
+    return quit || ebb_http_wait(who->x, -1, 0) == EBB_HTTP_GONE;
+}
+
 static ebb_prompt_opts opts_of(const json_t *o)
 {
     const json_t *thinks = json_object_get(json_object_get(o, "chat_template_kwargs"), "enable_thinking");
@@ -123,8 +134,9 @@ static ebb_prompt_opts opts_of(const json_t *o)
 }
 
 /* The answer so far goes behind the prompt of what was said before it. */
-static ebb_status continue_answer(ebb_serve *s, const ebb_message *m, ebb_serve_question *q, ebb_error *err)
+static ebb_status continue_answer(ebb_serve_waiting *who, const ebb_message *m, ebb_serve_question *q, ebb_error *err)
 {
+    ebb_tokenize_opts how = { .stop = ebb_serve_stops_waiting, .stop_arg = who };
     size_t n = 0, cap = q->n_ids + m->n_text + 8;
     int32_t *ids = realloc(q->ids, cap * sizeof *ids);
     ebb_status st;
@@ -132,7 +144,7 @@ static ebb_status continue_answer(ebb_serve *s, const ebb_message *m, ebb_serve_
     if (!ids)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     q->ids = ids;
-    st = ebb_model_tokenize(s->model, m->text, m->n_text, 0, ids + q->n_ids, cap - q->n_ids, &n, err);
+    st = ebb_model_tokenize_with(who->s->model, m->text, m->n_text, &how, ids + q->n_ids, cap - q->n_ids, &n, err);
     if (st == EBB_OK && n > cap - q->n_ids)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     if (st == EBB_OK)
@@ -141,13 +153,13 @@ static ebb_status continue_answer(ebb_serve *s, const ebb_message *m, ebb_serve_
     return st;
 }
 
-static ebb_status make_prompt(ebb_serve *s, const messages *m, const ebb_prompt_opts *opts, ebb_serve_question *q,
-                              ebb_error *err)
+static ebb_status make_prompt(ebb_serve_waiting *who, const messages *m, const ebb_prompt_opts *opts,
+                              ebb_serve_question *q, ebb_error *err)
 {
     const ebb_message *last = &m->list[m->n - 1];
     bool continues = last->role == EBB_ROLE_ASSISTANT && m->n > 1;
     ebb_prompt p = { 0 };
-    ebb_status st = ebb_prompt_delta(s->prompter, m->pointers, m->n - continues, opts, &p, err);
+    ebb_status st = ebb_prompt_delta(who->s->prompter, m->pointers, m->n - continues, opts, &p, err);
 
     if (st == EBB_OK) {
         q->ids = p.ids;
@@ -156,17 +168,19 @@ static ebb_status make_prompt(ebb_serve *s, const messages *m, const ebb_prompt_
         p.ids = NULL;
     }
     ebb_prompt_fini(&p);
-    return st == EBB_OK && continues ? continue_answer(s, last, q, err) : st;
+    return st == EBB_OK && continues ? continue_answer(who, last, q, err) : st;
 }
 
-ebb_status ebb_serve_read_messages(ebb_serve *s, const json_t *o, ebb_serve_question *q, ebb_error *err)
+ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_serve_question *q, ebb_error *err)
 {
     ebb_prompt_opts opts = opts_of(o);
     messages m = { 0 };
     ebb_status st = read_all_messages(json_object_get(o, "messages"), &m, err);
 
+    opts.stop = ebb_serve_stops_waiting;
+    opts.stop_arg = who;
     if (st == EBB_OK)
-        st = make_prompt(s, &m, &opts, q, err);
+        st = make_prompt(who, &m, &opts, q, err);
     messages_fini(&m);
     return st;
 }
@@ -191,8 +205,10 @@ ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_err
 
 /* -- Prompts ------------------------------------------------------------------------------------------- */
 
-static ebb_status tokenize_prompt(ebb_serve *s, const json_t *text, ebb_serve_question *q, ebb_error *err)
+static ebb_status tokenize_prompt(ebb_serve_waiting *who, const json_t *text, ebb_serve_question *q, ebb_error *err)
 {
+    ebb_tokenize_opts how = { .flags = EBB_TOK_BOS | EBB_TOK_SPECIAL, .stop = ebb_serve_stops_waiting,
+                              .stop_arg = who };
     size_t n_text = json_string_length(text), cap = n_text + 8;
     ebb_status st = check_text(n_text, err);
 
@@ -201,20 +217,19 @@ static ebb_status tokenize_prompt(ebb_serve *s, const json_t *text, ebb_serve_qu
     q->ids = malloc(cap * sizeof *q->ids);
     if (!q->ids)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    st = ebb_model_tokenize(s->model, json_string_value(text), n_text, EBB_TOK_BOS | EBB_TOK_SPECIAL, q->ids, cap,
-                            &q->n_ids, err);
+    st = ebb_model_tokenize_with(who->s->model, json_string_value(text), n_text, &how, q->ids, cap, &q->n_ids, err);
     return st == EBB_OK && q->n_ids > cap ? EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt") : st;
 }
 
-ebb_status ebb_serve_read_prompt(ebb_serve *s, const json_t *prompt, ebb_serve_question *q, ebb_error *err)
+ebb_status ebb_serve_read_prompt(ebb_serve_waiting *who, const json_t *prompt, ebb_serve_question *q, ebb_error *err)
 {
-    json_int_t n_vocab = ebb_model_get_info(s->model)->n_vocab;
+    json_int_t n_vocab = ebb_model_get_info(who->s->model)->n_vocab;
     size_t n = json_array_size(prompt);
 
     if (n == 1 && (json_is_string(json_array_get(prompt, 0)) || json_is_array(json_array_get(prompt, 0))))
-        return ebb_serve_read_prompt(s, json_array_get(prompt, 0), q, err);
+        return ebb_serve_read_prompt(who, json_array_get(prompt, 0), q, err);
     if (json_is_string(prompt))
-        return tokenize_prompt(s, prompt, q, err);
+        return tokenize_prompt(who, prompt, q, err);
     if (n == 0)
         return EBB_FAIL(err, EBB_USAGE, "prompt is a text, or a list of token ids");
     q->ids = malloc(n * sizeof *q->ids);

@@ -171,7 +171,7 @@ static ebb_status read_request(ebb_serve *s, ebb_http_exchange *x, const route *
     }
     st = ebb_serve_check_switches(o, err);
     if (st == EBB_OK && r->asks)
-        st = r->asks(s, o, asked, err);
+        st = r->asks(&(ebb_serve_waiting){ s, x }, o, asked, err);
     else if (st == EBB_OK)
         r->post(s, x, o);
     json_decref(o);

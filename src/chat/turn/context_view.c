@@ -163,7 +163,8 @@ void ebb_context_view_fini(ebb_context_view *v)
 
 ebb_status ebb_context_view_prompt(ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *out, ebb_error *err)
 {
-    ebb_prompt_opts opts = { .now_ms = c->facts.pinned_ms, .thinking = ebb_form_choice_thinking(c) };
+    ebb_prompt_opts opts = { .now_ms = c->facts.pinned_ms, .thinking = ebb_form_choice_thinking(c),
+                             .stop = c->stop, .stop_arg = c->stop_arg };
 
     for (size_t i = 0; i < n; i++)
         if (!ebb_chat_has_ids(c, v->list[i]))

@@ -225,20 +225,16 @@ ebb_status ebb_sampler_constrain(ebb_sampler *s, const ebb_grammar *g, const ebb
 ebb_status ebb_model_tokenize(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
                               ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
 {
-    return ebb_model_tokenize_quoted(m, text, n_bytes, flags, NULL, 0, out, cap, n_out, err);
+    return ebb_model_tokenize_with(m, text, n_bytes, &(ebb_tokenize_opts){ .flags = flags }, out, cap, n_out, err);
 }
 
-ebb_status ebb_model_tokenize_quoted(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
-                                     const ebb_text_range *quoted, size_t n_quoted,
-                                     ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
+ebb_status ebb_model_tokenize_with(const ebb_model *m, const char *text, size_t n_bytes, const ebb_tokenize_opts *o,
+                                   ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
 {
     ebb_status st = ebb_model_check_tokenizer(m, err);
 
     *n_out = 0;
-    if (st != EBB_OK)
-        return st;
-    return ebb_tokenizer_encode_quoted(ebb_model_tokenizer(m), text, n_bytes, flags, quoted, n_quoted, out, cap, n_out,
-                                       err);
+    return st == EBB_OK ? ebb_tokenizer_encode(ebb_model_tokenizer(m), text, n_bytes, o, out, cap, n_out, err) : st;
 }
 
 ebb_token ebb_model_bos(const ebb_model *m)

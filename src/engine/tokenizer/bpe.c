@@ -191,7 +191,7 @@ void ebb_bpe_join_all(const ebb_bpe *b, ebb_tok_work *w)
     ebb_tok_join join;
 
     do {
-        for (size_t at = 0; at < w->n_bytes; at = ebb_tok_symbol_next(w, at))
+        for (size_t at = 0; at < w->n_bytes && ebb_tok_spend(&w->budget, 1); at = ebb_tok_symbol_next(w, at))
             offer_merge(b, w, at);
         while (ebb_tok_heap_pop(w, &join)) {
             size_t left = (uint32_t)join.key;
@@ -229,6 +229,8 @@ static bool encode_word(void *arg, const char *word, size_t n)
     const ebb_bpe *b = ((encoding *)arg)->bpe;
     ebb_tok_work *w = ((encoding *)arg)->work;
 
+    if (!ebb_tok_spend(&w->budget, 1))
+        return false;
     if (ebb_pretok_ignores_merges(b->pretok)) {
         ebb_token id = find_word(b, w, word, n);
         if (id >= 0) {
@@ -243,17 +245,19 @@ static bool encode_word(void *arg, const char *word, size_t n)
         ebb_tok_symbol_add(w, i);
     }
     ebb_bpe_join_all(b, w);
-    for (size_t at = 0; at < n; at = ebb_tok_symbol_next(w, at))
+    for (size_t at = 0; at < n && w->budget.left > 0; at = ebb_tok_symbol_next(w, at))
         if (w->ids[at] >= 0)
             ebb_tok_emit(w, w->ids[at]);
-    return !w->failed;
+    return !w->failed && w->budget.left > 0;
 }
 
 ebb_status ebb_bpe_encode(const ebb_bpe *b, const char *text, size_t n, ebb_tok_work *w, ebb_error *err)
 {
     encoding e = { b, w };
+    ebb_status st;
 
     if (b->is_chars)
         return ebb_bpe_encode_chars(b, text, n, w, err);
-    return ebb_pretok_split(b->pretok, text, n, encode_word, &e, err);
+    st = ebb_pretok_split(b->pretok, text, n, encode_word, &e, err);
+    return w->budget.left > 0 ? st : EBB_OK;     /* a spent budget is no lack of memory: the caller looks */
 }

@@ -33,7 +33,7 @@ ebb_status ebb_bpe_init(ebb_bpe *b, const ebb_tok_table *table, const ebb_vocab 
 void ebb_bpe_fini(ebb_bpe *b);
 size_t ebb_bpe_bytes(const ebb_bpe *b);
 
-/* Append the ids of plain text to w. */
+/* Append the ids of plain text to w, or of a part of it if w->budget is spent. */
 EBB_MUST_CHECK
 ebb_status ebb_bpe_encode(const ebb_bpe *b, const char *text, size_t n, ebb_tok_work *w,
                           ebb_error *err);

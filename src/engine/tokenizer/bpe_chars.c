@@ -34,7 +34,7 @@ static bool encode_run(const ebb_bpe *b, ebb_tok_work *w)
     if (!ebb_tok_work_begin_chars(w, b->table))
         return false;
     ebb_bpe_join_all(b, w);
-    for (size_t at = 0, next; at < n; at = next) {
+    for (size_t at = 0, next; at < n && ebb_tok_spend(&w->budget, 1); at = next) {
         next = ebb_tok_symbol_next(w, at);
         if (w->ids[at] >= 0)
             ebb_tok_emit(w, w->ids[at]);
@@ -46,7 +46,7 @@ static bool encode_run(const ebb_bpe *b, ebb_tok_work *w)
 
 ebb_status ebb_bpe_encode_chars(const ebb_bpe *b, const char *text, size_t n, ebb_tok_work *w, ebb_error *err)
 {
-    while (n > 0) {
+    while (n > 0 && w->budget.left > 0) {
         size_t len = run_of(text, n);
 
         ebb_buf_clear(&w->text);

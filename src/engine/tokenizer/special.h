@@ -28,7 +28,7 @@ typedef struct ebb_tok_search {
     bool        control;         /* false: only user-defined tokens count */
     const ebb_text_range *quoted;
     size_t      n_quoted;
-    uint64_t    budget;          /* of the search; spent, nothing is found any more */
+    ebb_tok_budget budget;       /* of the search; spent, nothing is found any more */
 } ebb_tok_search;
 
 /* Bytes from q->at to the first special text there; *id is its token, -1 if

@@ -100,7 +100,7 @@ static void merge_pairs(const ebb_spm *s, ebb_tok_work *w)
     ebb_tok_join join;
 
     do {
-        for (size_t at = 0; at < w->n_bytes; at = ebb_tok_symbol_next(w, at))
+        for (size_t at = 0; at < w->n_bytes && w->budget.left > 0; at = ebb_tok_symbol_next(w, at))
             offer_pair(s, w, at);
         while (ebb_tok_heap_pop(w, &join)) {
             size_t left = (uint32_t)join.key;
@@ -136,7 +136,7 @@ static bool encode_segment(const ebb_spm *s, ebb_tok_work *w)
     if (!ebb_tok_work_begin_chars(w, NULL))
         return false;
     merge_pairs(s, w);
-    for (size_t at = 0, next; at < w->text.len; at = next) {
+    for (size_t at = 0, next; at < w->text.len && ebb_tok_spend(&w->budget, 1); at = next) {
         next = ebb_tok_symbol_next(w, at);
         ebb_token id = ebb_tok_table_find(s->table, text + at, next - at);
         if (id >= 0)
@@ -182,7 +182,7 @@ ebb_status ebb_spm_encode(const ebb_spm *s, const char *text, size_t n, bool pre
     ebb_buf_clear(&w->text);
     if (prefix)
         ebb_buf_adds(&w->text, SPACE);
-    while (n > 0) {
+    while (n > 0 && w->budget.left > 0) {
         size_t len = segment_len(s, text, n);
 
         if (!ebb_spm_spell(&w->text, text, len) || !encode_segment(s, w))

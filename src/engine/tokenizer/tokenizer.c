@@ -131,11 +131,20 @@ static ebb_status encode_plain(const ebb_tokenizer *t, const char *text, size_t 
     return ebb_bpe_encode(&t->bpe, text, n, w, err);
 }
 
+/* The text was not tokenized to its end: why. */
+static ebb_status fail_spent(const ebb_tok_search *q, const ebb_tok_work *w, ebb_error *err)
+{
+    if (q->budget.is_stopped || w->budget.is_stopped)
+        return EBB_FAIL(err, EBB_CANCELED, "stopped while %zu bytes of text were tokenized", q->n);
+    return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text take this vocabulary beyond all measure to tokenize, by long "
+                    "tokens that are almost in it: shorten the text, or take another model", q->n);
+}
+
 static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, ebb_tok_work *w, ebb_error *err)
 {
     bool after_special = true;
 
-    while (q->at < q->n && q->budget > 0 && w->budget > 0) {
+    while (q->at < q->n && q->budget.left > 0 && w->budget.left > 0) {
         ebb_token id;
         size_t plain = ebb_tok_special_next(&t->special, q, &id);
         ebb_status st = encode_plain(t, q->text + q->at, plain, after_special, w, err);
@@ -152,28 +161,25 @@ static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, ebb_tok
             while (q->at < q->n && isspace((unsigned char)q->text[q->at]))
                 q->at++;
     }
-    if (q->budget > 0 && w->budget > 0)
-        return EBB_OK;
-    return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text take this vocabulary beyond all measure to tokenize, by long "
-                    "tokens that are almost in it: shorten the text, or take another model", q->n);
+    return q->budget.left > 0 && w->budget.left > 0 ? EBB_OK : fail_spent(q, w, err);
 }
 
-ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes, unsigned flags,
-                                       const ebb_text_range *quoted, size_t n_quoted,
-                                       ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
+ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t n_bytes, const ebb_tokenize_opts *o,
+                                ebb_token *out, size_t cap, size_t *n_out, ebb_error *err)
 {
-    ebb_tok_search q = { .text = text, .n = n_bytes, .control = flags & EBB_TOK_SPECIAL,
-                         .quoted = quoted, .n_quoted = n_quoted, .budget = ebb_tok_budget(n_bytes) };
-    ebb_tok_work w = { .out = out, .cap = cap, .budget = ebb_tok_budget(n_bytes) };
+    const ebb_tok_budget budget = ebb_tok_budget_of(n_bytes, o->stop, o->stop_arg);
+    ebb_tok_search q = { .text = text, .n = n_bytes, .control = o->flags & EBB_TOK_SPECIAL,
+                         .quoted = o->quoted, .n_quoted = o->n_quoted, .budget = budget };
+    ebb_tok_work w = { .out = out, .cap = cap, .budget = budget };
     ebb_status st;
 
     *n_out = 0;
     if (n_bytes > MAX_TEXT)
         return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text at once; at most %u are accepted", n_bytes, MAX_TEXT);
-    if ((flags & EBB_TOK_BOS) && t->roles.add_bos && t->roles.bos >= 0)
+    if ((o->flags & EBB_TOK_BOS) && t->roles.add_bos && t->roles.bos >= 0)
         ebb_tok_emit(&w, t->roles.bos);
     st = encode_text(t, &q, &w, err);
-    if ((flags & EBB_TOK_BOS) && t->roles.add_eos && t->roles.eos >= 0)
+    if ((o->flags & EBB_TOK_BOS) && t->roles.add_eos && t->roles.eos >= 0)
         ebb_tok_emit(&w, t->roles.eos);
     if (st == EBB_OK)
         *n_out = w.n;

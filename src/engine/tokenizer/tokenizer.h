@@ -71,13 +71,12 @@ size_t ebb_tokenizer_bytes(const ebb_tokenizer *t);
 bool ebb_tokenizer_is_like(const ebb_tokenizer *a, const ebb_tokenizer *b, char why[160]);
 
 /* These are the functions of ebb/model.h, contract for contract:
- * ebb_model_tokenize_quoted (without ranges ebb_model_tokenize), _bos, _eos, _eot, _is_eog,
- * _is_control, _find_token, _piece. */
+ * ebb_model_tokenize_with, _bos, _eos, _eot, _is_eog, _is_control, _find_token, _piece.
+ * Errors also: LIMIT (the text is beyond all measure for this vocabulary, or for any). */
 EBB_MUST_CHECK
-ebb_status ebb_tokenizer_encode_quoted(const ebb_tokenizer *t, const char *text, size_t n_bytes,
-                                       unsigned flags, const ebb_text_range *quoted,
-                                       size_t n_quoted, ebb_token *out, size_t cap, size_t *n_out,
-                                       ebb_error *err);
+ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t n_bytes,
+                                const ebb_tokenize_opts *o, ebb_token *out, size_t cap,
+                                size_t *n_out, ebb_error *err);
 ebb_token ebb_tokenizer_bos(const ebb_tokenizer *t);
 ebb_token ebb_tokenizer_eos(const ebb_tokenizer *t);
 ebb_token ebb_tokenizer_eot(const ebb_tokenizer *t);

@@ -72,7 +72,7 @@ bool ebb_tok_work_begin_chars(ebb_tok_work *w, const ebb_tok_table *table)
 
     if (!begin_symbols(w, n, table != NULL))
         return false;
-    for (size_t i = 0; i < n; n_symbols++) {
+    for (size_t i = 0; i < n && ebb_tok_spend(&w->budget, 1); n_symbols++) {
         uint32_t cp;
         size_t used = ebb_utf8_decode(text + i, n - i, &cp);
 
@@ -123,7 +123,7 @@ static bool is_possible(const ebb_tok_work *w, const ebb_tok_join *join)
 
 bool ebb_tok_heap_pop(ebb_tok_work *w, ebb_tok_join *join)
 {
-    while (pop_smallest(w, join))
+    while (ebb_tok_spend(&w->budget, 1) && pop_smallest(w, join))
         if (is_possible(w, join))
             return true;
     return false;
@@ -179,5 +179,5 @@ bool ebb_tok_heap_lacks(ebb_tok_work *w)
     bool lacks = w->key_limit < UINT64_MAX;
 
     w->key_limit = UINT64_MAX;
-    return lacks && !w->failed;
+    return lacks && !w->failed && w->budget.left > 0;
 }

@@ -22,7 +22,7 @@ typedef struct ebb_tok_work {
     ebb_token *out;
     size_t     cap, n;           /* n counts beyond cap */
     bool       failed;           /* out of memory */
-    uint64_t   budget;           /* spent, no symbols are joined any more */
+    ebb_tok_budget budget;       /* spent, no symbols are made or joined any more */
 
     ebb_token *ids;              /* [n_bytes]: at a symbol's first byte, -1: the run is no token;
                                     BPE's alone, whose merges are of ids */
@@ -92,9 +92,10 @@ static inline void ebb_tok_symbol_join(ebb_tok_work *w, size_t left)
 
 /* Without memory the join is lost and w->failed set. */
 void ebb_tok_heap_push(ebb_tok_work *w, ebb_tok_join join);
-/* The possible join of the smallest key; void ones are dropped.  false: the heap is empty. */
+/* The possible join of the smallest key; void ones are dropped.  false: the heap is empty, or the
+ * budget spent. */
 bool ebb_tok_heap_pop(ebb_tok_work *w, ebb_tok_join *join);
-/* The heap is empty, but joins were left out because it was full: those of all symbols are to be
+/* The heap was emptied, but joins were left out because it was full: those of all symbols are to be
  * offered again, and now none is left out yet. */
 bool ebb_tok_heap_lacks(ebb_tok_work *w);
 

@@ -47,6 +47,7 @@ typedef struct ebb_preview {
     double   due_s;              /* when to count; -1: it is counted */
     double   cost_s;             /* that counting took */
     bool     is_known, is_command;
+    bool     is_counting;        /* now; whatever comes meanwhile goes before it */
     ebb_chat_cost cost;
     uint32_t n_read;             /* of cost.n_tokens, those that stand by now */
 } ebb_preview;
@@ -158,6 +159,9 @@ ebb_status ebb_app_leave(ebb_app *a, bool *has_unsent, ebb_error *err);
 void ebb_app_fini(ebb_app *a);
 
 void ebb_app_input(ebb_app *a, const ebb_input *in);     /* one key, paste, resize or signal */
+/* ebb_chat_opts.stop, for the ebb_app `arg`: between two inputs, Ctrl-C was pressed, or a signal
+ * came that ends something; while costs are counted, any input. */
+bool ebb_app_wants_stop(void *arg);
 void ebb_app_events(ebb_app *a);                 /* take all that the chat has */
 void ebb_app_tick(ebb_app *a, double now_s);     /* figures, if it is time */
 void ebb_app_draw(ebb_app *a, double now_s);     /* a frame, if something is old and it is time */

@@ -1,4 +1,5 @@
 /* Keys of the full screen: those that are not the editor's (app.h). */
+#include <poll.h>
 #include <string.h>
 
 #include "app/app.h"
@@ -6,6 +7,7 @@
 #include "command/pull_follow.h"
 #include "command/slash.h"
 #include "edit/attach.h"
+#include "term/signals.h"
 #include "tree/thought.h"
 
 /* -- Searching what was typed ------------------------------------------------------------- */
@@ -95,6 +97,18 @@ static void app_interrupt(ebb_app *a)
     } else if (!ebb_pull_follow_stop(&a->frontend)) {
         ebb_app_hint(a, "Ctrl-D leaves; /help lists the rest");
     }
+}
+
+bool ebb_app_wants_stop(void *arg)
+{
+    ebb_app *a = arg;
+    struct pollfd fds[2];
+
+    if (ebb_signals_want_stop() || !a->term)     /* the chat may outlive its terminal */
+        return ebb_signals_want_stop();
+    if (a->preview.is_counting && poll(fds, (nfds_t)a->term->ops->fds(a->term, fds, 2), 0) > 0)
+        return true;
+    return a->term->ops->is_interrupted(a->term);
 }
 
 static void app_escape_key(ebb_app *a)

@@ -61,7 +61,9 @@ void ebb_app_preview_tick(ebb_app *a, double now_s)
         return;
     p->due_s = -1;
     began = ebb_clock_s();
+    p->is_counting = true;
     count_preview_cost(a);
+    p->is_counting = false;
     p->cost_s = ebb_clock_s() - began;
     a->frame.is_dirty = a->frame.is_dirty || p->is_known;
 }

@@ -491,14 +491,22 @@ static void plain_loop_step(plain *p)
     handle_chat_events(p);
 }
 
+static bool plain_wants_stop(void *arg)
+{
+    (void)arg;
+    return ebb_signals_want_stop();
+}
+
 int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 {
     plain p = { .at_line_start = true, .is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) };
+    ebb_chat_opts stoppable = *chat_opts;
     ebb_chat *chat;
     ebb_error err;
     int status;
 
-    if (ebb_chat_open(chat_opts, &chat, &err) != EBB_OK) {
+    stoppable.stop = plain_wants_stop;
+    if (ebb_chat_open(&stoppable, &chat, &err) != EBB_OK) {
         fprintf(stderr, "ebb: %s\n", err.msg);
         return 1;
     }

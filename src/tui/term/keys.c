@@ -386,6 +386,23 @@ bool ebb_keys_take_reply(ebb_keys *k, ebb_buf *out)
     return false;
 }
 
+bool ebb_keys_take_interrupt(ebb_keys *k)
+{
+    ebb_keys look = { .in = k->in, .at = k->at };        /* decodes, and leaves the bytes as they are */
+    bool found = false;
+    ebb_input in;
+    size_t from;
+
+    do
+        from = look.at;
+    while (!k->in_paste && ebb_keys_next(&look, &in) &&
+           !(found = in.kind == EBB_INPUT_KEY && in.key.code == 'c' && in.key.mods == EBB_MOD_CTRL));
+    if (found)
+        ebb_buf_remove(&k->in, from, look.at - from);
+    ebb_buf_fini(&look.paste);
+    return found;
+}
+
 bool ebb_keys_is_waiting(const ebb_keys *k)
 {
     return k->at < k->in.len && !k->in_paste;

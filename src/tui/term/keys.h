@@ -89,6 +89,9 @@ bool ebb_keys_next(ebb_keys *k, ebb_input *out);
 /* Take the first whole answer of the terminal, a private control sequence or a control string, out
  * of what is not decoded, also from behind keys; false: there is none.  What is pasted is none. */
 bool ebb_keys_take_reply(ebb_keys *k, ebb_buf *out);
+/* Take the first Ctrl-C out of what is not decoded, also from behind other keys, which stay; false:
+ * there is none.  What is pasted is none. */
+bool ebb_keys_take_interrupt(ebb_keys *k);
 /* The end of the paste under way does not come: what there is of it is the next input. */
 void ebb_keys_end_paste(ebb_keys *k, ebb_input *out);
 /* Bytes wait for the rest of a sequence. */

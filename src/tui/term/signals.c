@@ -112,6 +112,16 @@ int ebb_signals_next(void)
     return byte;
 }
 
+bool ebb_signals_want_stop(void)
+{
+    static const int stops[] = { SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGUSR1 };
+    bool wanted = false;
+
+    for (size_t i = 0; i < sizeof stops / sizeof *stops; i++)
+        wanted |= is_in_pipe[stops[i]];
+    return wanted;
+}
+
 int ebb_signals_next_request(void)
 {
     int number;

@@ -14,6 +14,9 @@ bool ebb_signals_open(void);     /* false: no pipe to be had */
 void ebb_signals_close(void);    /* default actions again */
 int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
 int  ebb_signals_next(void);     /* its number, 0: none waits */
+/* One waits that ends what is under way: SIGTERM, SIGHUP, SIGINT, SIGQUIT or SIGUSR1.  It stays the
+ * next one's. */
+bool ebb_signals_want_stop(void);
 /* The next SIGTERM or SIGUSR1; all before it is forgotten.  0: none waits. */
 int  ebb_signals_next_request(void);
 /* The terminal is gone: nothing but SIGTERM and SIGUSR1 is caught from now on, also after close and

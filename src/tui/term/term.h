@@ -54,6 +54,7 @@ typedef struct ebb_term_ops {
     int  (*fds)(ebb_term *t, struct pollfd *out, int cap);       /* what to poll; how many */
     int  (*timeout_ms)(ebb_term *t);             /* -1: none; else call input after it */
     bool (*input)(ebb_term *t, ebb_input *out);  /* never blocks */
+    bool (*is_interrupted)(ebb_term *t);         /* ebb_tty_is_interrupted */
     void (*send)(ebb_term *t, const char *bytes, size_t n);      /* raw, for OSC 52 */
     /* The window's title, filtered here; told if it has changed.  NULL: there is none. */
     void (*title)(ebb_term *t, const char *text, size_t n);

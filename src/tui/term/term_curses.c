@@ -346,6 +346,7 @@ static const ebb_term_ops curses_ops = {
     .flush = curses_flush, .repaint = curses_repaint, .theme = curses_theme,
     .suspend = curses_suspend, .lend = curses_lend, .take_back = curses_take_back, .fds = ebb_term_line_fds,
     .timeout_ms = ebb_term_line_timeout_ms, .input = ebb_term_line_input, .send = ebb_term_line_send,
+    .is_interrupted = ebb_term_line_is_interrupted,
     .title = ebb_term_line_title, .await_answers = ebb_term_line_await_answers, .backlog = ebb_term_line_backlog,
 };
 

@@ -295,6 +295,7 @@ static const ebb_term_ops inline_ops = {
     .cell = inline_cell, .flush = inline_flush, .repaint = inline_repaint, .theme = inline_theme,
     .suspend = inline_suspend, .lend = inline_lend, .take_back = inline_take_back, .fds = ebb_term_line_fds,
     .timeout_ms = ebb_term_line_timeout_ms, .input = ebb_term_line_input, .send = ebb_term_line_send,
+    .is_interrupted = ebb_term_line_is_interrupted,
     .title = ebb_term_line_title, .await_answers = ebb_term_line_await_answers, .backlog = ebb_term_line_backlog,
 };
 

@@ -106,6 +106,11 @@ bool ebb_term_line_input(ebb_term *base, ebb_input *out)
     return true;
 }
 
+bool ebb_term_line_is_interrupted(ebb_term *base)
+{
+    return ebb_tty_is_interrupted(&line_of(base)->tty);
+}
+
 void ebb_term_line_send(ebb_term *base, const char *bytes, size_t n)
 {
     (void)base;

@@ -44,6 +44,7 @@ void ebb_term_line_add_restore(const ebb_term_line *l, ebb_buf *out);
 int  ebb_term_line_fds(ebb_term *base, struct pollfd *out, int cap);
 int  ebb_term_line_timeout_ms(ebb_term *base);
 bool ebb_term_line_input(ebb_term *base, ebb_input *out);
+bool ebb_term_line_is_interrupted(ebb_term *base);
 void ebb_term_line_send(ebb_term *base, const char *bytes, size_t n);
 void ebb_term_line_title(ebb_term *base, const char *text, size_t n);
 void ebb_term_line_await_answers(ebb_term *base, double until_s);

@@ -365,6 +365,21 @@ static bool is_hung_up(void)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
+bool ebb_tty_is_interrupted(ebb_tty *t)
+{
+    char bytes[READ_BYTES];
+
+    if (t->is_gone || !has_keys(t))
+        return t->is_gone;
+    if (t->keys.in.len < sizeof bytes && is_readable(STDIN_FILENO, 0)) {
+        ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
+        if (got <= 0)                            /* whoever reads next finds out why */
+            return got == 0 || (errno != EINTR && errno != EAGAIN);
+        ebb_keys_feed(&t->keys, bytes, (size_t)got);
+    }
+    return ebb_keys_take_interrupt(&t->keys);
+}
+
 /* What is pasted comes in a piece: Ctrl-C that comes alone, after a silence, was pressed. */
 static bool is_pressed_in_paste(const ebb_tty *t, const char *bytes, ssize_t n, double silent_s)
 {

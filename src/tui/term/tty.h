@@ -76,6 +76,10 @@ void ebb_tty_leave_title(ebb_tty *t);
  * not end is ended by Ctrl-C, a second after the last of it, and by whatever ends the program. */
 bool ebb_tty_input(ebb_tty *t, ebb_input *out);
 
+/* Between two calls of ebb_tty_input, while something takes long: Ctrl-C was pressed (it is taken
+ * out of the keys, which all come later), or the line is gone. */
+bool ebb_tty_is_interrupted(ebb_tty *t);
+
 /* Another program has the line from now on: nothing of it is read, but that it hangs up is seen.
  * Or with `keeps_keys` it only shows text as it is.  Before lending, and after taking it back, the
  * modes are as they were found. */

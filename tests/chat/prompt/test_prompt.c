@@ -441,6 +441,36 @@ static void test_pinned_date(void **state)
     ebb_buf_fini(&file);
 }
 
+static bool stop_at_once(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static void test_stopped(void **state)
+{
+    enum { LONG = 1 << 18 };
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&chatml, &file);
+    ebb_prompter *p = prompter(m, "{{ messages[-1].content }}");
+    talk t = { .opts.stop = stop_at_once };
+    ebb_error err = { 0 };
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "");
+    t.m[0].text = realloc(t.m[0].text, LONG);
+    t.m[0].n_text = LONG;
+    memset(t.m[0].text, 'a', LONG);
+    assert_int_equal(ask_for(&t, p, &err), EBB_CANCELED);
+    assert_null(t.p.ids);
+    t.opts.stop = NULL;
+    ask(&t, p);
+    talk_fini(&t);
+    ebb_prompter_free(p);
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 /* -- Which template ----------------------------------------------------------------------------------------- */
 
 static void expect_origin(const chat_vocab *c, const char *part)
@@ -722,7 +752,8 @@ int main(void)
         cmocka_unit_test(test_history_moves),
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),
         cmocka_unit_test(test_template_prints_out_of_proportion),
-        cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_choice), cmocka_unit_test(test_named_templates),
+        cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_choice), cmocka_unit_test(test_named_templates),
         cmocka_unit_test(test_families),
         cmocka_unit_test(test_real_templates), cmocka_unit_test(test_thinkers),
         cmocka_unit_test(test_real_vocabularies),

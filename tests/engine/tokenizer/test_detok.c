@@ -75,7 +75,8 @@ static void expect_same_text(const ebb_tokenizer *tok, const char *text, size_t 
     char *back = malloc(n + 64);
     size_t n_ids, at = 0;
 
-    assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, n, EBB_TOK_SPECIAL, NULL, 0, ids, n + 1, &n_ids, NULL),
+    assert_int_equal(ebb_tokenizer_encode(tok, text, n, &(ebb_tokenize_opts){ .flags = EBB_TOK_SPECIAL },
+                                          ids, n + 1, &n_ids, NULL),
                      EBB_OK);
     assert_true(n_ids <= n);
     for (size_t i = 0; i < n_ids; i++) {

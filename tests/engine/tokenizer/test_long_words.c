@@ -1,5 +1,5 @@
-/* One word of a megabyte: the joins that its heap leaves out for a while change no id, and its memory is a small
- * multiple of its bytes, also of blanks, which SentencePiece spells with three bytes. */
+/* One word of a megabyte: the joins that its heap leaves out for a while change no id, its memory is a small
+ * multiple of its bytes, also of blanks, which SentencePiece spells with three bytes, and it can be stopped. */
 #include "ebb_alloc.h"
 #include "toy_vocab.h"
 
@@ -56,7 +56,8 @@ static void check_word(ebb_tokenizer *tok)
 
     make_word();
     begin = alloc_begin();
-    assert_int_equal(ebb_tokenizer_encode_quoted(tok, word, N_WORD, 0, NULL, 0, got, N_WORD, &n, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode(tok, word, N_WORD, &(ebb_tokenize_opts){ 0 }, got, N_WORD, &n,
+                                          NULL), EBB_OK);
     assert_in_range(alloc_peak_since(begin), 1, (long long)BYTES_PER_BYTE * N_WORD);
     assert_int_equal(n, join_by_passes(tok));
     assert_memory_equal(got, want, n * sizeof *got);
@@ -108,16 +109,58 @@ static void test_blanks(void **state)
     tok = toy_open(&t);
     memset(word, ' ', N_WORD);
     begin = alloc_begin();
-    assert_int_equal(ebb_tokenizer_encode_quoted(tok, word, N_WORD, 0, NULL, 0, got, N_WORD, &n, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode(tok, word, N_WORD, &(ebb_tokenize_opts){ 0 }, got, N_WORD, &n,
+                                          NULL), EBB_OK);
     assert_in_range(alloc_peak_since(begin), 1, (long long)BYTES_PER_BLANK * N_WORD);
     assert_int_equal(n, N_WORD / LONGEST_BLANK);
     ebb_tokenizer_free(tok);
 }
 
+enum { ASKED = 3 };              /* times until it is stopped: early in a word of a megabyte */
+
+static bool stop_soon(void *n_asked)
+{
+    return ++*(int *)n_asked == ASKED;
+}
+
+static void check_stopped(ebb_tokenizer *tok)
+{
+    int n_asked = 0;
+    ebb_error err = { 0 };
+    size_t n;
+
+    assert_int_equal(ebb_tokenizer_encode(tok, word, N_WORD,
+                                          &(ebb_tokenize_opts){ .stop = stop_soon, .stop_arg = &n_asked },
+                                          got, N_WORD, &n, &err), EBB_CANCELED);
+    assert_int_equal(n_asked, ASKED);            /* and not once more */
+    assert_int_equal(n, 0);
+    ebb_tokenizer_free(tok);
+}
+
+/* However much of the work is left, nothing of it is done any more. */
+static void test_stopped(void **state)
+{
+    static toy bpe, spm;
+
+    (void)state;
+    memset(word, 'a', N_WORD);
+    toy_init_bpe(&bpe, "gpt-2");
+    toy_add(&bpe, "aa", EBB_VOCAB_NORMAL, 0);
+    toy_merge(&bpe, "a a");
+    check_stopped(toy_open(&bpe));
+    toy_init_spm(&spm);
+    toy_add(&spm, "aa", EBB_VOCAB_NORMAL, -1);
+    check_stopped(toy_open(&spm));
+    for (size_t i = 0; i < N_WORD; i += 2)       /* words of a letter: the work is in how many there are */
+        word[i] = ' ';
+    check_stopped(toy_open(&bpe));
+    check_stopped(toy_open(&spm));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_bpe), cmocka_unit_test(test_spm),
-                                        cmocka_unit_test(test_blanks) };
+                                        cmocka_unit_test(test_blanks), cmocka_unit_test(test_stopped) };
 
     alloc_start();
     return cmocka_run_group_tests(tests, NULL, NULL);

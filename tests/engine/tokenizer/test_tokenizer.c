@@ -199,7 +199,7 @@ static ebb_status encode_letters(const ebb_tokenizer *tok, size_t n, unsigned fl
 
     assert_non_null(text);
     memset(text, 'a', n);
-    st = ebb_tokenizer_encode_quoted(tok, text, n, flags, NULL, 0, NULL, 0, &n_ids, err);
+    st = ebb_tokenizer_encode(tok, text, n, &(ebb_tokenize_opts){ .flags = flags }, NULL, 0, &n_ids, err);
     free(text);
     return st;
 }
@@ -256,7 +256,7 @@ static void test_special_twins(void **state)
     static toy t;
     ebb_tok_table table;
     ebb_tok_special special;
-    ebb_tok_search q = { .text = "xe", .n = 2, .control = true, .budget = 100 };
+    ebb_tok_search q = { .text = "xe", .n = 2, .control = true, .budget.left = 100 };
     ebb_token id;
 
     (void)state;
@@ -332,9 +332,9 @@ static void test_capacity_and_pieces(void **state)
     toy_add(&t, "<0x41>", EBB_VOCAB_BYTE, 0);    /* 258 */
     toy_add(&t, "gone", EBB_VOCAB_UNUSED, 0);    /* 259 */
     tok = toy_open(&t);
-    assert_int_equal(ebb_tokenizer_encode_quoted(tok, "abc", 3, 0, NULL, 0, NULL, 0, &n, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode(tok, "abc", 3, &(ebb_tokenize_opts){ 0 }, NULL, 0, &n, NULL), EBB_OK);
     assert_int_equal(n, 3);
-    assert_int_equal(ebb_tokenizer_encode_quoted(tok, "abc", 3, 0, NULL, 0, ids, 1, &n, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode(tok, "abc", 3, &(ebb_tokenize_opts){ 0 }, ids, 1, &n, NULL), EBB_OK);
     assert_int_equal(n, 3);
     assert_int_equal(ids[0], 97);
     assert_int_equal(ids[1], -7);
@@ -370,12 +370,18 @@ static void test_quoted(void **state)
     toy_add(&t, "<<u>", EBB_VOCAB_USER, 0);      /* 257 */
     toy_add(&t, "<c>x", EBB_VOCAB_CONTROL, 0);   /* 258: reaches into the range, so <c> is read */
     tok = toy_open(&t);
-    assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, 17, EBB_TOK_SPECIAL, inside, 2, ids, 32, &n, NULL), EBB_OK);
+    assert_int_equal(ebb_tokenizer_encode(tok, text, 17,
+                                          &(ebb_tokenize_opts){ .flags = EBB_TOK_SPECIAL,
+                                                                .quoted = inside, .n_quoted = 2 },
+                                          ids, 32, &n, NULL), EBB_OK);
     assert_int_equal(n, 8);
     assert_memory_equal(ids, want, 7 * sizeof *ids);
     assert_int_equal(ids[7], 256);
-    assert_int_equal(ebb_tokenizer_encode_quoted(tok, text, 17, EBB_TOK_SPECIAL,
-                                                 (ebb_text_range[]){ { 0, 10 }, { 15, 16 } }, 2, ids, 32, &n, NULL),
+    assert_int_equal(ebb_tokenizer_encode(tok, text, 17,
+                                          &(ebb_tokenize_opts){ .flags = EBB_TOK_SPECIAL, .n_quoted = 2,
+                                                                .quoted = (ebb_text_range[]){ { 0, 10 },
+                                                                                              { 15, 16 } } },
+                                          ids, 32, &n, NULL),
                      EBB_OK);
     assert_int_equal(n, 10 + 1 + 3);
     assert_int_equal(ids[10], 257);

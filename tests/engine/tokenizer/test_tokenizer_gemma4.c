@@ -70,8 +70,8 @@ static void check_ids(const ebb_tokenizer *t, json_t *text, unsigned flags, json
     ebb_token ids[512];
     size_t n;
 
-    assert_int_equal(ebb_tokenizer_encode_quoted(t, json_string_value(text), json_string_length(text), flags, NULL, 0,
-                                                 ids, 512, &n, NULL),
+    assert_int_equal(ebb_tokenizer_encode(t, json_string_value(text), json_string_length(text),
+                                          &(ebb_tokenize_opts){ .flags = flags }, ids, 512, &n, NULL),
                      EBB_OK);
     if (n != json_array_size(want))
         fail_msg("%zu ids, not %zu: %s", n, json_array_size(want), json_string_value(text));

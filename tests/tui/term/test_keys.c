@@ -150,6 +150,44 @@ static void a_paste_is_one_event(void **state)
     ebb_keys_fini(&k);
 }
 
+static uint32_t next_code(ebb_keys *k)
+{
+    ebb_input in;
+
+    return ebb_keys_next(k, &in) ? in.key.code : 0;
+}
+
+/* It comes out from behind other keys, however the terminal spells it; what was typed around it stays. */
+static void an_interrupt_goes_first(void **state)
+{
+    static const char *const spelt[] = { "\003", "\033[99;5u", "\033[27;5;99~" };
+    ebb_keys k = { 0 };
+    ebb_input in;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof spelt / sizeof *spelt; i++) {
+        ebb_keys_feed(&k, "c\033[A", 4);
+        assert_false(ebb_keys_take_interrupt(&k));
+        ebb_keys_feed(&k, spelt[i], strlen(spelt[i]));
+        ebb_keys_feed(&k, "z", 1);
+        assert_true(ebb_keys_take_interrupt(&k));
+        assert_false(ebb_keys_take_interrupt(&k));
+        assert_int_equal(next_code(&k), 'c');
+        assert_int_equal(next_code(&k), EBB_KEY_UP);
+        assert_int_equal(next_code(&k), 'z');
+        assert_int_equal(next_code(&k), 0);
+    }
+    ebb_keys_feed(&k, "\033[200~so\003me\033[201~", 17);
+    assert_false(ebb_keys_take_interrupt(&k));
+    assert_true(ebb_keys_next(&k, &in));
+    assert_int_equal(in.n, 5);
+    ebb_keys_feed(&k, "\033[200~", 6);
+    assert_false(ebb_keys_next(&k, &in));
+    ebb_keys_feed(&k, "\003", 1);
+    assert_false(ebb_keys_take_interrupt(&k));
+    ebb_keys_fini(&k);
+}
+
 static void random_bytes(void **state)
 {
     ebb_keys k = { 0 };
@@ -180,6 +218,7 @@ int main(void)
         cmocka_unit_test(answers_and_mice_are_swallowed),
         cmocka_unit_test(a_paste_is_one_event),
         cmocka_unit_test(a_paste_has_a_limit),
+        cmocka_unit_test(an_interrupt_goes_first),
         cmocka_unit_test(random_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
