@@ -1,5 +1,6 @@
 /* ebb: the program.  Finds the command, parses its options, runs it. */
 #include <errno.h>
+#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <inttypes.h>
 #include <locale.h>
@@ -178,6 +179,15 @@ static void forbid_cores(void)
         return;
 }
 
+/* A standard file that was closed by who began us would be the next file that is opened, and that would get what is
+ * printed, or be read as a question.  In their places are files that cannot be read, or written: as closed as before. */
+static void hold_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 /* With fewer, what fails first is anything, and says that it was denied, hidden or damaged. */
 static ebb_status check_files(ebb_error *err)
 {
@@ -220,6 +230,7 @@ int main(int argc, char **argv)
     ebb_error err = { 0 };
     int status;
 
+    hold_standard_files();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);                    /* a file beyond `ulimit -f` is a write that fails, with a line */
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

@@ -148,3 +148,15 @@ grep -q -- '--chunk 5000: give a number of tokens, 4096 at most' "$dir/err" || f
 status 2 "$EBB" run --count 0 -p x
 grep -q -- '--count 0: give how many answers, 1 to 16' "$dir/err" || fail "--count 0: $(cat "$dir/err")"
 status 2 "$EBB" run --count 17 -p x
+
+# What is printed where the shell has closed a standard file goes nowhere, and into no file that was opened instead.
+for closed in '<&-' '>&-' '2>&-' '<&- >&-' '<&- 2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
+    rm -rf "$dir/home"
+    mkdir "$dir/home"
+    for words in 'run' 'run -s kept --greedy -n 4 -p Hello' 'sessions list' 'run'; do
+        (HOME=$dir/home; eval "exec $closed"; timeout 60 "$EBB" $words) >"$dir/out" 2>"$dir/err" </dev/null
+    done
+    [ ! -s "$dir/home/.local/state/ebb/sessions.db-lock" ] || fail "with $closed, what is printed is in a file"
+    (HOME=$dir/home; status 0 "$EBB" sessions list) || fail "with $closed, sessions are lost"
+    grep -q kept "$dir/out" || fail "with $closed, the session is lost: $(cat "$dir/out" "$dir/err")"
+done
