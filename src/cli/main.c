@@ -179,8 +179,8 @@ static void forbid_cores(void)
         return;
 }
 
-/* A standard file that was closed by who began us would be the next file that is opened, and that would get what is
- * printed, or be read as a question.  In their places are files that cannot be read, or written: as closed as before. */
+/* Where a standard file was closed by who began us, the next file that is opened would get its number, and with it what
+ * is printed; or it would be read as a question.  What stands in its place can be neither read nor written. */
 static void hold_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -102,8 +102,8 @@ static inline const char *toy_ids(const ebb_tokenizer *t, const char *text, unsi
     ebb_error err;
 
     assert_int_equal(
-        ebb_tokenizer_encode(t, text, strlen(text), &(ebb_tokenize_opts){ .flags = flags }, ids, 512, &n,
-                             &err),
+        ebb_tokenizer_encode(t, text, strlen(text), &(ebb_tokenize_opts){ .flags = flags }, ids,
+                             512, &n, &err),
         EBB_OK);
     line[0] = '\0';
     for (size_t i = 0; i < n && i < 512; i++)
