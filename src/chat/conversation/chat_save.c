@@ -58,20 +58,21 @@ static void report_save_success(ebb_chat *c)
     ebb_chat_set_saved(c);
 }
 
-/* The session goes to the file that has the store's name now.  As long as there is none, and none can be made, the
- * store stays: its file may come back. */
-static void replace_store(ebb_chat *c)
+/* The session goes to the file that has the store's name now.  false: there is none, and none can be made; the store
+ * stays, for its file may come back. */
+static bool replace_store(ebb_chat *c)
 {
     ebb_store *s;
 
     if (ebb_store_open(c->saving.path, &s, NULL) != EBB_OK)
-        return;
+        return false;
     ebb_store_close(c->store);
     c->store = s;
     ebb_session_leave_store(&c->facts, &c->tree);
     c->deleted.facts.keeps_id = false;
     ebb_chat_notice(c, "%s was moved, removed or replaced while it was open; this session goes to the file that is "
                        "there now", ebb_store_path(s));
+    return true;
 }
 
 /* The log was removed: what was saved is written to the database, now and after each save, until no other ebb shares
@@ -91,18 +92,22 @@ static ebb_status replace_log(ebb_chat *c, ebb_error *err)
     return st;
 }
 
-/* Open the store again if that failed before because the disk was full or the file locked, or if it is another file
- * now. */
-bool ebb_chat_ensure_store(ebb_chat *c)
+/* There is a store; one that could not be opened because the disk was full or the file locked is tried again. */
+static bool reopen_store(ebb_chat *c)
 {
     ebb_error err = { 0 };
 
-    if (c->store && ebb_store_is_moved(c->store))
-        replace_store(c);
     if (!c->store && c->saving.is_unsaved && is_save_error_passing(c) &&
         ebb_store_open(c->saving.path, &c->store, &err) != EBB_OK)
         ebb_chat_set_unsaved(c, &err);
     return c->store != NULL;
+}
+
+bool ebb_chat_ensure_store(ebb_chat *c)
+{
+    if (c->store && ebb_store_is_moved(c->store))
+        replace_store(c);
+    return reopen_store(c);
 }
 
 /* What the save has shown that other programs did to the session. */
@@ -123,12 +128,16 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     ebb_session_facts was;
     ebb_status st;
 
-    if (!has_content(c) || !ebb_chat_ensure_store(c))
+    if (!has_content(c) || !reopen_store(c))
         return;
     free(c->facts.settings);
     c->facts.settings = ebb_chat_settings_json(&c->settings);
     was = c->facts;
     st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
+    if (st == EBB_NOTFOUND && replace_store(c)) { /* its file was moved */
+        was = c->facts;
+        st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
+    }
     if (st == EBB_USAGE && c->facts.name[0]) {
         ebb_chat_notice(c, "meanwhile another session took the name '%s'; this one is kept under its title",
                         c->facts.name);

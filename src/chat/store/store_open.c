@@ -234,7 +234,8 @@ bool ebb_store_is_readonly(const ebb_store *s)
     return s->is_readonly;
 }
 
-/* SQLite looks where a link led when it was opened, and the link may lead elsewhere by now. */
+/* SQLite looks where a link led when it was opened, and the link may lead elsewhere by now.  Without a link, its look is
+ * enough: each save asks. */
 bool ebb_store_is_moved(const ebb_store *s)
 {
     const char *opened = sqlite3_db_filename(s->db, "main");
@@ -244,7 +245,7 @@ bool ebb_store_is_moved(const ebb_store *s)
         return false;
     if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &is_moved) == SQLITE_OK && is_moved)
         return true;
-    return !ebb_file_is_same(s->path, opened);
+    return strcmp(s->path, opened) != 0 && !ebb_file_is_same(s->path, opened);
 }
 
 void ebb_session_leave_store(ebb_session_facts *f, ebb_tree *t)

@@ -226,7 +226,7 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
 
     assert(!s->batch.is_open || !f->id);         /* no trigger sees what else would be changed */
     if (s->is_readonly)
-        return ebb_store_fail(s, SQLITE_READONLY, err);
+        return ebb_store_fail(s, ebb_store_is_moved(s) ? SQLITE_READONLY_DBMOVED : SQLITE_READONLY, err);
     v.done = calloc(t->n_nodes + 1, sizeof *v.done);
     if (!v.done)
         return EBB_FAIL(err, EBB_NOMEM, "no memory to save the session");
