@@ -99,10 +99,9 @@ void ebb_serve_hide_folders(char *line)
     }
 }
 
-static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, ebb_error *err)
+/* *n_of_client: its answers that have not ended. */
+static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, size_t *n_of_client, ebb_error *err)
 {
-    size_t n_of_client;
-
     if (s->has_failed) {
         EBB_FAIL(err, EBB_IO, "%s", s->error.msg);
         ebb_serve_hide_folders(err->msg);
@@ -114,9 +113,9 @@ static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, 
         return EBB_FAIL(err, EBB_USAGE, "the prompt is empty");
     if (q->n_ids > s->n_ctx || (q->n_ids == s->n_ctx && !q->predicts_nothing))
         return EBB_FAIL(err, EBB_CONTEXT, "the request has %zu tokens, the context %u", q->n_ids, s->n_ctx);
-    if (count_unended(s, q->client, &n_of_client) >= SERVE_ANSWERS)
+    if (count_unended(s, q->client, n_of_client) >= SERVE_ANSWERS)
         return EBB_FAIL(err, EBB_LIMIT, "%d answers are already under way or waiting", SERVE_ANSWERS);
-    if (n_of_client >= SERVE_FROM_ONE)
+    if (*n_of_client >= SERVE_FROM_ONE)
         return EBB_FAIL(err, EBB_LIMIT, "%d answers for this client are already under way or waiting", SERVE_FROM_ONE);
     return EBB_OK;
 }
@@ -158,7 +157,7 @@ ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_read
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an answer");
     pthread_mutex_lock(&s->lock);
     if (st == EBB_OK)
-        st = check_submit(s, q, err);
+        st = check_submit(s, q, &a->n_older, err);
     if (st == EBB_OK) {
         a->q = *q;
         *q = (ebb_serve_question){ 0 };

@@ -72,8 +72,8 @@ typedef struct ebb_served {
     ebb_served_state state;
     bool     is_canceled;
     bool     is_paused;          /* the others need the KV pool */
-    size_t   rank;               /* older answers of its client that have not ended; 0 as well for
-                                  * the oldest that has any */
+    size_t   n_older;            /* answers of its client that stand before it and have not ended */
+    size_t   rank;               /* in this turn: n_older; 0 as well for the oldest that has any */
     ebb_served_reader *readers;
     double   left_s;             /* since when nobody reads, on ebb_clock_s; 0: somebody does */
     ebb_buf  text;               /* so far; it only grows */

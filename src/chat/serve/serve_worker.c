@@ -163,15 +163,6 @@ static void free_session(ebb_serve *s, ebb_served *a)
     a->session = NULL;
 }
 
-static size_t count_older(const ebb_serve *s, const ebb_served *a)
-{
-    size_t n = 0;
-
-    for (const ebb_served *b = s->answers; b != a; b = b->next)
-        n += b->state != SERVED_ENDED && b->q.client == a->q.client;
-    return n;
-}
-
 /* Sets the rank of each answer; the one that was canceled, or NULL.  *n_free: sessions that nobody has.  Of all that
  * stand behind others of their client, the oldest ranks with the first ones: new clients do not keep it waiting. */
 static ebb_served *rank_answers(ebb_serve *s, size_t *n_free)
@@ -184,11 +175,8 @@ static ebb_served *rank_answers(ebb_serve *s, size_t *n_free)
             continue;
         if (a->is_canceled)
             return a;
-        a->rank = count_older(s, a);
-        if (a->rank > 0 && !has_oldest) {
-            a->rank = 0;
-            has_oldest = true;
-        }
+        a->rank = has_oldest ? a->n_older : 0;
+        has_oldest = has_oldest || a->n_older > 0;
         a->is_paused = true;
         *n_free -= a->session && *n_free;
     }
@@ -243,6 +231,8 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
         a->error = *err;
     a->stats.decode_s = a->decode_from_s > 0 ? now_s - a->decode_from_s : 0;
     a->state = SERVED_ENDED;
+    for (ebb_served *b = a->next; b; b = b->next)
+        b->n_older -= b->q.client == a->q.client;
     a->ended_s = s->used_s = now_s;
     s->n_prompt_tokens += a->stats.n_computed;
     s->n_reused_tokens += a->stats.n_reused;
