@@ -20,6 +20,7 @@
 #include "store/store_sql.h"
 #include "support/own_folder.h"
 #include "support/small_disk.h"
+#include "support/sound_database.h"
 #include "support/tiny_model.h"
 #include "turn/replay.h"
 
@@ -310,16 +311,6 @@ static void end_talker(int who)
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-static void check_sound(sqlite3 *h)
-{
-    sqlite3_stmt *q;
-
-    assert_int_equal(sqlite3_prepare_v2(h, "PRAGMA integrity_check", -1, &q, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
-    assert_string_equal((const char *)sqlite3_column_text(q, 0), "ok");
-    sqlite3_finalize(q);
-}
-
 static void check_fact(sqlite3_stmt *q, const fact *f)
 {
     int64_t message = atomic_load(&f->message), session = atomic_load(&f->session);
@@ -392,7 +383,7 @@ static void check_all(void)
     for (int i = 0; i < N_TALKERS; i++)
         end_talker(i);
     s = open_store();
-    check_sound(s->db);
+    assert_sound(s->db);
     assert_int_equal(sqlite3_prepare_v2(s->db, "SELECT text FROM messages WHERE id = ?", -1, &q, NULL), SQLITE_OK);
     for (size_t i = 0; i < FACTS_MAX; i++)
         check_fact(q, &all->facts[i]);

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/own_folder.h"
+
 bool test_hub_start(test_hub *h)
 {
     return test_hub_start_script(h, "tests/support/hub.py");
@@ -18,8 +20,8 @@ bool test_hub_start_script(test_hub *h, const char *script)
     char path[96];
     int port = 0;
 
-    snprintf(h->dir, sizeof h->dir, "/tmp/ebb-hub-XXXXXX");
-    if (system("command -v python3 >/dev/null") != 0 || !mkdtemp(h->dir))
+    if (system("command -v python3 >/dev/null") != 0 ||
+        ebb_own_folder(h->dir, sizeof h->dir, "/tmp/ebb-hub-XXXXXX") != 0)
         return false;
     h->pid = fork();
     if (h->pid == 0) {
@@ -42,13 +44,10 @@ bool test_hub_start_script(test_hub *h, const char *script)
 
 void test_hub_stop(test_hub *h)
 {
-    char command[96];
-
     kill(h->pid, SIGTERM);
     waitpid(h->pid, NULL, 0);
-    snprintf(command, sizeof command, "rm -rf %s", h->dir);
-    if (system(command) != 0)
-        perror(command);
+    if (ebb_own_folder_end(h->dir) != 0)
+        perror(h->dir);
 }
 
 void test_hub_how(const test_hub *h, const char *words)

@@ -17,3 +17,17 @@ int ebb_own_folder_end(const char *dir)
     snprintf(command, sizeof command, "rm -rf %s", dir);
     return system(command);
 }
+
+char ebb_own_dir[64];
+
+int ebb_own_dir_make(void **state)
+{
+    (void)state;
+    return ebb_own_folder(ebb_own_dir, sizeof ebb_own_dir, "/tmp/ebb-test-XXXXXX");
+}
+
+int ebb_own_dir_drop(void **state)
+{
+    (void)state;
+    return ebb_own_folder_end(ebb_own_dir);
+}

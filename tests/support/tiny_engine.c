@@ -13,6 +13,17 @@ void open_tiny_engine(tiny_engine *f, const ebb_tiny_opts *tiny, const ebb_engin
     assert_int_equal(ebb_session_new(f->engine, &f->s, &err), EBB_OK);
 }
 
+void open_tiny_file(tiny_engine *f, const char *path, const ebb_engine_opts *o)
+{
+    ebb_error err = { 0 };
+
+    f->bytes = NULL;
+    if (ebb_model_open(path, &f->model, &err) != EBB_OK ||
+        ebb_engine_open(f->model, o, NULL, NULL, &f->engine, &err) != EBB_OK ||
+        ebb_session_new(f->engine, &f->s, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+}
+
 void close_tiny_engine(tiny_engine *f)
 {
     ebb_session_free(f->s);

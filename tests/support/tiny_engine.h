@@ -13,6 +13,8 @@ typedef struct tiny_engine {
 
 /* The test fails if one of them cannot be opened. */
 void open_tiny_engine(tiny_engine *f, const ebb_tiny_opts *tiny, const ebb_engine_opts *o);
+/* The same of a model's file. */
+void open_tiny_file(tiny_engine *f, const char *path, const ebb_engine_opts *o);
 void close_tiny_engine(tiny_engine *f);
 
 /* n ids of the tiny vocabulary, others for each seed. */

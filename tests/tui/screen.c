@@ -61,6 +61,13 @@ void screen_keys(screen *s, const char *bytes)
     screen_step(s, 0);
 }
 
+void screen_answer(screen *s, const char *text)
+{
+    fake_text(s->chat, text);
+    fake_done(s->chat, EBB_FINISH_STOP);
+    screen_step(s, 0.1);
+}
+
 void screen_wait_editor(screen *s)
 {
     while (s->app.external.program == EBB_EXTERNAL_EDITOR) {

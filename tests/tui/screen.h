@@ -19,6 +19,8 @@ void screen_open_inline(screen *s, int rows, int cols);
 void screen_close(screen *s);
 void screen_keys(screen *s, const char *bytes);  /* types, takes events, draws */
 void screen_step(screen *s, double seconds);     /* time passes */
+/* The model says `text`, and its answer ends there; a tenth of a second passes. */
+void screen_answer(screen *s, const char *text);
 /* Until the user's editor has ended; the chat goes on. */
 void screen_wait_editor(screen *s);
 const char *screen_text(screen *s);

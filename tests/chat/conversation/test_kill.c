@@ -9,6 +9,7 @@
 #include "chat/conversation/fake_backend.h"
 #include "store/store_sql.h"
 #include "support/own_folder.h"
+#include "support/sound_database.h"
 
 enum { KILLS = 20, N_TOKENS = 120, DELAY_US = 200 };
 
@@ -84,18 +85,6 @@ static void child(int out, unsigned delay_us)
     _exit(1);
 }
 
-static void check_sound(sqlite3 *h)
-{
-    sqlite3_stmt *q;
-
-    assert_int_equal(sqlite3_prepare_v2(h, "PRAGMA integrity_check", -1, &q, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
-    assert_string_equal((const char *)sqlite3_column_text(q, 0), "ok");
-    sqlite3_finalize(q);
-    assert_int_equal(sqlite3_exec(h, "INSERT INTO search (search) VALUES ('integrity-check')", NULL, NULL,
-                                  NULL), SQLITE_OK);
-}
-
 static const ebb_node *find(const ebb_tree *t, int64_t id)
 {
     const ebb_node *n = ebb_tree_find(t, id);
@@ -132,7 +121,7 @@ static void kill_one(unsigned ms, unsigned delay_us, uint32_t n_old)
 
     if (ebb_store_open(db, &s, &err) != EBB_OK)
         fail_msg("%s", err.msg);
-    check_sound(s->db);
+    assert_sound(s->db);
     if (ebb_store_last(s, &id, &err) == EBB_OK)
         assert_int_equal(ebb_store_load(s, id, &f, &t, &err), EBB_OK);
     while (read(pipes[0], &r, sizeof r) == sizeof r)

@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include "prompt/system_prompts.h"
+#include "support/own_folder.h"
 
 static void write_file(const char *dir, const char *name, const char *text)
 {
@@ -48,7 +49,7 @@ static void test_shipped(void **state)
 
 static void test_mine_come_first(void **state)
 {
-    char dir[] = "/tmp/ebb-library-XXXXXX", cmd[64];
+    char dir[] = "/tmp/ebb-library-XXXXXX";
     int n[3] = { 0 };
     ebb_buf text = { 0 };
     ebb_error err;
@@ -72,8 +73,7 @@ static void test_mine_come_first(void **state)
     assert_int_equal(n[1], 1);
     assert_int_equal(n[2], 1);
     ebb_buf_fini(&text);
-    snprintf(cmd, sizeof cmd, "rm -r %s", dir);
-    assert_int_equal(system(cmd), 0);
+    assert_int_equal(ebb_own_folder_end(dir), 0);
 }
 
 int main(void)

@@ -141,6 +141,16 @@ static void hash(char out[65])
     ebb_sha256_free(s);
 }
 
+/* An empty folder; sha256: what the server's file has, or NULL. */
+static void begin(char *sha256)
+{
+    if (hub.pid == 0)
+        skip();
+    if (sha256)
+        hash(sha256);
+    clear();
+}
+
 /* The nth call fails, for each n that a download that goes on reaches: a line says so, what carries the final name is
  * whole, and the next pull finishes. */
 static void test_each_fault(void **state)
@@ -186,10 +196,7 @@ static void test_resumes(void **state)
     char sha256[65], other[65];
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    hash(sha256);
-    clear();
+    begin(sha256);
     put_part(100000, sha256);
     assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);
     assert_int_equal(got.n_resumed, 100000);
@@ -229,9 +236,7 @@ static void test_breaks(void **state)
     ebb_download_result got;
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    clear();
+    begin(NULL);
     test_hub_how(&hub, "cut=20000");
     assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
     assert_whole();
@@ -250,9 +255,7 @@ static void test_refused(void **state)
     uint64_t n;
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    clear();
+    begin(NULL);
     test_hub_how(&hub, "cut=20000 gone");
     assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_IO);
     assert_non_null(strstr(err.msg, "tried 6 times"));
@@ -271,9 +274,7 @@ static void test_no_room(void **state)
     ebb_error err = { 0 };
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    clear();
+    begin(NULL);
     assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_OK);
     clear();
     if (!ebb_small_disk_mount(folder, 4096))
@@ -296,10 +297,7 @@ static void test_no_ranges(void **state)
     uint64_t n;
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    hash(sha256);
-    clear();
+    begin(sha256);
     put_part(100000, sha256);
     test_hub_how(&hub, "norange cut=90000");
     assert_int_equal(get(N_BYTES, sha256, &got, &err), EBB_IO);
@@ -317,10 +315,7 @@ static void test_other_version(void **state)
     char sha256[65];
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    hash(sha256);
-    clear();
+    begin(sha256);
     data[70000] ^= 1;
     put_part(100000, "");
     data[70000] ^= 1;
@@ -346,10 +341,7 @@ static void test_something_else(void **state)
     uint64_t n;
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    hash(sha256);
-    clear();
+    begin(sha256);
     put_part(100000, "");
     publish(page, sizeof page - 1);
     assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_FORMAT);
@@ -375,9 +367,7 @@ static void test_drips(void **state)
     char url[96];
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    clear();
+    begin(NULL);
     snprintf(url, sizeof url, "%s/x.gguf", hub.url);
     test_hub_how(&hub, "hold=10");
     assert_int_equal(ebb_http_get(&(ebb_http_request){ .url = url, .stall_s = 1 }, &r, &err), EBB_IO);
@@ -399,10 +389,7 @@ static void test_rest_refused(void **state)
     uint64_t n;
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    hash(sha256);
-    clear();
+    begin(sha256);
     put_part(100000, sha256);
     test_hub_how(&hub, "status=416");
     assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_IO);
@@ -423,9 +410,7 @@ static void test_others_in_place(void **state)
     struct stat st;
 
     (void)state;
-    if (hub.pid == 0)
-        skip();
-    clear();
+    begin(NULL);
     for (int i = 0; i < 2; i++) {
         name(path, endings[i]);
         assert_int_equal(mkfifo(path, 0600), 0);

@@ -97,6 +97,12 @@ static inline ebb_backend *remote_open(heard *h, const char *address)
     return b;
 }
 
+static inline void remote_close(heard *h, ebb_backend *b)
+{
+    b->ops->close(b);
+    heard_fini(h);
+}
+
 static inline void remote_begin(heard *h, ebb_backend *b, const char *question)
 {
     const ebb_prompt_message messages[] = { { EBB_ROLE_USER, (char *)question, strlen(question) } };

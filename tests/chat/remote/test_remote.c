@@ -97,8 +97,7 @@ static void test_answers_of_every_kind(void **state)
         }
         assert_true(h.cost.first_s > 0);
         assert_int_equal(h.n_prefills > 0, strcmp(kinds[i], "llama") == 0);
-        b->ops->close(b);
-        heard_fini(&h);
+        remote_close(&h, b);
     }
 }
 
@@ -113,8 +112,7 @@ static void test_thoughts_of_both_names(void **state)
 
         remote_say(&h, b, "x");
         assert_heard(&h, "<think>\nlet me see \n</think>\n\nYou said x in 1 messages.");
-        b->ops->close(b);
-        heard_fini(&h);
+        remote_close(&h, b);
     }
 }
 
@@ -133,15 +131,13 @@ static void test_refusals_are_shown(void **state)
         remote_say(&h, b, "x");
         assert_int_equal(h.finish, EBB_FINISH_STOP);
         assert_heard(&h, "The engine refuses: I cannot help.");
-        b->ops->close(b);
-        heard_fini(&h);
+        remote_close(&h, b);
     }
     how("kind=vllm think=hm refuses say=no");
     b = remote_open(&h, server.url);
     remote_say(&h, b, "x");
     assert_heard(&h, "<think>\nhm \n</think>\n\nThe engine refuses: no");
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 /* A thought goes back under its name, apart from the words. */
@@ -172,8 +168,7 @@ static void test_thoughts_go_back(void **state)
         assert_non_null(strstr(log, "\"content\": \"b\""));
         assert_non_null(strstr(log, back[i].name));
         assert_null(strstr(log, "<think>"));
-        b->ops->close(b);
-        heard_fini(&h);
+        remote_close(&h, b);
     }
 }
 
@@ -200,8 +195,7 @@ static void test_sampling_is_sent_where_it_was_chosen(void **state)
     assert_non_null(strstr(log, "\"max_tokens\": 77"));
     assert_null(strstr(log, "temperature"));
     assert_null(strstr(log, "top_k"));
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 static void test_line_ends_and_small_writes(void **state)
@@ -221,8 +215,7 @@ static void test_line_ends_and_small_writes(void **state)
         assert_heard(&h, "You said x in 1 messages.");
         assert_int_equal((h.cost.about & EBB_ABOUT_PROMPT) != 0, strcmp(forms[i], "nousage") == 0 ||
                          strncmp(forms[i], "strict", 6) == 0);
-        b->ops->close(b);
-        heard_fini(&h);
+        remote_close(&h, b);
     }
 }
 
@@ -251,8 +244,7 @@ static void test_endings(void **state)
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
     assert_non_null(strstr(h.why, "out of memory"));
     assert_true(h.text.len > 0);
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 /* -- Refusals ------------------------------------------------------------------------------- */
@@ -291,8 +283,7 @@ static void test_refusals_are_one_line(void **state)
     how("kind=vllm");                            /* and it goes on */
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_STOP);
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 static void test_errors_of_every_form(void **state)
@@ -310,8 +301,7 @@ static void test_errors_of_every_form(void **state)
         how("kind=%s error", kinds[i]);
         remote_say(&h, b, "x");
         assert_non_null(strstr(h.why, "out of memory"));
-        b->ops->close(b);
-        heard_fini(&h);
+        remote_close(&h, b);
     }
 }
 
@@ -336,8 +326,7 @@ static void test_busy_is_tried_again(void **state)
     b->ops->cancel(b);
     HEARD_WAIT(&h, h.n_ends == 1);
     assert_int_equal(h.finish, EBB_FINISH_CANCELED);
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 static void test_nobody_is_there(void **state)
@@ -350,8 +339,7 @@ static void test_nobody_is_there(void **state)
     assert_null(b->ops->facts(b));
     assert_true(h.why[0] != '\0');
     assert_true(h.notices.len > 0);
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 static void test_no_list_of_models(void **state)
@@ -371,8 +359,7 @@ static void test_no_list_of_models(void **state)
         assert_true(h.has_failed);
         if (!strstr(h.why, cases[i].says))
             fail_msg("%s: %s", cases[i].how, h.why);
-        b->ops->close(b);
-        heard_fini(&h);
+        remote_close(&h, b);
     }
 }
 
@@ -450,8 +437,7 @@ static void break_everywhere(const char *kind, const char *word, bool must_stop)
     }
     assert_true(n_whole == 3 || must_stop);
     assert_true(n_parts > 0 || must_stop);
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 static void test_close_at_every_byte(void **state)
@@ -490,8 +476,7 @@ static void test_stall_at_every_byte(void **state)
         assert_int_equal(h.n_ends, 1);
         assert_true(h.finish == EBB_FINISH_CANCELED || h.finish == EBB_FINISH_STOP);
     }
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 static uint64_t peak_bytes(void)
@@ -533,8 +518,7 @@ static void test_floods_are_bounded(void **state)
 #endif
 #endif
     (void)before;
-    b->ops->close(b);
-    heard_fini(&h);
+    remote_close(&h, b);
 }
 
 /* Closing while everything stands still. */

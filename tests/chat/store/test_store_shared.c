@@ -28,6 +28,15 @@ static void test_deleted_elsewhere(void **state)
     ebb_store_close(other);
 }
 
+static void end_two(ebb_store *s, ebb_store *other, ebb_tree *t, ebb_tree *u, ebb_tree *all)
+{
+    ebb_tree_fini(t);
+    ebb_tree_fini(u);
+    ebb_tree_fini(all);
+    ebb_store_close(s);
+    ebb_store_close(other);
+}
+
 /* One program's answer that never began is not taken away from under what another one has said below it. */
 static void test_drop_has_children(void **state)
 {
@@ -48,11 +57,7 @@ static void test_drop_has_children(void **state)
     assert_non_null(strstr(err.msg, "another program"));
     assert_int_equal(ebb_store_load(s, f.id, &h, &all, &err), EBB_OK);
     assert_int_equal(all.n_path, 3);
-    ebb_tree_fini(&t);
-    ebb_tree_fini(&u);
-    ebb_tree_fini(&all);
-    ebb_store_close(s);
-    ebb_store_close(other);
+    end_two(s, other, &t, &u, &all);
 }
 
 /* A message that one program took back is written again by another that goes on from it, or changes it. */
@@ -79,11 +84,7 @@ static void test_parent_dropped_elsewhere(void **state)
     assert_int_equal(all.n_path, 3);
     assert_string_equal(all.path[2]->m.text, "and? then");
     assert_int_equal(all.path[2]->m.parent, all.path[1]->m.id);
-    ebb_tree_fini(&t);
-    ebb_tree_fini(&u);
-    ebb_tree_fini(&all);
-    ebb_store_close(s);
-    ebb_store_close(other);
+    end_two(s, other, &t, &u, &all);
 }
 
 /* Two programs go on with the same message: what each has saved is there; and what one has read before it grew does
@@ -122,11 +123,7 @@ static void test_both_go_on(void **state)
     assert_ptr_equal(all.nodes[2]->parent, all.nodes[0]);
     assert_ptr_equal(ebb_tree_leaf(&all), all.nodes[2]);
     ebb_session_facts_fini(&h);
-    ebb_tree_fini(&t);
-    ebb_tree_fini(&u);
-    ebb_tree_fini(&all);
-    ebb_store_close(s);
-    ebb_store_close(other);
+    end_two(s, other, &t, &u, &all);
 }
 
 /* Two programs in one session: both branches are there. */
@@ -151,11 +148,7 @@ static void test_two_writers(void **state)
     assert_int_equal(all.n_nodes, 41);
     assert_int_equal(all.n_path, 21);
     assert_string_equal(ebb_tree_leaf(&all)->m.text, "right");
-    ebb_tree_fini(&t);
-    ebb_tree_fini(&u);
-    ebb_tree_fini(&all);
-    ebb_store_close(s);
-    ebb_store_close(other);
+    end_two(s, other, &t, &u, &all);
 }
 
 /* -- The log is removed ------------------------------------------------------------------------- */

@@ -83,11 +83,8 @@ static int make_home(void **state)
 
 static int drop_home(void **state)
 {
-    char command[200];
-
     (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
+    return ebb_own_folder_end(root);
 }
 
 /* errno of opening it, 0: it is open. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "kv/kv_disk.h"
+#include "support/own_folder.h"
 #include "support/small_disk.h"
 
 enum { N_DATA = 100000, N_WELL = 8 };
@@ -168,8 +169,7 @@ static void test_clock_that_went_back(void **state)
                                                     .n_data = N_DATA }, &n_ids));
     assert_int_not_equal(access(left, F_OK), 0);
     ebb_kv_disk_close(d);
-    snprintf(path, sizeof path, "rm -r %s", own);
-    assert_int_equal(system(path), 0);
+    assert_int_equal(ebb_own_folder_end(own), 0);
 }
 
 static void expect_refused(const char *folder, const char *why)

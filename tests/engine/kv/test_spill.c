@@ -11,11 +11,12 @@
 #include "base/clock.h"
 #include "open/engine_state.h"
 #include "os/fault.h"
+#include "support/own_folder.h"
 #include "support/tiny_engine.h"
 
 enum { N_CTX = 320, N_IDS = 300, ALL = 1000 };
 
-static char dir[64], path[80];
+static char dir[64], path[80];   /* of its own; a model in it */
 static ebb_token ids[N_IDS];
 
 static const ebb_kv_type types[] = { EBB_KV_F16, EBB_KV_F32, EBB_KV_Q8_0, EBB_KV_Q4_0 };
@@ -426,20 +427,17 @@ static void test_every_frame_adds_up(void **state)
 static int setup(void **state)
 {
     (void)state;
-    snprintf(path, sizeof path, "/var/tmp/ebb-overflow-XXXXXX.gguf");
-    close(mkstemps(path, 5));                    /* a name of its own */
-    snprintf(dir, sizeof dir, "%.50s.d", path);
+    if (ebb_own_folder(dir, sizeof dir, "/var/tmp/ebb-spill-XXXXXX") != 0)
+        return -1;
+    snprintf(path, sizeof path, "%s/model.gguf", dir);
     fill_ids(ids, N_IDS, 1);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    char cmd[200];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s %s", dir, path);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 int main(void)

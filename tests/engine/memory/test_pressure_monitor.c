@@ -7,7 +7,7 @@
 #include "ebb/session.h"
 #include "open/engine_state.h"
 #include "os/fault.h"
-#include "support/tiny_model.h"
+#include "support/tiny_engine.h"
 
 #define MIB ((uint64_t)1 << 20)
 enum { N_IDS = 40, N_LAYERS = 6, FLOOR_MIB = 100 };
@@ -15,44 +15,26 @@ enum { N_IDS = 40, N_LAYERS = 6, FLOOR_MIB = 100 };
 static char path[64];
 static float want[EBB_TINY_VOCAB];
 
-typedef struct fixture {
-    ebb_model   *model;
-    ebb_engine  *engine;
-    ebb_session *s;
-} fixture;
-
-static void open_fixture(fixture *f)
+static void open_engine(tiny_engine *f)
 {
     ebb_engine_opts o = { .n_ctx = 64, .n_threads = 2, .has_resident = true, .resident = N_LAYERS - 1,
                           .io = EBB_IO_PREAD, .no_kv_cache = true };
-    ebb_error err = { 0 };
 
-    if (ebb_model_open(path, &f->model, &err) != EBB_OK ||
-        ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK ||
-        ebb_session_new(f->engine, &f->s, &err) != EBB_OK)
-        fail_msg("%s", err.msg);
+    open_tiny_file(f, path, &o);
 }
 
-static void close_fixture(fixture *f)
-{
-    ebb_session_free(f->s);
-    ebb_engine_close(f->engine);
-    ebb_model_close(f->model);
-}
-
-static void compute(fixture *f)
+static void compute(tiny_engine *f)
 {
     ebb_token ids[N_IDS];
     ebb_error err = { 0 };
 
-    for (uint32_t i = 0; i < N_IDS; i++)
-        ids[i] = (ebb_token)((i * 2654435761u + 7) % EBB_TINY_VOCAB);
+    fill_ids(ids, N_IDS, 1);
     if (ebb_session_sync(f->s, NULL, 0, NULL, &err) != EBB_OK ||
         ebb_session_sync(f->s, ids, N_IDS, NULL, &err) != EBB_OK)
         fail_msg("%s", err.msg);
 }
 
-static void expect_want(fixture *f)
+static void expect_want(tiny_engine *f)
 {
     compute(f);
     assert_memory_equal(ebb_session_logits(f->s), want, sizeof want);
@@ -61,16 +43,16 @@ static void expect_want(fixture *f)
 static int setup(void **state)
 {
     ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = N_LAYERS, .n_embd = 256, .n_ff = 512, .seed = 5 };
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     snprintf(path, sizeof path, "/var/tmp/ebb-monitor-%ld.gguf", (long)getpid());
     if (!ebb_tiny_write(&tiny, path))
         return -1;
-    open_fixture(&f);
+    open_engine(&f);
     compute(&f);
     memcpy(want, ebb_session_logits(f.s), sizeof want);
-    close_fixture(&f);
+    close_tiny_engine(&f);
     return 0;
 }
 
@@ -94,7 +76,7 @@ static void replace(int fd, const char *text)
 }
 
 /* The machine has so much from here on; a cgroup that these tests may run in has all of its own. */
-static void set_available(fixture *f, uint64_t mib, bool has_copies)
+static void set_available(tiny_engine *f, uint64_t mib, bool has_copies)
 {
     const ebb_limits_gauge *g = &f->engine->budget.gauge;
     char text[64];
@@ -108,7 +90,7 @@ static void set_available(fixture *f, uint64_t mib, bool has_copies)
     ebb_pressure_monitor_set(f->engine, has_copies, FLOOR_MIB * MIB);
 }
 
-static ebb_res_stats stats(fixture *f)
+static ebb_res_stats stats(tiny_engine *f)
 {
     ebb_res_stats s;
 
@@ -122,7 +104,7 @@ static void sleep_a_little(void)
 }
 
 /* Waits for an eviction by the monitor, with what is not read yet or without; its line says so. */
-static void expect_eviction(fixture *f, bool is_pending)
+static void expect_eviction(tiny_engine *f, bool is_pending)
 {
     char line[EBB_MEMORY_EVENT_TEXT];
     ebb_stats s;
@@ -140,7 +122,7 @@ static void expect_eviction(fixture *f, bool is_pending)
     assert_int_equal(strstr(line, "still to be read") != NULL, s.memory_event.bytes_pending > 0);
 }
 
-static void release_all(fixture *f)
+static void release_all(tiny_engine *f)
 {
     for (uint32_t i = 0; i <= N_LAYERS; i++)
         assert_int_equal(ebb_res_set_state(f->engine->res, i, EBB_LAYER_DISK, NULL), EBB_OK);
@@ -148,10 +130,10 @@ static void release_all(fixture *f)
 
 static void test_room(void **state)
 {
-    fixture f;
+    tiny_engine f;
 
     (void)state;
-    open_fixture(&f);
+    open_engine(&f);
     release_all(&f);                             /* no reader asks beside us */
     set_available(&f, FLOOR_MIB + 5, true);
     assert_true(ebb_pressure_monitor_has_headroom(f.engine, 4 * MIB));
@@ -161,7 +143,7 @@ static void test_room(void **state)
     assert_true(ebb_pressure_monitor_has_headroom(f.engine, 6 * MIB));
     set_available(&f, FLOOR_MIB / 2, false);     /* nothing is held that could be too much */
     assert_true(ebb_pressure_monitor_has_headroom(f.engine, 6 * MIB));
-    close_fixture(&f);
+    close_tiny_engine(&f);
 }
 
 /* However far the reading has come: nothing stays, and the next passes stream. */
@@ -169,10 +151,10 @@ static void test_memory_vanishes_while_layers_are_read(void **state)
 {
     (void)state;
     for (uint32_t n = 0; n < 6; n++) {
-        fixture f;
+        tiny_engine f;
 
         ebb_os_slow_reads(n % 3 * 3000);
-        open_fixture(&f);
+        open_engine(&f);
         set_available(&f, FLOOR_MIB / 2, true);
         if (n < 3)
             expect_want(&f);
@@ -182,17 +164,17 @@ static void test_memory_vanishes_while_layers_are_read(void **state)
         assert_int_equal(ebb_res_pending_bytes(f.engine->res), 0);
         expect_eviction(&f, false);
         expect_want(&f);
-        close_fixture(&f);
+        close_tiny_engine(&f);
     }
 }
 
 /* There is more than the floor, but what is still to be read will not fit: it is let go before it is read. */
 static void test_what_is_to_be_read_counts(void **state)
 {
-    fixture f;
+    tiny_engine f;
 
     (void)state;
-    open_fixture(&f);
+    open_engine(&f);
     release_all(&f);
     set_available(&f, FLOOR_MIB + 1, true);      /* less than a piece of the reader */
     for (uint32_t i = 0; i <= N_LAYERS; i++)
@@ -201,7 +183,7 @@ static void test_what_is_to_be_read_counts(void **state)
         expect_want(&f);
     expect_eviction(&f, true);
     expect_want(&f);
-    close_fixture(&f);
+    close_tiny_engine(&f);
 }
 
 int main(void)

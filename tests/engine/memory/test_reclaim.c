@@ -6,34 +6,23 @@
 
 #include "base/clock.h"
 #include "ebb/experimental/plan.h"
-#include "ebb/session.h"
 #include "open/engine_state.h"
 #include "os/fault.h"
-#include "support/tiny_model.h"
+#include "support/own_folder.h"
+#include "support/tiny_engine.h"
 
 enum { N_IDS = 40 };
 
-static char path[64], cache[64];
+static char dir[64], path[80], cache[80];
 static float want[EBB_TINY_VOCAB];
 
-typedef struct fixture {
-    ebb_model   *model;
-    ebb_engine  *engine;
-    ebb_session *s;
-} fixture;
-
-static void fill(ebb_token *ids)
-{
-    for (uint32_t i = 0; i < N_IDS; i++)
-        ids[i] = (ebb_token)((i * 2654435761u + 7) % EBB_TINY_VOCAB);
-}
-
-static ebb_status open_fixture(fixture *f, uint32_t resident, const char *kv, ebb_error *err)
+static ebb_status open_engine(tiny_engine *f, uint32_t resident, const char *kv, ebb_error *err)
 {
     ebb_engine_opts o = { .n_ctx = 64, .n_threads = 2, .has_resident = true, .resident = resident, .io = EBB_IO_PREAD,
                           .no_kv_cache = !kv, .kv_cache_dir = kv };
     ebb_status st = ebb_model_open(path, &f->model, err);
 
+    f->bytes = NULL;
     f->engine = NULL;
     f->s = NULL;
     if (st == EBB_OK)
@@ -41,20 +30,13 @@ static ebb_status open_fixture(fixture *f, uint32_t resident, const char *kv, eb
     return st == EBB_OK ? ebb_session_new(f->engine, &f->s, err) : st;
 }
 
-static void close_fixture(fixture *f)
-{
-    ebb_session_free(f->s);
-    ebb_engine_close(f->engine);
-    ebb_model_close(f->model);
-}
-
 /* Compute the ids anew and compare. */
-static void expect_want(fixture *f)
+static void expect_want(tiny_engine *f)
 {
     ebb_token ids[N_IDS];
     ebb_error err = { 0 };
 
-    fill(ids);
+    fill_ids(ids, N_IDS, 1);
     if (ebb_session_sync(f->s, NULL, 0, NULL, &err) != EBB_OK ||
         ebb_session_sync(f->s, ids, N_IDS, NULL, &err) != EBB_OK)
         fail_msg("%s", err.msg);
@@ -65,29 +47,27 @@ static int setup(void **state)
 {
     ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 4, .n_embd = 256, .n_ff = 512, .seed = 11 };
     ebb_token ids[N_IDS];
-    fixture f;
+    tiny_engine f;
 
     (void)state;
-    snprintf(path, sizeof path, "/var/tmp/ebb-watch-XXXXXX.gguf");
-    close(mkstemps(path, 5));                    /* a name of its own */
-    snprintf(cache, sizeof cache, "%.50s.kv", path);
-    if (!ebb_tiny_write(&tiny, path) || open_fixture(&f, 4, NULL, NULL) != EBB_OK)
+    if (ebb_own_folder(dir, sizeof dir, "/var/tmp/ebb-reclaim-XXXXXX") != 0)
         return -1;
-    fill(ids);
+    snprintf(path, sizeof path, "%s/model.gguf", dir);
+    snprintf(cache, sizeof cache, "%s/kv", dir);
+    if (!ebb_tiny_write(&tiny, path) || open_engine(&f, 4, NULL, NULL) != EBB_OK)
+        return -1;
+    fill_ids(ids, N_IDS, 1);
     if (ebb_session_sync(f.s, ids, N_IDS, NULL, NULL) != EBB_OK)
         return -1;
     memcpy(want, ebb_session_logits(f.s), sizeof want);
-    close_fixture(&f);
+    close_tiny_engine(&f);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    char cmd[160];
-
     (void)state;
-    snprintf(cmd, sizeof cmd, "rm -rf %s %s", path, cache);
-    return system(cmd);
+    return ebb_own_folder_end(dir);
 }
 
 /* Files of /proc and of the cgroup that cannot be read, at open: an error with words, or none at all. */
@@ -99,17 +79,17 @@ static void test_open(void **state)
     for (int n = 1; n < 120; n += 2) {
         ebb_error err = { 0 };
         ebb_status st;
-        fixture f;
+        tiny_engine f;
 
         ebb_os_fail_nth(n);
-        st = open_fixture(&f, 2, NULL, &err);
+        st = open_engine(&f, 2, NULL, &err);
         ebb_os_fail_off();
         if (st == EBB_OK)
             expect_want(&f);
         else
             assert_true(err.msg[0] != '\0');
         n_opened += st == EBB_OK;
-        close_fixture(&f);
+        close_tiny_engine(&f);
     }
     assert_true(n_opened > 20);
 }
@@ -118,10 +98,10 @@ static void test_open(void **state)
 static void test_idle_and_budget(void **state)
 {
     ebb_error err = { 0 };
-    fixture f;
+    tiny_engine f;
 
     (void)state;
-    assert_int_equal(open_fixture(&f, 4, NULL, &err), EBB_OK);
+    assert_int_equal(open_engine(&f, 4, NULL, &err), EBB_OK);
     for (int n = 1; n < 40; n++) {
         ebb_os_fail_nth(n);
         ebb_engine_idle(f.engine);
@@ -141,7 +121,7 @@ static void test_idle_and_budget(void **state)
         assert_true(st == EBB_OK || err.msg[0] != '\0');
         expect_want(&f);
     }
-    close_fixture(&f);
+    close_tiny_engine(&f);
 }
 
 /* The nth call of keeping KV fails while layers are streamed: only time is lost. */
@@ -151,11 +131,11 @@ static void test_full_disk_while_streaming(void **state)
     ebb_error err = { 0 };
 
     (void)state;
-    fill(ids);
+    fill_ids(ids, N_IDS, 1);
     for (int n = 1; n < 60; n += 4) {
-        fixture f;
+        tiny_engine f;
 
-        assert_int_equal(open_fixture(&f, 1, cache, &err), EBB_OK);
+        assert_int_equal(open_engine(&f, 1, cache, &err), EBB_OK);
         expect_want(&f);
         ebb_os_fail_nth(n);
         ebb_session_persist(f.s);
@@ -163,7 +143,7 @@ static void test_full_disk_while_streaming(void **state)
             assert_true(err.msg[0] != '\0');
         ebb_os_fail_off();
         expect_want(&f);
-        close_fixture(&f);
+        close_tiny_engine(&f);
     }
 }
 
@@ -171,13 +151,13 @@ static void test_full_disk_while_streaming(void **state)
  * bits. */
 static void test_reloaded_in_an_answer(void **state)
 {
-    fixture f, same;
+    tiny_engine f, same;
     uint32_t n_gone = 0;
     ebb_stats s;
 
     (void)state;
-    assert_int_equal(open_fixture(&f, 3, NULL, NULL), EBB_OK);
-    assert_int_equal(open_fixture(&same, 3, NULL, NULL), EBB_OK);
+    assert_int_equal(open_engine(&f, 3, NULL, NULL), EBB_OK);
+    assert_int_equal(open_engine(&same, 3, NULL, NULL), EBB_OK);
     expect_want(&f);
     expect_want(&same);
     for (uint32_t i = 0; i < 4; i++)
@@ -206,8 +186,8 @@ static void test_reloaded_in_an_answer(void **state)
         assert_true(s.memory_event.code == EBB_MEMORY_LAYER_RELOADED && s.memory_event.n_layers_left == n_gone - i);
     }
     expect_want(&f);
-    close_fixture(&f);
-    close_fixture(&same);
+    close_tiny_engine(&f);
+    close_tiny_engine(&same);
 }
 
 int main(void)

@@ -13,18 +13,12 @@
 #include "ebb/session.h"
 #include "open/engine_state.h"
 #include "os/fault.h"
-#include "support/tiny_model.h"
+#include "support/tiny_engine.h"
 
 #define N_IDS    40u
 #define N_LAYERS 5u
 
 static char path[64];
-
-typedef struct fixture {
-    ebb_model  *model;
-    ebb_engine *engine;
-    ebb_session *s;
-} fixture;
 
 static void write_model(ebb_type type, const char *arch)
 {
@@ -33,44 +27,21 @@ static void write_model(ebb_type type, const char *arch)
     assert_true(ebb_tiny_write(&tiny, path));
 }
 
-static void open_fixture(fixture *f, ebb_engine_opts o)
+static void open_engine(tiny_engine *f, ebb_engine_opts o)
 {
-    ebb_error err = { 0 };
-
     o.n_ctx = 64;
     o.n_threads = 2;
-    if (ebb_model_open(path, &f->model, &err) != EBB_OK ||
-        ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK)
-        fail_msg("%s", err.msg);
-    assert_int_equal(ebb_session_new(f->engine, &f->s, NULL), EBB_OK);
-}
-
-static void close_fixture(fixture *f)
-{
-    ebb_session_free(f->s);
-    ebb_engine_close(f->engine);
-    ebb_model_close(f->model);
-}
-
-static void fill_ids(ebb_token *ids)
-{
-    for (uint32_t i = 0; i < N_IDS; i++)
-        ids[i] = (ebb_token)((i * 2654435761u + 7) % EBB_TINY_VOCAB);
-}
-
-static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_vocab)
-{
-    memcpy((float *)arg + pos * n_vocab, logits, n_vocab * sizeof *logits);
+    open_tiny_file(f, path, &o);
 }
 
 #define N_LOGITS (N_IDS * EBB_TINY_VOCAB)
 
-static void eval(fixture *f, uint32_t chunk, float *out)
+static void eval(tiny_engine *f, uint32_t chunk, float *out)
 {
     ebb_token ids[N_IDS];
     ebb_error err = { 0 };
 
-    fill_ids(ids);
+    fill_ids(ids, N_IDS, 1);
     if (ebb_session_eval(f->s, ids, N_IDS, chunk, keep_logits, out, &err) != EBB_OK)
         fail_msg("%s", err.msg);
 }
@@ -79,15 +50,15 @@ static float want[N_LOGITS], got[N_LOGITS];
 
 static void make_want(ebb_type type, const char *arch)
 {
-    fixture f;
+    tiny_engine f;
 
     write_model(type, arch);
-    open_fixture(&f, (ebb_engine_opts){ 0 });
+    open_engine(&f, (ebb_engine_opts){ 0 });
     eval(&f, 1, want);
-    close_fixture(&f);
+    close_tiny_engine(&f);
 }
 
-static void expect_want(fixture *f, uint32_t chunk, const char *what)
+static void expect_want(tiny_engine *f, uint32_t chunk, const char *what)
 {
     memset(got, 0, sizeof got);
     eval(f, chunk, got);
@@ -115,16 +86,16 @@ static void test_same_bits_for_every_reader_and_resident_count(void **state)
             ebb_engine_opts o = { .has_resident = true, .resident = i / 3, .io = ios[i % 3],
                                   .placement = (ebb_placement)(i % 3) };
             ebb_stats s;
-            fixture f;
+            tiny_engine f;
 
-            open_fixture(&f, o);
+            open_engine(&f, o);
             expect_want(&f, 1, ebb_type_get(types[t])->name);
             expect_want(&f, 7, ebb_type_get(types[t])->name);
             expect_want(&f, 64, ebb_type_get(types[t])->name);
             ebb_engine_stats(f.engine, &s);
             assert_int_equal(s.n_resident, i / 3);
             assert_int_equal(s.read_bytes > 0, i / 3 < N_LAYERS);
-            close_fixture(&f);
+            close_tiny_engine(&f);
         }
     }
     unlink(path);
@@ -136,19 +107,19 @@ static void test_experts_come_when_chosen(void **state)
     static const ebb_io ios[] = { EBB_IO_URING, EBB_IO_PREAD, EBB_IO_MMAP };
     ebb_tiny_opts tiny = { .arch = "qwen3moe", .type = EBB_TYPE_Q8_0, .n_layers = 2, .n_embd = 256, .n_ff = 256,
                            .n_expert = 12, .seed = 5 };
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     assert_true(ebb_tiny_write(&tiny, path));
-    open_fixture(&f, (ebb_engine_opts){ 0 });
+    open_engine(&f, (ebb_engine_opts){ 0 });
     eval(&f, 1, want);
-    close_fixture(&f);
+    close_tiny_engine(&f);
     for (size_t i = 0; i < 6; i++) {
         ebb_engine_opts o = { .has_resident = true, .resident = i < 3 ? 0 : 60, .resident_is_percent = i >= 3,
                               .io = ios[i % 3] };
         ebb_stats s;
 
-        open_fixture(&f, o);
+        open_engine(&f, o);
         if (i % 3 == 0)
             expect_want(&f, 1, "experts, one column");
         expect_want(&f, 7, "experts, some columns");
@@ -160,7 +131,7 @@ static void test_experts_come_when_chosen(void **state)
         expect_want(&f, 7, "experts, least memory");
         ebb_res_resize_expert_cache(f.engine->res, UINT64_MAX);  /* ... and there again */
         expect_want(&f, 7, "experts, all memory");
-        close_fixture(&f);
+        close_tiny_engine(&f);
     }
     unlink(path);
 }
@@ -176,18 +147,18 @@ static void test_experts_in_need(void **state)
     ebb_token ids[N_IDS];
 
     (void)state;
-    fill_ids(ids);
+    fill_ids(ids, N_IDS, 1);
     for (size_t k = 0; k < 6; k++) {
         ebb_tiny_opts tiny = { .arch = archs[k], .type = EBB_TYPE_Q8_0, .n_layers = 3, .n_embd = 256, .n_ff = 256,
                                .n_expert = 12, .seed = 5 };
         ebb_engine_opts o = { .has_resident = true, .resident = 50, .resident_is_percent = true, .io = ios[k % 3] };
-        fixture f;
+        tiny_engine f;
 
         assert_true(ebb_tiny_write(&tiny, path));
-        open_fixture(&f, (ebb_engine_opts){ 0 });
+        open_engine(&f, (ebb_engine_opts){ 0 });
         eval(&f, 1, want);
-        close_fixture(&f);
-        open_fixture(&f, o);
+        close_tiny_engine(&f);
+        open_engine(&f, o);
         for (int n = 1; n < 60; n += 2) {
             uint32_t at = (uint32_t)n % (N_IDS - 2);
             ebb_status st;
@@ -206,14 +177,14 @@ static void test_experts_in_need(void **state)
             assert_int_equal(ebb_session_sync(f.s, ids, at + 1, NULL, NULL), EBB_OK);
             assert_memory_equal(ebb_session_logits(f.s), want + at * EBB_TINY_VOCAB, EBB_TINY_VOCAB * sizeof(float));
         }
-        close_fixture(&f);
+        close_tiny_engine(&f);
     }
     unlink(path);
 }
 
 static void *take_all(void *arg)
 {
-    fixture *f = ((void **)arg)[0];
+    tiny_engine *f = ((void **)arg)[0];
     atomic_bool *stop = ((void **)arg)[1];
 
     while (!atomic_load(stop)) {
@@ -235,11 +206,11 @@ static void test_in_need(void **state)
     for (size_t i = 0; i < 6; i++) {
         ebb_engine_opts o = { .has_resident = true, .resident = N_LAYERS - 1, .io = ios[i % 3] };
         atomic_bool stop = false;
-        fixture f;
+        tiny_engine f;
         void *arg[] = { &f, &stop };
         pthread_t taker;
 
-        open_fixture(&f, o);
+        open_engine(&f, o);
         if (i >= 3)
             assert_int_equal(
                 ebb_res_set_reader(f.engine->res, ios[i % 3], NULL, ebb_plan_ring_min_bytes(&f.engine->net), NULL),
@@ -252,7 +223,7 @@ static void test_in_need(void **state)
         }
         atomic_store(&stop, true);
         pthread_join(taker, NULL);
-        close_fixture(&f);
+        close_tiny_engine(&f);
     }
     unlink(path);
 }
@@ -263,18 +234,18 @@ static void test_a_chunk_reads_once(void **state)
     ebb_engine_opts o = { .has_resident = true, .resident = 0, .io = EBB_IO_PREAD };
     ebb_stats before, after;
     ebb_token ids[N_IDS];
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     write_model(EBB_TYPE_F32, "llama");
-    fill_ids(ids);
-    open_fixture(&f, o);
+    fill_ids(ids, N_IDS, 1);
+    open_engine(&f, o);
     assert_int_equal(ebb_session_sync(f.s, ids, 8, NULL, NULL), EBB_OK);
     ebb_engine_stats(f.engine, &before);
     assert_int_equal(ebb_session_sync(f.s, ids, N_IDS, NULL, NULL), EBB_OK);
     ebb_engine_stats(f.engine, &after);
     assert_true(after.read_bytes - before.read_bytes <= before.weight_bytes + before.ring_bytes);
-    close_fixture(&f);
+    close_tiny_engine(&f);
     unlink(path);
 }
 
@@ -290,7 +261,7 @@ static uint64_t read_for_long_prompt(uint32_t chunk, uint32_t *n_batch, float la
     ebb_error err = { 0 };
     ebb_machine machine;
     ebb_plan plan;
-    fixture f;
+    tiny_engine f;
 
     assert_non_null(ids);
     for (uint32_t i = 0; i < N_LONG; i++)
@@ -305,7 +276,7 @@ static uint64_t read_for_long_prompt(uint32_t chunk, uint32_t *n_batch, float la
     assert_int_equal(ebb_session_sync(f.s, ids, N_LONG, NULL, NULL), EBB_OK);
     ebb_engine_stats(f.engine, &after);
     memcpy(last, ebb_session_logits(f.s), EBB_TINY_VOCAB * sizeof *last);
-    close_fixture(&f);
+    close_tiny_engine(&f);
     free(ids);
     return after.read_bytes - before.read_bytes;
 }
@@ -341,12 +312,12 @@ static void test_faults_leave_the_session_intact(void **state)
 
     (void)state;
     make_want(EBB_TYPE_Q8_0, "llama");
-    fill_ids(ids);
+    fill_ids(ids, N_IDS, 1);
     for (size_t k = 0; k < 3; k++) {
         ebb_engine_opts o = { .has_resident = true, .resident = 2, .io = ios[k] };
-        fixture f;
+        tiny_engine f;
 
-        open_fixture(&f, o);
+        open_engine(&f, o);
         for (int n = 1; n < 80; n += 3) {
             uint32_t at = (uint32_t)n % (N_IDS - 2);
             ebb_error err = { 0 };
@@ -367,7 +338,7 @@ static void test_faults_leave_the_session_intact(void **state)
             assert_memory_equal(ebb_session_logits(f.s), want + (at + 1) * EBB_TINY_VOCAB,
                                 EBB_TINY_VOCAB * sizeof(float));
         }
-        close_fixture(&f);
+        close_tiny_engine(&f);
     }
     unlink(path);
 }
@@ -378,19 +349,19 @@ static void test_a_changed_file_is_an_error(void **state)
     ebb_token ids[N_IDS];
     ebb_error err = { 0 };
     struct stat st;
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     write_model(EBB_TYPE_Q8_0, "llama");
-    fill_ids(ids);
-    open_fixture(&f, o);
+    fill_ids(ids, N_IDS, 1);
+    open_engine(&f, o);
     assert_int_equal(ebb_session_sync(f.s, ids, 4, NULL, NULL), EBB_OK);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(truncate(path, st.st_size / 2), 0);
     assert_int_equal(ebb_session_append(f.s, ids[4], &err), EBB_FORMAT);
     assert_non_null(strstr(err.msg, path));
     assert_int_equal(ebb_session_common_prefix(f.s, ids, 4), 4);
-    close_fixture(&f);
+    close_tiny_engine(&f);
     unlink(path);
 }
 
@@ -408,20 +379,20 @@ static void test_a_file_cut_off_during_a_pass(void **state)
 {
     ebb_token ids[N_IDS];
     ebb_error err = { 0 };
-    fixture f;
+    tiny_engine f;
     size_t held;
 
     (void)state;
     write_model(EBB_TYPE_Q8_0, "llama");
-    fill_ids(ids);
-    open_fixture(&f, (ebb_engine_opts){ 0 });
+    fill_ids(ids, N_IDS, 1);
+    open_engine(&f, (ebb_engine_opts){ 0 });
     assert_int_equal(ebb_session_eval(f.s, ids, N_IDS, N_IDS, cut_off, NULL, &err), EBB_FORMAT);
     assert_non_null(strstr(err.msg, path));
     assert_non_null(strstr(err.msg, "truncated"));
     (void)ebb_session_ids(f.s, &held);
     assert_int_equal(held, 0);
     assert_int_equal(ebb_session_append(f.s, ids[0], &err), EBB_FORMAT);
-    close_fixture(&f);
+    close_tiny_engine(&f);
     unlink(path);
 }
 
@@ -429,15 +400,15 @@ static void test_a_file_cut_off_during_a_pass(void **state)
 static void test_a_replaced_file_is_not_noticed(void **state)
 {
     ebb_engine_opts o = { .has_resident = true, .resident = 1, .io = EBB_IO_PREAD };
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     make_want(EBB_TYPE_Q8_0, "llama");
-    open_fixture(&f, o);
+    open_engine(&f, o);
     unlink(path);
     write_model(EBB_TYPE_F16, "qwen2");
     expect_want(&f, 8, "the old file");
-    close_fixture(&f);
+    close_tiny_engine(&f);
     unlink(path);
 }
 
@@ -448,11 +419,11 @@ static void test_budget_changes_live(void **state)
     ebb_plan plan;
     ebb_stats s;
     uint64_t whole;
-    fixture f;
+    tiny_engine f;
 
     (void)state;
     make_want(EBB_TYPE_F32, "llama");
-    open_fixture(&f, o);
+    open_engine(&f, o);
     expect_want(&f, 8, "mapped");
     assert_int_equal(ebb_engine_plan_budget(f.engine, 0, &plan, NULL), EBB_OK);
     assert_int_equal(plan.n_resident, N_LAYERS);
@@ -470,7 +441,7 @@ static void test_budget_changes_live(void **state)
     }
     assert_int_equal(ebb_engine_set_budget(f.engine, 1 << 20, NULL, NULL, NULL), EBB_BUDGET);
     expect_want(&f, 8, "after a refusal");
-    close_fixture(&f);
+    close_tiny_engine(&f);
     unlink(path);
 }
 

@@ -7,6 +7,7 @@
 #include "ebb/experimental/inspect.h"
 #include "ebb/experimental/plan.h"
 #include "open/engine_state.h"
+#include "support/own_folder.h"
 #include "support/tiny_engine.h"
 
 #define N     500u
@@ -140,14 +141,6 @@ static void test_going_back(void **state)
     }
 }
 
-static int remove_all(const char *dir)
-{
-    char cmd[100];
-
-    snprintf(cmd, sizeof cmd, "rm -r %s", dir);
-    return system(cmd);
-}
-
 /* Each turn leaves what the window saw at its end, so one can go back to any of them. */
 static void test_turns_on_disk(void **state)
 {
@@ -175,7 +168,7 @@ static void test_turns_on_disk(void **state)
         expect_sync(&f, archs[i], ids, N, N - 1);
         close_tiny_engine(&f);
     }
-    assert_int_equal(remove_all(dir), 0);
+    assert_int_equal(ebb_own_folder_end(dir), 0);
 }
 
 int main(void)

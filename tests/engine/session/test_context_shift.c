@@ -7,6 +7,7 @@
 #include "ebb/experimental/cache_salt.h"
 #include "open/engine_state.h"
 #include "kernels/kernels.h"
+#include "support/own_folder.h"
 #include "support/tiny_engine.h"
 
 #define N_CTX 256u
@@ -143,7 +144,7 @@ static void fresh(const ebb_token *ids, uint32_t n, float *out)
 
 static void test_moved_is_not_taken_for_computed(void **state)
 {
-    char dir[] = "/tmp/ebb-forget-XXXXXX", cmd[64];
+    char dir[] = "/tmp/ebb-forget-XXXXXX";
     ebb_engine_opts o = { .n_ctx = 4 * N_CTX, .n_threads = 1, .kv_cache_dir = mkdtemp(dir) };
     ebb_token ids[N_CTX], other[N_CTX];
     float moved[EBB_TINY_VOCAB], computed[EBB_TINY_VOCAB];
@@ -187,8 +188,7 @@ static void test_moved_is_not_taken_for_computed(void **state)
     assert_int_equal(ebb_session_sync(f.s, ids, n, &r, NULL), EBB_OK);
     expect_logits(f.s, computed);
     close_tiny_engine(&f);
-    snprintf(cmd, sizeof cmd, "rm -r %s", dir);
-    assert_int_equal(system(cmd), 0);
+    assert_int_equal(ebb_own_folder_end(dir), 0);
 }
 
 static void test_forgetting_again_and_at_the_end(void **state)

@@ -16,8 +16,6 @@
 #define N_TEXT  40u
 #define N_SEEDS 20u
 
-static char dir[64];
-
 static const ebb_tiny_opts small = { .arch = "qwen35", .type = EBB_TYPE_F16, .n_embd = 64, .n_ff = 64,
                                      .has_draft_head = true };
 
@@ -302,7 +300,7 @@ static ebb_model *open_file(const ebb_tiny_opts *tiny)
     ebb_error err = { 0 };
     ebb_model *m;
 
-    snprintf(path, sizeof path, "%s/head.gguf", dir);
+    snprintf(path, sizeof path, "%s/head.gguf", ebb_own_dir);
     assert_true(ebb_tiny_write(tiny, path));
     if (ebb_model_open(path, &m, &err) != EBB_OK)
         fail_msg("%s", err.msg);
@@ -431,18 +429,6 @@ static void a_damaged_head_is_left_out(void **state)
     free(bytes);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return ebb_own_folder(dir, sizeof dir, "/tmp/ebb-draft-head-XXXXXX");
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -454,5 +440,5 @@ int main(void)
         cmocka_unit_test(a_wrong_head_rests),           cmocka_unit_test(a_damaged_head_is_left_out),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, ebb_own_dir_make, ebb_own_dir_drop);
 }

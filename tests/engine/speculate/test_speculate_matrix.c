@@ -12,8 +12,6 @@
 #define N_START 12u
 #define N_TEXT  24u
 
-static char dir[64];
-
 typedef enum drafter { LOOKUP, MODEL, HEAD, MODEL_TREE, HEAD_TREE } drafter;
 static const char *const names[] = { "the text", "a draft model", "a draft head", "a draft model, as trees",
                                      "a draft head, as trees" };
@@ -174,7 +172,7 @@ static ebb_model *open_file(const ebb_tiny_opts *o, const char *name)
     ebb_error err = { 0 };
     ebb_model *m;
 
-    snprintf(path, sizeof path, "%s/%s.gguf", dir, name);
+    snprintf(path, sizeof path, "%s/%s.gguf", ebb_own_dir, name);
     assert_true(ebb_tiny_write(o, path));
     if (ebb_model_open(path, &m, &err) != EBB_OK)
         fail_msg("%s", err.msg);
@@ -258,18 +256,6 @@ static void every_draft_head_with_trees(void **state)
     with_every_head(HEAD_TREE);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return ebb_own_folder(dir, sizeof dir, "/tmp/ebb-matrix-XXXXXX");
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -280,5 +266,5 @@ int main(void)
         cmocka_unit_test(every_draft_head_with_trees),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, ebb_own_dir_make, ebb_own_dir_drop);
 }

@@ -15,8 +15,6 @@
 #define N_OPS   10000u
 #define N_HEAD_OPS 250u          /* of each */
 
-static char dir[64];
-
 typedef enum drafter { LOOKUP, MODEL, HEAD, MODEL_TREE, HEAD_TREE } drafter;
 static const char *const names[] = { "", " with a draft model", " with a draft head", " with trees of a draft model",
                                      " with trees of a draft head" };
@@ -58,7 +56,7 @@ static uint32_t draw_below(world *w, uint32_t below)
 
 static void open_speculating(world *w)
 {
-    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = w->n_threads, .n_batch = 32, .kv_cache_dir = dir,
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = w->n_threads, .n_batch = 32, .kv_cache_dir = ebb_own_dir,
                           .draft = w->draft,
                           .n_draft = w->drafter != LOOKUP ? 1 + draw_below(w, 7) : 0 };
     ebb_error err = { 0 };
@@ -341,23 +339,11 @@ static void trees_speculate(void **state)
         run(archs[i], i < n_worlds - 2 ? MODEL_TREE : HEAD_TREE, 177 + i, n);
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    return ebb_own_folder(dir, sizeof dir, "/tmp/ebb-speculate-XXXXXX");
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
-
 int main(void)
 {
     static const struct CMUnitTest tests[] = { cmocka_unit_test(recurrent_layers_speculate),
                                                cmocka_unit_test(draft_heads_speculate),
                                                cmocka_unit_test(trees_speculate) };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, ebb_own_dir_make, ebb_own_dir_drop);
 }

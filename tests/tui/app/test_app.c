@@ -12,8 +12,7 @@ static void a_turn(void **state)
     assert_true(ebb_chat_is_busy(s.chat));
     fake_text(s.chat, "Hi **there**, how");
     screen_step(&s, 0.1);
-    fake_text(s.chat, " are you?\n");
-    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_answer(&s, " are you?\n");
     assert_string_equal(screen_text(&s),
         "> Hello\n"
         "\n"
@@ -43,8 +42,7 @@ static void attached(void **state)
     assert_has(&s, " attached to process 4711");
     screen_keys(&s, "and then?\r");
     assert_has(&s, "waits: and then?");
-    fake_text(s.chat, " a time.");
-    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_answer(&s, " a time.");
     screen_step(&s, 1);
     assert_has(&s, "Once upon a time.\n212 tok");
     assert_has(&s, " loading");

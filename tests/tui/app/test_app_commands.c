@@ -14,8 +14,7 @@ static void commands(void **state)
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
     screen_keys(&s, "//slash\r");
     assert_string_equal(ebb_chat_message(s.chat, 0)->text, "/slash");
-    fake_text(s.chat, "ok");
-    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_answer(&s, "ok");
     screen_keys(&s, "/undo\r");
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
     assert_has(&s, "\n> //slash\n");            /* in the editor, as it must be typed to be put otherwise */
@@ -212,8 +211,7 @@ static void retry_at_zero(void **state)
     (void)state;
     screen_open_ready(&s, 24, 100);
     screen_keys(&s, "first\r");
-    fake_text(s.chat, "An answer.");
-    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_answer(&s, "An answer.");
     screen_keys(&s, "/retry\r");
     assert_lacks(&s, "at temperature 0");
     fake_done(s.chat, EBB_FINISH_STOP);
@@ -239,8 +237,7 @@ static void command_after_undo(void **state)
     (void)state;
     screen_open_ready(&s, 24, 80);
     screen_keys(&s, "first\r");
-    fake_text(s.chat, "An answer.");
-    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_answer(&s, "An answer.");
     screen_keys(&s, "/undo\r");
     assert_has(&s, "> first");
     screen_keys(&s, "/title\r");

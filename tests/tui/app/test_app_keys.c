@@ -11,12 +11,10 @@ static void several_lines(void **state)
     screen_open_ready(&s, 12, 60);
     screen_keys(&s, "one\\\rtwo\r");
     assert_string_equal(ebb_chat_message(s.chat, 0)->text, "one\ntwo");
-    fake_done(s.chat, EBB_FINISH_STOP);
-    screen_step(&s, 0.1);
+    screen_answer(&s, "");
     screen_keys(&s, "\"\"\"\rthree\rfour\r\"\"\"\r");
     assert_string_equal(ebb_chat_message(s.chat, 2)->text, "three\nfour");
-    fake_done(s.chat, EBB_FINISH_STOP);
-    screen_step(&s, 0.1);
+    screen_answer(&s, "");
     screen_keys(&s, "\"\"\"doc\"\"\" of code\r");              /* its own quotes, and closed */
     assert_string_equal(ebb_chat_message(s.chat, 4)->text, "\"\"\"doc\"\"\" of code");
     screen_close(&s);
@@ -200,8 +198,7 @@ static void a_command_ends_an_edit(void **state)
     (void)state;
     screen_open_ready(&s, 16, 60);
     screen_keys(&s, "one\r");
-    fake_done(s.chat, EBB_FINISH_STOP);
-    screen_step(&s, 0.1);
+    screen_answer(&s, "");
     screen_keys(&s, "/edit 1\r");
     assert_has(&s, "\n> one\n");
     screen_keys(&s, "\x15/new\r");

@@ -50,8 +50,7 @@ static void an_engine_elsewhere_has_its_own_panel(void **state)
     screen_step(&s, 1);
     assert_has(&s, "waiting                      12 s");
     fake_remote(s.chat)->waits_s = -1;
-    fake_text(s.chat, "hi");
-    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_answer(&s, "hi");
     screen_step(&s, 1);
     assert_has(&s, "engine at");
     assert_has(&s, "gpu.example");

@@ -5,8 +5,29 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "support/own_folder.h"
 #include "support/small_disk.h"
 #include "tui/screen.h"
+
+/* Was something kept?  The screen is closed. */
+static bool leaves_unsent(screen *s)
+{
+    bool has_unsent;
+    ebb_error err;
+
+    assert_int_equal(ebb_app_leave(&s->app, &has_unsent, &err), EBB_OK);
+    screen_close(s);
+    return has_unsent;
+}
+
+static void expect_found(const char *want)
+{
+    screen s;
+
+    screen_open(&s, 12, 60, ebb_own_dir);
+    assert_has(&s, want);
+    screen_close(&s);
+}
 
 static void busy_queues(void **state)
 {
@@ -28,9 +49,7 @@ static void busy_queues(void **state)
     screen_keys(&s, "\x18");                     /* Ctrl-X */
     assert_has(&s, "waits: two\nwaits: three\n> four\n");
     screen_keys(&s, "\x15");
-    fake_text(s.chat, "A");
-    fake_done(s.chat, EBB_FINISH_STOP);
-    screen_step(&s, 0.1);
+    screen_answer(&s, "A");
     assert_int_equal(ebb_chat_n_messages(s.chat), 4);
     assert_string_equal(ebb_chat_message(s.chat, 2)->text, "two");
     screen_keys(&s, "\x03");                     /* stops, and takes the rest of the queue back */
@@ -81,79 +100,55 @@ static void a_stop_takes_all_back(void **state)
 /* What waits when one leaves, and the line under way, is there when the conversation is opened next. */
 static void unsent_is_kept(void **state)
 {
-    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
-    bool has_unsent;
-    ebb_error err;
     screen s;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    screen_open(&s, 12, 60, dir);
+    screen_open(&s, 12, 60, ebb_own_dir);
     screen_keys(&s, "one\r");
     screen_keys(&s, "//two\rhalf a li");
     assert_has(&s, "waits: one\nwaits: /two\n> half a li\n");
-    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
-    assert_true(has_unsent);
-    screen_close(&s);
-    screen_open(&s, 12, 60, dir);
+    assert_true(leaves_unsent(&s));
+    screen_open(&s, 12, 60, ebb_own_dir);
     assert_has(&s, "unsent when you left");
     assert_has(&s, "> one\n  /two\n  half a li\n");
     fake_ready(s.chat);
     screen_keys(&s, "\r");
     assert_string_equal(ebb_chat_message(s.chat, 0)->text, "one\n/two\nhalf a li");
     screen_keys(&s, "/tr");                      /* a command is nothing to be sent */
-    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
-    assert_false(has_unsent);
-    screen_close(&s);
-    screen_open(&s, 12, 60, dir);
-    assert_has(&s, "> Ask something.");
-    screen_close(&s);
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    assert_int_equal(system(cmd), 0);
+    assert_false(leaves_unsent(&s));
+    expect_found("> Ask something.");
 }
 
-static void expect_kept(const char *dir, const char *keys, const char *want)
+static void expect_kept(const char *keys, const char *want)
 {
-    bool has_unsent;
-    ebb_error err;
     screen s;
 
-    screen_open(&s, 12, 60, dir);
+    screen_open(&s, 12, 60, ebb_own_dir);
     screen_keys(&s, "\x15");                     /* what was kept before */
     screen_keys(&s, keys);
-    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
-    screen_close(&s);
-    screen_open(&s, 12, 60, dir);
-    assert_has(&s, want);
-    screen_close(&s);
+    leaves_unsent(&s);
+    expect_found(want);
 }
 
 /* Lines of the history in its place, found or browsed, and slashes. */
 static void unsent_is_what_was_typed(void **state)
 {
-    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
-
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    expect_kept(dir, "an old line\r", "> an old line\n");
-    expect_kept(dir, "half a line\x12old", "> half a line\n");
-    expect_kept(dir, "half a line\033[A", "> half a line\n");
-    expect_kept(dir, "half a line\033[A and more", "> half a line\n  an old line and more\n");
-    expect_kept(dir, "half a line\033[A\x12old", "> half a line\n");
-    expect_kept(dir, "\033[A", "> Ask something.");
-    expect_kept(dir, "//half a line", "> //half a line\n");
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    assert_int_equal(system(cmd), 0);
+    expect_kept("an old line\r", "> an old line\n");
+    expect_kept("half a line\x12old", "> half a line\n");
+    expect_kept("half a line\033[A", "> half a line\n");
+    expect_kept("half a line\033[A and more", "> half a line\n  an old line and more\n");
+    expect_kept("half a line\033[A\x12old", "> half a line\n");
+    expect_kept("\033[A", "> Ask something.");
+    expect_kept("//half a line", "> //half a line\n");
 }
 
-static void edit_the_first(screen *s, const char *dir, const char *keys)
+static void edit_the_first(screen *s, const char *keys)
 {
-    screen_open(s, 12, 60, dir);
+    screen_open(s, 12, 60, ebb_own_dir);
     fake_ready(s->chat);
     screen_keys(s, "\x15" "one\r");
-    fake_text(s->chat, "A");
-    fake_done(s->chat, EBB_FINISH_STOP);
-    screen_step(s, 0.1);
+    screen_answer(s, "A");
     screen_keys(s, "/edit 1\r");
     assert_has(s, "> one\n");
     screen_keys(s, keys);
@@ -162,31 +157,19 @@ static void edit_the_first(screen *s, const char *dir, const char *keys)
 /* A message that is edited is there already; what was changed of it is not. */
 static void unsent_is_what_was_edited(void **state)
 {
-    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
-    bool has_unsent;
-    ebb_error err;
     screen s;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    edit_the_first(&s, dir, "");
-    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
-    assert_false(has_unsent);
-    screen_close(&s);
-    edit_the_first(&s, dir, " and two");
-    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
-    assert_true(has_unsent);
-    screen_close(&s);
-    screen_open(&s, 12, 60, dir);
-    assert_has(&s, "> one and two\n");
-    screen_close(&s);
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    assert_int_equal(system(cmd), 0);
+    edit_the_first(&s, "");
+    assert_false(leaves_unsent(&s));
+    edit_the_first(&s, " and two");
+    assert_true(leaves_unsent(&s));
+    expect_found("> one and two\n");
 }
 
-static size_t n_drafts(const char *dir)
+static size_t n_drafts(void)
 {
-    DIR *d = opendir(dir);
+    DIR *d = opendir(ebb_own_dir);
     size_t n = 0;
 
     for (const struct dirent *e; (e = readdir(d)) != NULL;)
@@ -198,45 +181,41 @@ static size_t n_drafts(const char *dir)
 /* kill -9 takes a second of typing, no more; and what was sent does not come again. */
 static void unsent_survives_a_kill(void **state)
 {
-    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64];
     screen s, other;
     int status;
     pid_t pid;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
     pid = fork();
     if (pid == 0) {
-        screen_open(&s, 12, 60, dir);
+        screen_open(&s, 12, 60, ebb_own_dir);
         screen_keys(&s, "half a thought");
         screen_step(&s, 2);
         screen_keys(&s, " and words that nobody will see");
         _exit(0);                                /* as if killed: nothing is closed */
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(n_drafts(dir), 1);
-    screen_open(&s, 12, 60, dir);
+    assert_int_equal(n_drafts(), 1);
+    screen_open(&s, 12, 60, ebb_own_dir);
     assert_has(&s, "> half a thought\n");
-    assert_int_equal(n_drafts(dir), 1);          /* another kill takes nothing of it */
+    assert_int_equal(n_drafts(), 1);          /* another kill takes nothing of it */
     screen_keys(&s, "!");
     screen_step(&s, 2);
-    assert_int_equal(n_drafts(dir), 1);
-    screen_open(&other, 12, 60, dir);            /* of a program that runs it is its own */
+    assert_int_equal(n_drafts(), 1);
+    screen_open(&other, 12, 60, ebb_own_dir);            /* of a program that runs it is its own */
     assert_has(&other, "> Ask something.");
     screen_close(&other);
     fake_ready(s.chat);
     screen_keys(&s, "\r");
     screen_step(&s, 0);
-    assert_int_equal(n_drafts(dir), 0);
+    assert_int_equal(n_drafts(), 0);
     screen_keys(&s, "more");
     screen_step(&s, 2);
-    assert_int_equal(n_drafts(dir), 1);
+    assert_int_equal(n_drafts(), 1);
     screen_keys(&s, "\x15");                     /* Ctrl-U */
     screen_step(&s, 0);
-    assert_int_equal(n_drafts(dir), 0);
+    assert_int_equal(n_drafts(), 0);
     screen_close(&s);
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    assert_int_equal(system(cmd), 0);
 }
 
 /* With an editor open, it is what that has saved, in the place of what it was given. */
@@ -247,12 +226,11 @@ static void unsent_survives_a_kill_in_the_editor(void **state)
         { "\x07", "> a whole one\n" },
         { "one\rhalf a thought\x07", "> one\n  a whole one\n" },
     };
-    char dir[] = "/tmp/ebb-draft-XXXXXX", cmd[64], number[24];
+    char number[24];
     ebb_tui_opts opts;
     screen s;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         int status;
         pid_t pid = fork();
@@ -260,7 +238,7 @@ static void unsent_survives_a_kill_in_the_editor(void **state)
         if (pid == 0) {
             snprintf(number, sizeof number, "%ld", (long)getpid());
             setenv("KILLED", number, 1);
-            screen_open(&s, 12, 60, dir);
+            screen_open(&s, 12, 60, ebb_own_dir);
             opts = *s.app.frontend.opts;
             opts.editor = "sh -c 'echo a whole one >\"$0\"; kill -9 $KILLED'";
             s.app.frontend.opts = &opts;
@@ -270,105 +248,86 @@ static void unsent_survives_a_kill_in_the_editor(void **state)
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFSIGNALED(status));
-        screen_open(&s, 12, 60, dir);
+        screen_open(&s, 12, 60, ebb_own_dir);
         assert_has(&s, t[i].want);
         assert_has(&s, "unsent when you left");
         screen_keys(&s, "\x03");
         screen_step(&s, 0);
-        assert_int_equal(n_drafts(dir), 0);
+        assert_int_equal(n_drafts(), 0);
         screen_close(&s);
     }
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    assert_int_equal(system(cmd), 0);
 }
 
 /* Where the last words cannot be kept, those of a second ago stay. */
 static void unsent_on_a_full_disk(void **state)
 {
-    char dir[] = "/tmp/ebb-draft-XXXXXX";
     bool has_unsent;
     ebb_error err;
     screen s;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    if (!ebb_small_disk_mount(dir, 64)) {
-        assert_int_equal(rmdir(dir), 0);
+    if (!ebb_small_disk_mount(ebb_own_dir, 64))
         skip();
-    }
-    screen_open(&s, 12, 60, dir);
+    screen_open(&s, 12, 60, ebb_own_dir);
     screen_keys(&s, "half a thought");
     screen_step(&s, 2);
-    assert_true(ebb_small_disk_fill(dir));
+    assert_true(ebb_small_disk_fill(ebb_own_dir));
     screen_keys(&s, " more");
     assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_IO);
     assert_true(has_unsent);
     screen_close(&s);
-    screen_open(&s, 12, 60, dir);
-    assert_has(&s, "> half a thought\n");
-    screen_close(&s);
-    ebb_small_disk_unmount(dir);
-    assert_int_equal(rmdir(dir), 0);
+    expect_found("> half a thought\n");
+    ebb_small_disk_unmount(ebb_own_dir);
 }
 
 /* An editor's file is all that there is of its text, and there is room for it. */
 static void what_an_editor_saved_on_a_full_disk(void **state)
 {
-    char dir[] = "/tmp/ebb-draft-XXXXXX";
     ebb_tui_opts opts;
     bool has_unsent;
     ebb_error err;
     screen s;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    if (!ebb_small_disk_mount(dir, 64)) {
-        assert_int_equal(rmdir(dir), 0);
+    if (!ebb_small_disk_mount(ebb_own_dir, 64))
         skip();
-    }
-    screen_open(&s, 12, 60, dir);
+    screen_open(&s, 12, 60, ebb_own_dir);
     opts = *s.app.frontend.opts;
     opts.editor = "sh -c 'printf \"%09000d\" 7 >\"$0\"'";
     s.app.frontend.opts = &opts;
     screen_keys(&s, "half a thought");
     screen_step(&s, 2);
-    assert_true(ebb_small_disk_fill(dir));
+    assert_true(ebb_small_disk_fill(ebb_own_dir));
     screen_keys(&s, "\x07");
     screen_wait_editor(&s);
     assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_IO);
     screen_close(&s);
-    ebb_small_disk_empty(dir);
-    screen_open(&s, 12, 60, dir);
-    assert_has(&s, "0000000007\n");
-    screen_close(&s);
-    ebb_small_disk_unmount(dir);
-    assert_int_equal(rmdir(dir), 0);
+    ebb_small_disk_empty(ebb_own_dir);
+    expect_found("0000000007\n");
+    ebb_small_disk_unmount(ebb_own_dir);
 }
 
 /* A pipe is nobody's text, and nothing waits for its writer. */
 static void unsent_is_no_pipe(void **state)
 {
-    char dir[] = "/tmp/ebb-draft-XXXXXX", path[64], cmd[64];
+    char path[80];
     screen s;
     pid_t pid;
 
     (void)state;
-    assert_non_null(mkdtemp(dir));
-    snprintf(path, sizeof path, "%s/draft-1", dir);
+    snprintf(path, sizeof path, "%s/draft-1", ebb_own_dir);
     assert_int_equal(mkfifo(path, 0600), 0);
     pid = fork();
     if (pid == 0) {
         int fd = open(path, O_WRONLY);
         _exit(write(fd, "\nfrom a pipe", 12) != 12);
     }
-    screen_open(&s, 12, 60, dir);
+    screen_open(&s, 12, 60, ebb_own_dir);
     assert_has(&s, "> Ask something.");
-    assert_int_equal(n_drafts(dir), 1);
+    assert_int_equal(n_drafts(), 1);
     screen_close(&s);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    snprintf(cmd, sizeof cmd, "rm -rf %s", dir);
-    assert_int_equal(system(cmd), 0);
 }
 
 static void refused_text_comes_back(void **state)
@@ -400,20 +359,22 @@ static void refused_queue_comes_back(void **state)
     screen_close(&s);
 }
 
+#define WITH_FOLDER(f) cmocka_unit_test_setup_teardown(f, ebb_own_dir_make, ebb_own_dir_drop)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(busy_queues),
         cmocka_unit_test(what_waits_stays_with_its_conversation),
         cmocka_unit_test(a_stop_takes_all_back),
-        cmocka_unit_test(unsent_is_kept),
-        cmocka_unit_test(unsent_is_what_was_typed),
-        cmocka_unit_test(unsent_is_what_was_edited),
-        cmocka_unit_test(unsent_survives_a_kill),
-        cmocka_unit_test(unsent_survives_a_kill_in_the_editor),
-        cmocka_unit_test(unsent_on_a_full_disk),
-        cmocka_unit_test(what_an_editor_saved_on_a_full_disk),
-        cmocka_unit_test(unsent_is_no_pipe),
+        WITH_FOLDER(unsent_is_kept),
+        WITH_FOLDER(unsent_is_what_was_typed),
+        WITH_FOLDER(unsent_is_what_was_edited),
+        WITH_FOLDER(unsent_survives_a_kill),
+        WITH_FOLDER(unsent_survives_a_kill_in_the_editor),
+        WITH_FOLDER(unsent_on_a_full_disk),
+        WITH_FOLDER(what_an_editor_saved_on_a_full_disk),
+        WITH_FOLDER(unsent_is_no_pipe),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(refused_queue_comes_back),
     };

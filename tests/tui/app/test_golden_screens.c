@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "os/file.h"
+#include "support/own_folder.h"
 #include "tui.h"
 #include "tui/fake_chat.h"
 
@@ -381,7 +382,6 @@ int main(int argc, char **argv)
         cmocka_unit_test_teardown(through_screen, stop_screen),
         cmocka_unit_test_teardown(through_ssh, stop_sshd),
     };
-    char command[100];
     int status;
 
     if (argc == 3 && strcmp(argv[1], "--talk") == 0)
@@ -391,6 +391,5 @@ int main(int argc, char **argv)
     setenv("XDG_STATE_HOME", dir, 1);
     unsetenv("XDG_RUNTIME_DIR");
     status = cmocka_run_group_tests(tests, NULL, NULL);
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    return system(command) == 0 ? status : 1;
+    return ebb_own_folder_end(dir) == 0 ? status : 1;
 }

@@ -46,9 +46,7 @@ static void a_turn_goes_up(void **state)
     screen_step(&s, 0.1);
     assert_string_equal(scrolled(&s), "> Hello\n\n");     /* the paragraph is not closed */
     assert_non_null(strstr(screen_text(&s), "there"));
-    fake_text(s.chat, " are you?\n");
-    fake_done(s.chat, EBB_FINISH_STOP);
-    screen_text(&s);
+    screen_answer(&s, " are you?\n");
     assert_string_equal(scrolled(&s),
         "> Hello\n"
         "\n"
@@ -174,9 +172,7 @@ static void what_is_undone_is_said(void **state)
     open_ready(&s, 12, 60);
     for (int i = 0; i < 2; i++) {
         screen_keys(&s, i ? "second\r" : "first\r");
-        fake_text(s.chat, "answer");
-        fake_done(s.chat, EBB_FINISH_STOP);
-        screen_step(&s, 0.1);
+        screen_answer(&s, "answer");
     }
     screen_keys(&s, "/undo\r");
     screen_text(&s);
@@ -221,9 +217,7 @@ static void looking_back(void **state)
     for (int i = 0; i < 10; i++) {
         snprintf(text, sizeof text, "question %d\r", i);
         screen_keys(&s, text);
-        fake_text(s.chat, "answer");
-        fake_done(s.chat, EBB_FINISH_STOP);
-        screen_step(&s, 0.1);
+        screen_answer(&s, "answer");
     }
     before = strlen(scrolled(&s));
     screen_keys(&s, "\033[5~");
@@ -249,9 +243,7 @@ static void thoughts(void **state)
     (void)state;
     open_ready(&s, 12, 60);
     screen_keys(&s, "Why?\r");
-    fake_text(s.chat, "<think>\nLet me see.\n</think>\nBecause.\n");
-    fake_done(s.chat, EBB_FINISH_STOP);
-    screen_text(&s);
+    screen_answer(&s, "<think>\nLet me see.\n</think>\nBecause.\n");
     assert_scrolled(&s, "(Ctrl-O shows it)\n\nBecause.\n");
     assert_null(strstr(scrolled(&s), "Let me see"));
     screen_keys(&s, "\x0F");

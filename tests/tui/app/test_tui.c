@@ -144,6 +144,12 @@ static void put(line *l, const char *bytes)
     assert_int_equal(write(l->fd, bytes, strlen(bytes)), strlen(bytes));
 }
 
+static void start_ready(line *l, const char *term)
+{
+    start(l, term);
+    assert_true(expect(l, "Fake 8B", EBB_TEST_WAIT_S));
+}
+
 /* What was left over of the modes, and the exit status; SIGKILL's if it would not end. */
 static int finish(line *l, bool *restored)
 {
@@ -162,18 +168,24 @@ static int finish(line *l, bool *restored)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-static void talks_on(const char *term)
+/* Whatever is being typed; the terminal is as it was. */
+static void quit(line *l)
 {
     bool restored;
+
+    put(l, "\x15/quit\r");
+    assert_int_equal(finish(l, &restored), 0);
+    assert_true(restored);
+}
+
+static void talks_on(const char *term)
+{
     line l;
 
-    start(&l, term);
-    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    start_ready(&l, term);
     put(&l, "hello\r");
     assert_true(expect(&l, "You said: hello", EBB_TEST_WAIT_S));
-    put(&l, "/quit\r");
-    assert_int_equal(finish(&l, &restored), 0);
-    assert_true(restored);
+    quit(&l);
 }
 
 static void every_kind_of_terminal(void **state)
@@ -211,8 +223,7 @@ static void signals_restore(void **state)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         bool restored;
         line l;
-        start(&l, "xterm-256color");
-        assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+        start_ready(&l, "xterm-256color");
         ebb_buf_clear(&l.out);
         kill(l.pid, table[i].number);
         /* The old screen is back. */
@@ -266,13 +277,11 @@ static bool falls_silent(line *l)
  * has its modes when it switches pastes on: what is typed before that is edited by the line. */
 static void comes_back_after_a_stop(void **state)
 {
-    bool restored;
     int status;
     line l;
 
     (void)state;
-    start(&l, "xterm");
-    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    start_ready(&l, "xterm");
     put(&l, "draft");
     assert_true(falls_silent(&l));
     kill(l.pid, SIGSTOP);
@@ -282,20 +291,16 @@ static void comes_back_after_a_stop(void **state)
     kill(l.pid, SIGCONT);
     assert_true(expect(&l, "\033[?2004h", EBB_TEST_WAIT_S));
     assert_true(expect(&l, "draft", EBB_TEST_WAIT_S));
-    put(&l, "\x15/quit\r");
-    assert_int_equal(finish(&l, &restored), 0);
-    assert_true(restored);
+    quit(&l);
 }
 
 /* Nobody could continue it: it stays, and says so; nor does an editor stay stopped. */
 static void is_not_stopped_for_ever(void **state)
 {
-    bool restored;
     line l;
 
     (void)state;
-    start(&l, "xterm");
-    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    start_ready(&l, "xterm");
     put(&l, "\x1A");
     assert_true(expect(&l, "it was not stopped", EBB_TEST_WAIT_S));
     put(&l, "\x07");
@@ -305,9 +310,7 @@ static void is_not_stopped_for_ever(void **state)
     put(&l, "x\n");
     assert_true(expect(&l, "\033[?2004h", EBB_TEST_WAIT_S));
     assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
-    put(&l, "\x15/quit\r");
-    assert_int_equal(finish(&l, &restored), 0);
-    assert_true(restored);
+    quit(&l);
 }
 
 /* Bytes: nothing while idle, little for a key; a resize is followed. */
@@ -319,8 +322,7 @@ static void the_link_is_spared(void **state)
     line l;
 
     (void)state;
-    start(&l, "xterm-256color");
-    assert_true(expect(&l, "Fake 8B", EBB_TEST_WAIT_S));
+    start_ready(&l, "xterm-256color");
     assert_true(falls_silent(&l));
     for (int i = 0; i < 20; i++) {               /* what comes late is counted with the next one */
         put(&l, "x");

@@ -67,9 +67,7 @@ static void thoughts_are_folded(void **state)
     screen_step(&s, 0.1);
     assert_has(&s, "thinking, 3 words (Ctrl-O shows it)");
     assert_lacks(&s, "Let me see");
-    fake_text(s.chat, " now.\n</think>\n\nBecause.");
-    fake_done(s.chat, EBB_FINISH_STOP);
-    screen_step(&s, 0.1);
+    screen_answer(&s, " now.\n</think>\n\nBecause.");
     assert_has(&s, "> Why?\n\nthought, 4 words (Ctrl-O shows it)\n\nBecause.\n212 tok");
     screen_keys(&s, "\x0F");
     assert_has(&s, "thought, 4 words (Ctrl-O folds)\n  Let me see now.\n");
@@ -225,8 +223,7 @@ static void bell(void **state)
         open_ready(&s, 20, 80);
         s.app.frontend.opts = &opts;
         screen_keys(&s, "hello\r");
-        fake_text(s.chat, "hi");
-        fake_done(s.chat, EBB_FINISH_STOP);
+        screen_answer(&s, "hi");
         screen_step(&s, 1);
         assert_int_equal(ebb_term_mem_sent(s.term)->len, rows[i].n);
         screen_close(&s);
@@ -250,8 +247,7 @@ static void notification(void **state)
         open_ready(&s, 20, 80);
         s.app.frontend.opts = &opts;
         screen_keys(&s, "hello\r");
-        fake_text(s.chat, "It is done.");
-        fake_done(s.chat, EBB_FINISH_STOP);
+        screen_answer(&s, "It is done.");
         screen_step(&s, 1);
         assert_string_equal(ebb_buf_text(ebb_term_mem_sent(s.term)), rows[i].sent);
         screen_close(&s);
@@ -623,8 +619,7 @@ static void many_files_go_along(void **state)
     assert_int_equal(ebb_chat_n_messages(s.chat), 0);
     screen_keys(&s, "\r");
     assert_int_equal(ebb_chat_n_messages(s.chat), 2);
-    fake_text(s.chat, "ok");
-    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_answer(&s, "ok");
     snprintf(line, sizeof line, "see @%s/*.c\r", dir);
     fake_refuse(s.chat, "that is too much");
     screen_keys(&s, line);
@@ -744,8 +739,7 @@ static void the_chat_goes_on_behind_an_editor(void **state)
     s.app.frontend.opts = &opts;
     screen_keys(&s, "One\rTwo\rThree\r\x07");
     assert_true(ebb_app_is_lent(&s.app));
-    fake_text(s.chat, "An answer.");
-    fake_done(s.chat, EBB_FINISH_STOP);
+    screen_answer(&s, "An answer.");
     screen_step(&s, 1);
     assert_string_equal(ebb_chat_message(s.chat, 2)->text, "Two");
     assert_true(ebb_chat_is_busy(s.chat));

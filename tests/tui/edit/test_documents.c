@@ -11,29 +11,12 @@
 #include "os/file.h"
 #include "support/own_folder.h"
 
-static char dir[200];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    return ebb_own_folder(dir, sizeof dir, "/tmp/ebb-documents-XXXXXX");
-}
-
-static int drop_folder(void **state)
-{
-    char command[300];
-
-    (void)state;
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    return system(command);
-}
-
 static const char *put(const char *name, const char *bytes)
 {
     static char path[300];
     ebb_error err;
 
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    snprintf(path, sizeof path, "%s/%s", ebb_own_dir, name);
     assert_int_equal(ebb_file_replace(path, bytes, strlen(bytes), &err), EBB_OK);
     return path;
 }
@@ -136,7 +119,7 @@ static void texts(void **state)
     assert_int_equal(expand(&d, line, &out, &err), EBB_NOTFOUND);
     assert_non_null(strstr(err.msg, "no-such-program-here is not installed"));
 
-    snprintf(line, sizeof line, "all of @%s/*.*", dir);      /* by a pattern, what has no text stays behind */
+    snprintf(line, sizeof line, "all of @%s/*.*", ebb_own_dir);      /* by a pattern, what has no text stays behind */
     assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
     assert_non_null(strstr(ebb_buf_text(&out), "CHANGED"));
     assert_non_null(strstr(ebb_buf_text(&out), "cba"));
@@ -222,7 +205,7 @@ static void patterns_by_the_thousand(void **state)
     (void)state;
     ebb_buf_addf(&line, "@%s ", file);
     for (int i = 0; i < 5000; i++)
-        ebb_buf_addf(&line, "@%s/*.none ", dir);
+        ebb_buf_addf(&line, "@%s/*.none ", ebb_own_dir);
     ebb_buf_addf(&line, "@%s", file);
     assert_int_equal(ebb_attach_expand(line.data, line.len, NULL, &out, &files, &err), EBB_OK);
     assert_int_equal(files.n_files, 1);
@@ -244,7 +227,7 @@ static void a_pattern_of_many(void **state)
         snprintf(name, sizeof name, "%d.many", i);
         put(name, "x");
     }
-    ebb_buf_addf(&line, "@%s/*.many", dir);
+    ebb_buf_addf(&line, "@%s/*.many", ebb_own_dir);
     assert_int_equal(ebb_attach_expand(line.data, line.len, NULL, &out, &files, &err), EBB_OK);
     assert_in_range(files.n_files, 1000, 2000);
     assert_int_equal(files.n_files + files.n_left_out, N_FILES);
@@ -259,5 +242,5 @@ int main(void)
                                         cmocka_unit_test(patterns_by_the_thousand),
                                         cmocka_unit_test(a_pattern_of_many) };
 
-    return cmocka_run_group_tests_name("documents", tests, make_folder, drop_folder);
+    return cmocka_run_group_tests_name("documents", tests, ebb_own_dir_make, ebb_own_dir_drop);
 }

@@ -6,29 +6,15 @@
 #include "support/own_folder.h"
 #include "term/caps.h"
 
-static char dir[64];
-
-static int setup(void **state)
-{
-    (void)state;
-    return ebb_own_folder(dir, sizeof dir, "/tmp/ebb-caps-XXXXXX");
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return ebb_own_folder_end(dir);
-}
-
 static void open_entry(const char *caps)
 {
     ebb_buf command = { 0 };
 
-    ebb_buf_addf(&command, "printf '%%s\\n' 'strange|x,' '\t%s' | tic -o %s - 2>/dev/null", caps, dir);
+    ebb_buf_addf(&command, "printf '%%s\\n' 'strange|x,' '\t%s' | tic -o %s - 2>/dev/null", caps, ebb_own_dir);
     if (system(command.data) != 0)
         skip();
     ebb_buf_fini(&command);
-    setenv("TERMINFO", dir, 1);
+    setenv("TERMINFO", ebb_own_dir, 1);
     setenv("TERM", "strange", 1);
     assert_true(ebb_caps_open());
 }
@@ -52,5 +38,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(numbers_are_no_strings) };
 
-    return cmocka_run_group_tests_name("caps", tests, setup, teardown);
+    return cmocka_run_group_tests_name("caps", tests, ebb_own_dir_make, ebb_own_dir_drop);
 }
