@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/size.h"
 #include "cmd_doctor.h"
-#include "models/plan_text.h"
 #include "os/cpu.h"
 #include "os/file.h"
 

@@ -157,7 +157,7 @@ static int remove_engine(ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
-int ebb_cli_engines(ebb_args *a)
+int ebb_cmd_engines(ebb_args *a)
 {
     static const struct {
         const char *name;

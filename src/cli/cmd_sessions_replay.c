@@ -8,7 +8,6 @@
 #include "turn/replay.h"
 
 typedef struct report {
-    const ebb_args *a;
     const ebb_model *m;
     json_t  *answers;            /* NULL: lines */
     size_t   n_same, n_differ, n_unknown;
@@ -180,7 +179,7 @@ static int conclude_replay(report *r, ebb_error *err)
 
 int ebb_cmd_sessions_replay(ebb_store *s, ebb_args *a, ebb_error *err)
 {
-    report r = { .a = a, .answers = a->json ? json_array() : NULL };
+    report r = { .answers = a->json ? json_array() : NULL };
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
     ebb_model *m = NULL;

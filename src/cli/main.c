@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <strings.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 

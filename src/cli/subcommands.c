@@ -1,10 +1,9 @@
 /* The table of subcommands (cli.h). */
-#include <stdio.h>
 #include <string.h>
 
 #include "cli.h"
 
-int ebb_cmd_inspect(ebb_args *a)
+static int inspect(ebb_args *a)
 {
     static const struct { const char *name; int (*run)(ebb_args *); } subjects[] = {
         { "gguf", ebb_cmd_inspect_gguf },
@@ -43,13 +42,13 @@ const ebb_subcommand ebb_subcommands[] = {
       "the saved conversations", EBB_FOR_SESSIONS, ebb_cmd_sessions, false },
     { "models", "[--json]", "model files found on this machine", EBB_FOR_MODELS, ebb_cmd_models, true },
     { "engines", "list|test|add|remove [NAME] [ADDRESS]", "remote engines: the servers that ebb knows",
-      EBB_FOR_ENGINES, ebb_cli_engines, false },
+      EBB_FOR_ENGINES, ebb_cmd_engines, false },
     { "serve", "[-m MODEL] [--socket FILE | --port N] [--key-file FILE]", "the engine for other programs, over HTTP",
       EBB_FOR_SERVE, ebb_cmd_serve, false },
     { "pull", "OWNER/NAME[:TYPE] | ADDRESS [NAME.gguf] | --suggest", "get a model from huggingface.co, or any address",
       EBB_FOR_PULL, ebb_cmd_pull, false },
     { "inspect", "gguf|tokens|text|template|logits|perplexity [-m MODEL]", "look inside a model file", EBB_FOR_INSPECT,
-      ebb_cmd_inspect, true },
+      inspect, true },
     { "stat", "[PID] [--json]", "figures of the running chats", EBB_FOR_STAT, ebb_cmd_stat, false },
     { "stop", "[PID | SESSION]", "stop all running answers, or one; what was written is kept", EBB_FOR_STAT,
       ebb_cmd_stop, false },

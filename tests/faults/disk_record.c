@@ -1,7 +1,6 @@
 /* What is written, recorded and replayed (disk_record.h). */
 #include "faults/disk_record.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>

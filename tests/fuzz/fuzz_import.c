@@ -1,8 +1,6 @@
 /* A conversation of another program: what was read is written and read again alike. */
 #include "fuzz.h"
 
-#include <string.h>
-
 #include "chat/store/import_one.h"
 
 static void check_again(ebb_session_facts *f, ebb_tree *t)

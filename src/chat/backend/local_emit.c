@@ -1,6 +1,5 @@
 /* What every part of the engine's backend needs: events to the owner, the ids of the answer (local_priv.h). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "backend/local_priv.h"
 #include "base/grow.h"

@@ -1,5 +1,4 @@
 /* Sessions as the user handles them: another one, names, files, search, delete and its undo (chat.h). */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

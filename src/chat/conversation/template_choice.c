@@ -1,7 +1,6 @@
 /* The chat template of a conversation (template_choice.h). */
 #include "conversation/template_choice.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

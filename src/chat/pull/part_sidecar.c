@@ -2,7 +2,6 @@
 #include "pull/part_sidecar.h"
 
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

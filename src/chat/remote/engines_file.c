@@ -18,15 +18,15 @@
 enum { MAX_FILE = 1 << 20, MAX_ENGINES = 500, MAX_SILENCE = 86400, MAX_CTX = 100000000 };
 
 /* The values that are texts; header is a list, the rest are numbers and switches. */
-static const struct { const char *name; size_t at; bool is_secret; } texts[] = {
-    { "address", offsetof(ebb_engine_entry, address), false },
-    { "kind", offsetof(ebb_engine_entry, kind), false },
-    { "model", offsetof(ebb_engine_entry, model), false },
-    { "key", offsetof(ebb_engine_entry, key), true },
-    { "key-file", offsetof(ebb_engine_entry, key_file), false },
-    { "key-variable", offsetof(ebb_engine_entry, key_variable), false },
-    { "key-command", offsetof(ebb_engine_entry, key_command), false },
-    { "ca-file", offsetof(ebb_engine_entry, ca_file), false },
+static const struct { const char *name; size_t at; } texts[] = {
+    { "address", offsetof(ebb_engine_entry, address) },
+    { "kind", offsetof(ebb_engine_entry, kind) },
+    { "model", offsetof(ebb_engine_entry, model) },
+    { "key", offsetof(ebb_engine_entry, key) },
+    { "key-file", offsetof(ebb_engine_entry, key_file) },
+    { "key-variable", offsetof(ebb_engine_entry, key_variable) },
+    { "key-command", offsetof(ebb_engine_entry, key_command) },
+    { "ca-file", offsetof(ebb_engine_entry, ca_file) },
 };
 enum { N_TEXTS = sizeof texts / sizeof *texts };
 

@@ -4,7 +4,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "os/limits.h"
 #include "serve/serve_priv.h"
 

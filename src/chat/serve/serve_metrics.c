@@ -1,5 +1,4 @@
 /* Figures for Prometheus, in its text format (serve_priv.h). */
-#include <string.h>
 
 #include "serve/serve_priv.h"
 

@@ -3,7 +3,6 @@
  * SQLite holds the log and its index by their descriptors.  Without their names, whoever opens the database makes new
  * ones: two logs, whose pages are mixed by the next checkpoint.  So nobody opens it until those who have it open have
  * closed it; they share what was removed and are safe from each other, but for a kill, until one of them is alone. */
-#include <string.h>
 
 #include "base/buf.h"
 #include "store/store_sql.h"

@@ -1,6 +1,5 @@
 /* A turn as a table: in which state what may happen, what is done then, and which state follows (chat_turn.h). */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

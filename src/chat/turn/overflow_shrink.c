@@ -1,6 +1,5 @@
 /* A smaller context than the conversation needs: what that costs is said first, and done when it is asked for again
  * (overflow.h). */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "conversation/chat_priv.h"

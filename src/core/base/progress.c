@@ -1,8 +1,6 @@
 /* Long work that another thread watches (progress.h). */
 #include "base/progress.h"
 
-#include <stddef.h>
-
 enum { WHOLE = 1000 };
 
 void ebb_progress_part(ebb_progress *p, uint32_t from, uint32_t to)

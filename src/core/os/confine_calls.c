@@ -1,7 +1,6 @@
 /* System calls, by seccomp (confine.h): a list of what is refused.  What ebb and the libraries below it may call is too
  * much to be listed, and grows with every version of theirs; what only an attacker wants is a short list. */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

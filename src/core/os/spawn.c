@@ -6,10 +6,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/broker.h"

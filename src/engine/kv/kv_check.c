@@ -1,6 +1,5 @@
 /* Whether the rules of the pools and tables hold (kv.h). */
 #include <stdlib.h>
-#include <string.h>
 
 #include "kv/kv_impl.h"
 

@@ -6,7 +6,6 @@
  * limit, and layers that were not read yet are evicted for it. When nothing is computed, nothing is checked until
  * the kernel tells (os/alarm.h), or where it does not, once a second. */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

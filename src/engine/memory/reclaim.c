@@ -12,7 +12,6 @@
  * when the kernel tells of pressure.  Between them the use of the cgroup that limits us is
  * read before each layer: copies of our own cannot be dropped by the kernel, and where the limit
  * is hit it kills, so what a neighbour takes must be given to it within milliseconds. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
 #include "ebb/engine.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"

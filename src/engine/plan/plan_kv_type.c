@@ -1,6 +1,4 @@
 /* Which types of KV suit a network (plan/layout.h). */
-#include <stdio.h>
-#include <string.h>
 
 #include "plan/layout.h"
 

@@ -89,9 +89,6 @@ void ebb_loads_cancel_unissued(ebb_loads *l, uint32_t id);
 /* Makes a request URGENT that is not LOADED yet, has failed, or was dropped while IN_FLIGHT. */
 void ebb_loads_make_urgent(ebb_loads *l, uint32_t id);
 
-/* NULL, or the rule that is broken. */
-const char *ebb_loads_check(const ebb_loads *l);
-
 /* Reads it whether there is headroom or not. */
 void ebb_loads_take_memory_anyway(ebb_loads *l, uint32_t id);
 

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "open/engine_state.h"
 
 /* -- Coming and going --------------------------------------------------------------- */

@@ -2,9 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "open/engine_state.h"
-#include "open/model_file.h"
 #include "speculate/draft_grow.h"
 
 #define MIB ((uint64_t)1 << 20)

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "open/engine_state.h"
 #include "speculate/speculate.h"
 

@@ -1,5 +1,4 @@
 /* Searching the transcript: Ctrl-S or /find, then n and N (app.h). */
-#include <string.h>
 
 #include "app/app.h"
 #include "base/utf8.h"

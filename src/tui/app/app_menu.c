@@ -1,6 +1,5 @@
 /* The menu of the app: when it opens, and what its keys do (menu.h, app.h). */
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,4 @@
 /* What the typed text would cost (app.h): counted when the hands rest, kept until it changes. */
-#include <string.h>
 
 #include "app/app.h"
 #include "base/clock.h"

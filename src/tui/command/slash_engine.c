@@ -1,5 +1,4 @@
 /* /engine: who answers, here or elsewhere. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

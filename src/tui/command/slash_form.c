@@ -1,5 +1,4 @@
 /* /schema, /grammar: the form that answers have. */
-#include <string.h>
 
 #include "command/slash_impl.h"
 

@@ -1,5 +1,4 @@
 /* Slash commands about messages and branches. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* Commands that change the view, not the conversation (slash_impl.h). */
 #include "command/slash_impl.h"
 
-#include <string.h>
-
 static ebb_status change_view(ebb_frontend *f, ebb_view_act act, const char *arg, ebb_error *err)
 {
     if (!f->view)

@@ -2,7 +2,6 @@
 #include "edit/editor_impl.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/grow.h"
 #include "base/utf8.h"

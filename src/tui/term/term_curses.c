@@ -13,7 +13,6 @@
 #include <curses.h>
 
 #include "base/utf8.h"
-#include "term/announce.h"
 #include "term/caps.h"
 #include "term/overlay.h"
 #include "term/signals.h"

@@ -1,7 +1,6 @@
 /* The process's terminal, inline (term.h): a region below what the terminal keeps itself (inline_region.h). */
 #include <string.h>
 
-#include "term/announce.h"
 #include "term/caps.h"
 #include "term/inline_region.h"
 #include "term/signals.h"

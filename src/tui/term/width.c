@@ -103,7 +103,7 @@ static size_t decode_code_point(const char *s, size_t n, uint32_t *cp)
 size_t ebb_cluster_next(const char *s, size_t n, int *width)
 {
     utf8proc_int32_t state = 0;
-    uint32_t cp, before = 0;
+    uint32_t cp;
     conjunct conj = { 0 };
     size_t at;
     int w;
@@ -121,12 +121,11 @@ size_t ebb_cluster_next(const char *s, size_t n, int *width)
         size_t used = decode_code_point(s + at, n - at, &next);
         bool joined = conj.linker && is_consonant(next);
 
-        before = cp;
         if (utf8proc_grapheme_break_stateful((utf8proc_int32_t)cp, (utf8proc_int32_t)next, &state) && !joined)
             break;
         if (at + used > EBB_CLUSTER_MAX)
             break;
-        w += added_width(before, next);
+        w += added_width(cp, next);
         conjunct_step(&conj, next);
         cp = next;
         at += used;

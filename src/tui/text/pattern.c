@@ -2,7 +2,6 @@
 #include "text/pattern.h"
 
 #include <stdint.h>
-#include <string.h>
 #include <utf8proc.h>
 
 #include "base/utf8.h"

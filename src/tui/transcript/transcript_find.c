@@ -1,5 +1,4 @@
 /* Searching the transcript, and going by message (transcript.h). */
-#include <string.h>
 
 #include "transcript/transcript_impl.h"
 

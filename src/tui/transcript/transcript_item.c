@@ -15,10 +15,7 @@ enum { THOUGHT_INDENT = 2 };
 void ebb_item_fini(ebb_item *it)
 {
     ebb_buf_fini(&it->text);
-    ebb_wrap_fini(&it->wrap);
-    ebb_wrap_fini(&it->turn_stats);
-    ebb_wrap_fini(&it->label);
-    ebb_wrap_fini(&it->thought);
+    ebb_item_drop_rows(it);
 }
 
 void ebb_item_drop_rows(ebb_item *it)

@@ -1,8 +1,6 @@
 /* Which model is taken to guess, on a machine that is described, and which stays behind. */
 #include "models_folder.h"
 
-#include <sys/stat.h>
-
 #include "models/models.h"
 #include "support/tiny_model.h"
 

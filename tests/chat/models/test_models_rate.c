@@ -2,8 +2,6 @@
  * weights, and small models that the test writes. */
 #include "models_folder.h"
 
-#include <sys/stat.h>
-
 #include "models/models.h"
 #include "support/tiny_model.h"
 

@@ -2,8 +2,6 @@
  * weights are streamed: the session and its bits stay. */
 #include "ebb_test.h"
 
-#include <sys/stat.h>
-
 #include "base/clock.h"
 #include "ebb/experimental/plan.h"
 #include "open/engine_state.h"

@@ -2,8 +2,6 @@
  * restoring as far as that reaches. */
 #include "ebb_test.h"
 
-#include <dirent.h>
-
 #include "ebb/experimental/inspect.h"
 #include "ebb/experimental/plan.h"
 #include "open/engine_state.h"

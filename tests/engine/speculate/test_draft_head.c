@@ -4,7 +4,6 @@
 #include "ebb_test.h"
 
 #include <math.h>
-#include <unistd.h>
 
 #include "ebb/experimental/plan.h"
 #include "open/engine_state.h"

@@ -7,7 +7,6 @@
 #include "ebb/experimental/plan.h"
 #include "ebb/session.h"
 #include "open/engine_state.h"
-#include "open/model_file.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"
 

@@ -1,7 +1,6 @@
 /* What an editor of the user's leaves behind: it becomes the draft, or stays where it is. */
 #include "ebb_test.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tui/screen.h"

@@ -1,7 +1,6 @@
 /* The full screen on a real terminal line (a pty), with the scripted chat. */
 #include "ebb_test.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
