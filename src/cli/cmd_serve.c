@@ -136,8 +136,8 @@ static ebb_status run_server(ebb_serve *s, const ebb_args *a, ebb_error *err)
 {
     ebb_stat_server stat;
 
-    ebb_stat_server_open(&stat, NULL);
-    while (!stop_signal && ebb_serve_wait(s, 0, err)) {
+    ebb_stat_server_open(&stat);
+    while (!stop_signal && ebb_serve_goes_on(s, err)) {
         struct pollfd p = { .fd = stat.fd, .events = POLLIN };
         json_t *o;
 

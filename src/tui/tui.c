@@ -106,7 +106,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     }
     term->ops->await_answers(term, answers_s(opts, chat));
     ebb_app_init(&app, term, chat, opts);
-    ebb_stat_server_open(&stat, NULL);
+    ebb_stat_server_open(&stat);
     ebb_stat_server_unlock(opts->begin_lock);
     while (!app.frontend.quit)
         tui_loop_step(&app, term, chat, &stat);

@@ -1,7 +1,6 @@
 /* The engine for others: its beginning and its end (serve.h). */
 #include "serve/serve.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include "os/limits.h"
@@ -56,22 +55,12 @@ ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error
     return EBB_OK;
 }
 
-bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err)
+bool ebb_serve_goes_on(ebb_serve *s, ebb_error *err)
 {
-    struct timespec until;
     bool goes_on;
 
     ebb_http_server_end_slow(s->http);
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
     pthread_mutex_lock(&s->lock);
-    while (!s->has_left && !s->has_failed && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
-        ;
     goes_on = !s->has_left && !s->has_failed;
     *err = s->error;
     pthread_mutex_unlock(&s->lock);

@@ -49,9 +49,9 @@ typedef struct ebb_serve_opts {
  * (too few files may be open), IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error *err);
-/* Waits at most `ms` milliseconds.  false: the server has ended, and *err says why (OK: it was idle
- * for leave_s).  Slow clients are ended here, so it is to be called every few seconds. */
-bool ebb_serve_wait(ebb_serve *s, int ms, ebb_error *err);
+/* false: the server has ended, and *err says why (OK: it was idle for leave_s).  Slow clients are
+ * ended here, so it is to be called every few seconds. */
+bool ebb_serve_goes_on(ebb_serve *s, ebb_error *err);
 /* Ends every answer and connection.  Where the model is still being loaded nobody waits for that:
  * the rest is freed when it is done.  NULL is fine. */
 void ebb_serve_close(ebb_serve *s);

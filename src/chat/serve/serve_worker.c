@@ -424,7 +424,6 @@ void *ebb_serve_worker(void *arg)
     if (st == EBB_OK)
         work(s);
     is_orphan = s->is_orphan;
-    pthread_cond_broadcast(&s->wake);
     pthread_mutex_unlock(&s->lock);
     if (is_orphan)
         ebb_serve_free(s);

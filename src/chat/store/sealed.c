@@ -175,11 +175,11 @@ static ebb_status put_in_place(const char *beside, const char *path, bool overwr
     return st;
 }
 
-static void wipe_companion(const char *path, const char *suffix)
+static void wipe_log(const char *path)
 {
     ebb_buf name = { 0 };
 
-    if (ebb_buf_addf(&name, "%s%s", path, suffix))
+    if (ebb_buf_addf(&name, "%s-wal", path))
         ebb_file_wipe(name.data);
     ebb_buf_fini(&name);
 }
@@ -228,7 +228,7 @@ static ebb_status copy_with_room(const char *path, const char *to, ebb_error *er
     if (st == EBB_OK)
         rc = leave_log(&s);
     if (st == EBB_OK && rc == SQLITE_OK) {
-        wipe_companion(path, "-wal");
+        wipe_log(path);
         rc = sqlite3_file_control(s.db, "main", SQLITE_FCNTL_RESERVE_BYTES, &n_extra);
     }
     if (st == EBB_OK && rc == SQLITE_OK)

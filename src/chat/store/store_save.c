@@ -297,17 +297,17 @@ static ebb_status load_facts(ebb_store *s, int64_t session, ebb_session_facts *f
     return rc == SQLITE_ROW ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
-static void load_turn_stats(sqlite3_stmt *q, int at, ebb_turn_stats *c)
+static void load_turn_stats(sqlite3_stmt *q, ebb_turn_stats *c)
 {
-    c->n_prompt = (uint32_t)sqlite3_column_int64(q, at);
-    c->n_reused = (uint32_t)sqlite3_column_int64(q, at + 1);
-    c->n_reused_disk = (uint32_t)sqlite3_column_int64(q, at + 2);
-    c->n_computed = (uint32_t)sqlite3_column_int64(q, at + 3);
-    c->n_generated = (uint32_t)sqlite3_column_int64(q, at + 4);
-    c->prefill_s = sqlite3_column_double(q, at + 5);
-    c->decode_s = sqlite3_column_double(q, at + 6);
-    c->n_prefilled_early = (uint32_t)sqlite3_column_int64(q, at + 7);
-    c->n_accepted = (uint32_t)sqlite3_column_int64(q, at + 8);
+    c->n_prompt = (uint32_t)sqlite3_column_int64(q, 10);
+    c->n_reused = (uint32_t)sqlite3_column_int64(q, 11);
+    c->n_reused_disk = (uint32_t)sqlite3_column_int64(q, 12);
+    c->n_computed = (uint32_t)sqlite3_column_int64(q, 13);
+    c->n_generated = (uint32_t)sqlite3_column_int64(q, 14);
+    c->prefill_s = sqlite3_column_double(q, 15);
+    c->decode_s = sqlite3_column_double(q, 16);
+    c->n_prefilled_early = (uint32_t)sqlite3_column_int64(q, 17);
+    c->n_accepted = (uint32_t)sqlite3_column_int64(q, 18);
     c->about = (uint32_t)sqlite3_column_int64(q, 22);
     c->first_s = sqlite3_column_double(q, 23);
 }
@@ -331,7 +331,7 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
     node->m.created_ms = sqlite3_column_int64(q, 8);
     node->m.model = model ? strdup(model) : NULL;
     node->m.engine = engine ? strdup(engine) : NULL;
-    load_turn_stats(q, 10, &node->m.turn_stats);
+    load_turn_stats(q, &node->m.turn_stats);
     if (role == EBB_ROLE_NOTE)
         ebb_truncation_parse((const char *)sqlite3_column_text(q, 19), &node->m.truncation);
     if (!ebb_sample_records_parse((const char *)sqlite3_column_text(q, 20), &node->m))

@@ -186,7 +186,7 @@ static void create_file(const ebb_broker_opts *o, const ebb_broker_question *q, 
 /* -- Being it ----------------------------------------------------------------------------------------------- */
 
 /* Packets are whole; one that is none is passed over.  false: the other end is closed. */
-static bool take_question(int fd, ebb_broker_question *q, int fds[3], size_t *n_fds)
+static bool take_question(ebb_broker_question *q, int fds[3], size_t *n_fds)
 {
     struct iovec part = { .iov_base = q, .iov_len = sizeof *q };
     union { char bytes[CMSG_SPACE(3 * sizeof(int))]; struct cmsghdr align; } control;
@@ -197,7 +197,7 @@ static bool take_question(int fd, ebb_broker_question *q, int fds[3], size_t *n_
 
     memset(q, 0, sizeof *q);
     do {
-        got = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+        got = recvmsg(OUR_FD, &m, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
     *n_fds = 0;
     c = got > 0 ? CMSG_FIRSTHDR(&m) : NULL;
@@ -211,7 +211,7 @@ static bool take_question(int fd, ebb_broker_question *q, int fds[3], size_t *n_
     return got > 0;
 }
 
-static void send_answer(int to, const ebb_broker_answer *a, int fd)
+static void send_answer(const ebb_broker_answer *a, int fd)
 {
     struct iovec part = { .iov_base = (void *)(uintptr_t)a, .iov_len = sizeof *a };
     union { char bytes[CMSG_SPACE(sizeof(int))]; struct cmsghdr align; } control = { .bytes = { 0 } };
@@ -225,7 +225,7 @@ static void send_answer(int to, const ebb_broker_answer *a, int fd)
         c->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(c), &fd, sizeof fd);
     }
-    if (sendmsg(to, &m, MSG_NOSIGNAL) < 0)
+    if (sendmsg(OUR_FD, &m, MSG_NOSIGNAL) < 0)
         _exit(0);
 }
 
@@ -265,7 +265,7 @@ __attribute__((noreturn)) static void serve_owner(const ebb_broker_opts *opts, i
     size_t n_fds;
 
     be_alone(fd);
-    while (take_question(OUR_FD, &q, fds, &n_fds)) {
+    while (take_question(&q, fds, &n_fds)) {
         ebb_broker_answer a = { 0 };
         int result = -1;
 
@@ -279,7 +279,7 @@ __attribute__((noreturn)) static void serve_owner(const ebb_broker_opts *opts, i
             result = open_file(opts, &q, &a);
         else if (q.kind == EBB_BROKER_CREATE)
             create_file(opts, &q, fds, n_fds, &a);
-        send_answer(OUR_FD, &a, result);
+        send_answer(&a, result);
         ebb_file_close(result);
         for (size_t i = 0; i < n_fds; i++)
             close(fds[i]);

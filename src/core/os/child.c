@@ -80,11 +80,6 @@ void ebb_child_last_words(ebb_child *c, ebb_buf *words, int ms)
     } while (words->len != n_before && ebb_clock_ns() < end);
 }
 
-static void sleep_ms(long ms)
-{
-    nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
-}
-
 /* The group outlives its first process where another one in it ignores SIGTERM.  Its number is not given anew before
  * the last of them is gone, so whoever is hit right after a look is of this group. */
 void ebb_child_end(ebb_child *c)
@@ -97,7 +92,7 @@ void ebb_child_end(ebb_child *c)
         has_ended = has_ended || waitpid(c->pid, NULL, WNOHANG) != 0;
         is_gone = has_ended && kill(-c->pid, 0) != 0;
         if (!is_gone)
-            sleep_ms(END_STEP_MS);
+            nanosleep(&(struct timespec){ .tv_nsec = END_STEP_MS * 1000000 }, NULL);
     }
     if (!is_gone)
         kill(-c->pid, SIGKILL);

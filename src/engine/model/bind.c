@@ -98,8 +98,7 @@ void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size
 
 /* -- Vectors ------------------------------------------------------------------ */
 
-static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint64_t first, uint64_t n,
-                       float factor)
+static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to, uint64_t first, uint64_t n)
 {
     ebb_net *net = b->net;
     ebb_vector *vectors;
@@ -112,7 +111,7 @@ static void add_vector(ebb_binder *b, const ebb_gguf_tensor *t, const float **to
         !(vectors = ebb_bind_reserve(b, net->vectors, net->n_vectors, &net->cap_vectors, sizeof *vectors)))
         return;
     net->vectors = vectors;
-    net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to, .factor = factor };
+    net->vectors[net->n_vectors++] = (ebb_vector){ .tensor = t, .first = first, .n = n, .to = to, .factor = 1 };
 }
 
 static void bind_vector(ebb_binder *b, const float **to, const char *what, const char *suffix, uint32_t n_rows,
@@ -123,7 +122,7 @@ static void bind_vector(ebb_binder *b, const float **to, const char *what, const
     if (!t)
         return;
     check_shape(b, t, 1, n_rows, n_k);
-    add_vector(b, t, to, 0, t->n_elems, 1);      /* n_rows * n_k, if the shape is that */
+    add_vector(b, t, to, 0, t->n_elems);         /* n_rows * n_k, if the shape is that */
 }
 
 void ebb_bind_vector(ebb_binder *b, const float **to, const char *what, uint32_t n, bool is_required)
@@ -292,9 +291,9 @@ void ebb_bind_fused(ebb_binder *b, ebb_weight *const *w, uint32_t n, const char 
         w[i]->n_rows = n_rows;
         w[i]->first = first;
         if (bias)
-            add_vector(b, bias, &w[i]->bias, first, n_rows, 1);
+            add_vector(b, bias, &w[i]->bias, first, n_rows);
         if (scale)
-            add_vector(b, scale, &w[i]->scale, 0, 1, 1);
+            add_vector(b, scale, &w[i]->scale, 0, 1);
         first += n_rows;
     }
 }

@@ -90,7 +90,7 @@ static void draw_session_name(ebb_app *a, int row, int from, int limit)
     int width;
 
     add_session(a, &line);
-    width = ebb_width_text(ebb_buf_text(&line), line.len, 0);
+    width = ebb_width_text(ebb_buf_text(&line), line.len);
     if (width > limit - from - 2)
         width = limit - from - 2;
     if (width > 3)
@@ -168,7 +168,7 @@ static int draw_greeting_above(ebb_app *a, const layout *l)
 static void draw_menu(ebb_app *a, const layout *l, int row, int rows)
 {
     if (row > 0)
-        ebb_term_fill(a->term, row - 1, 0, l->main_cols, ' ', EBB_FACE_TEXT);
+        ebb_term_blank(a->term, row - 1, l->main_cols);
     ebb_menu_draw(&a->menu, a->term, row, rows, l->main_cols);
 }
 

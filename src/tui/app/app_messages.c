@@ -40,7 +40,7 @@ void ebb_app_hint_error(ebb_app *a, const ebb_error *err)
     a->term->ops->size(a->term, &rows, &cols);
     if (a->view.width > 0 && a->view.width < cols)
         cols = a->view.width;
-    if (ebb_width_text(err->msg, strlen(err->msg), 0) + HINT_MARGIN <= cols)
+    if (ebb_width_text(err->msg, strlen(err->msg)) + HINT_MARGIN <= cols)
         ebb_app_hint(a, "%s", err->msg);
     else
         ebb_app_say_error(a, err);

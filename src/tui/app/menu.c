@@ -98,7 +98,7 @@ static int columns_of_name(const ebb_menu_item *it, bool ascii, ebb_buf *scratch
 {
     ebb_buf_clear(scratch);
     ebb_utf8_add_visible(scratch, it->text, strlen(it->text), ascii);
-    return ebb_width_text(ebb_buf_text(scratch), scratch->len, 0);
+    return ebb_width_text(ebb_buf_text(scratch), scratch->len);
 }
 
 static void draw_menu_row(const ebb_menu *m, ebb_term *term, size_t i, int row, int cols, int names)
@@ -108,7 +108,7 @@ static void draw_menu_row(const ebb_menu *m, ebb_term *term, size_t i, int row, 
     int note = 4 + names, limit = cols < note + NOTE_COLUMNS_MAX ? cols : note + NOTE_COLUMNS_MAX;
     ebb_buf text = { 0 };
 
-    ebb_term_fill(term, row, 0, cols, ' ', EBB_FACE_TEXT);
+    ebb_term_blank(term, row, cols);
     if (is_selected)                             /* nothing else marks it: an arrow moves two cells over the line */
         ebb_term_puts(term, row, 0, cols, term->ascii ? ">" : "\u258C", EBB_FACE_PROMPT);
     ebb_utf8_add_visible(&text, it->text, strlen(it->text), !term->utf8);

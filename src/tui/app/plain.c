@@ -517,7 +517,7 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
         p.frontend.quit = true;
     show_history(&p);
     skip_shown(&p);                              /* another process may be at it still */
-    ebb_stat_server_open(&p.stat, NULL);
+    ebb_stat_server_open(&p.stat);
     ebb_stat_server_unlock(opts->begin_lock);
     while (!p.frontend.quit)
         plain_loop_step(&p);

@@ -53,15 +53,14 @@ static json_t *stats_json(const ebb_chat *chat, bool is_unseen)
 
 /* -- The socket ------------------------------------------------------------------------- */
 
-static bool make_address(ebb_stat_server *s, const char *dir)
+static bool make_address(ebb_stat_server *s)
 {
     ebb_buf path = { 0 };
     int n = -1;
 
     s->at.sun_family = AF_UNIX;
-    if (dir ? ebb_buf_adds(&path, dir) : ebb_path_run(&path, NULL) == EBB_OK)
-        if (ebb_file_mkdirs(path.data, NULL) == EBB_OK)
-            n = snprintf(s->at.sun_path, sizeof s->at.sun_path, "%s/%ld.sock", path.data, (long)getpid());
+    if (ebb_path_run(&path, NULL) == EBB_OK && ebb_file_mkdirs(path.data, NULL) == EBB_OK)
+        n = snprintf(s->at.sun_path, sizeof s->at.sun_path, "%s/%ld.sock", path.data, (long)getpid());
     ebb_buf_fini(&path);
     return n > 0 && (size_t)n < sizeof s->at.sun_path;
 }
@@ -82,10 +81,10 @@ static bool begin_listening(const ebb_stat_server *s)
     return ok;
 }
 
-void ebb_stat_server_open(ebb_stat_server *s, const char *dir)
+void ebb_stat_server_open(ebb_stat_server *s)
 {
     *s = (ebb_stat_server){ .fd = -1 };
-    if (!make_address(s, dir))
+    if (!make_address(s))
         return;
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->fd >= 0 && !begin_listening(s))

@@ -14,9 +14,9 @@ typedef struct ebb_stat_server {
     bool               is_unseen;    /* the terminal is gone */
 } ebb_stat_server;
 
-/* Listen in the folder of ebb_path_run, or in `dir` if it is not NULL.  Where that
- * cannot be had, there is no socket, and the chat goes on. */
-void ebb_stat_server_open(ebb_stat_server *s, const char *dir);
+/* Listen in the folder of ebb_path_run.  Where that cannot be had, there is no socket, and the chat
+ * goes on. */
+void ebb_stat_server_open(ebb_stat_server *s);
 /* The lock of ebb_tui_opts is let go; for whoever has inherited it, too. */
 void ebb_stat_server_unlock(int lock);
 void ebb_stat_server_close(ebb_stat_server *s);

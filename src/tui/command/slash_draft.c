@@ -5,12 +5,12 @@
 #include "models/models.h"
 #include "text/humanize.h"
 
-static void add_rate(ebb_buf *out, const ebb_stats *s, const char *what)
+static void add_rate(ebb_buf *out, const ebb_stats *s)
 {
     ebb_humanize_count(out, s->n_accepted);
     ebb_buf_adds(out, " of ");
     ebb_humanize_count(out, s->n_drafted);
-    ebb_buf_adds(out, what);
+    ebb_buf_adds(out, " draft tokens were accepted");
     if (s->n_branched == 0)
         return;
     ebb_buf_adds(out, ", ");
@@ -29,7 +29,7 @@ static void say_draft(ebb_frontend *f)
         ebb_buf_adds(&out, "no draft model; /draft NAME uses one, /draft auto the best one here, if any helps");
         if (s.n_drafted > 0) {                   /* from the text, or by the file's draft head */
             ebb_buf_adds(&out, "; without one ");
-            add_rate(&out, &s, " draft tokens were accepted");
+            add_rate(&out, &s);
         }
     } else if (s.draft_bytes == 0) {
         ebb_buf_addf(&out, "%s is not loaded: it cannot draft for this model, or would not help; /plan says more",
@@ -38,7 +38,7 @@ static void say_draft(ebb_frontend *f)
         ebb_buf_addf(&out, "%s drafts, in ", name);
         ebb_humanize_bytes(&out, s.draft_bytes);
         ebb_buf_adds(&out, " of memory; ");
-        add_rate(&out, &s, " draft tokens were accepted");
+        add_rate(&out, &s);
         ebb_buf_adds(&out, "; /draft off turns it off");
     }
     f->say(f, EBB_SAY_NOTICE, ebb_buf_text(&out), out.len);

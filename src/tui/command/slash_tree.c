@@ -26,12 +26,12 @@ static ebb_status parse_index(ebb_frontend *f, const char *arg, size_t usual, si
     return EBB_OK;
 }
 
-/* Index of the last message of this role; SIZE_MAX: there is none. */
-static size_t last_of_role(ebb_frontend *f, ebb_role role)
+/* Its index; SIZE_MAX: there is none. */
+static size_t last_question(ebb_frontend *f)
 {
     size_t i = ebb_chat_n_messages(f->chat);
 
-    while (i > 0 && ebb_chat_message(f->chat, i - 1)->role != role)
+    while (i > 0 && ebb_chat_message(f->chat, i - 1)->role != EBB_ROLE_USER)
         i--;
     return i - 1;
 }
@@ -41,7 +41,7 @@ ebb_status ebb_slash_edit(ebb_frontend *f, const char *arg, ebb_error *err)
     const ebb_message *m;
     const char *text = NULL;
     size_t i;
-    ebb_status st = parse_index(f, arg, last_of_role(f, EBB_ROLE_USER), &i, &text, err);
+    ebb_status st = parse_index(f, arg, last_question(f), &i, &text, err);
 
     if (st != EBB_OK)
         return st;
@@ -63,7 +63,7 @@ ebb_status ebb_slash_edit(ebb_frontend *f, const char *arg, ebb_error *err)
 ebb_status ebb_slash_branch(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     size_t i;
-    ebb_status st = parse_index(f, arg, last_of_role(f, EBB_ROLE_USER), &i, NULL, err);
+    ebb_status st = parse_index(f, arg, last_question(f), &i, NULL, err);
 
     if (st == EBB_OK)
         st = ebb_chat_branch(f->chat, i, err);

@@ -50,7 +50,7 @@ static size_t measure_cluster(const ebb_editor *e, size_t at, int *width, ebb_bu
     if (used == 1 && (unsigned char)s[0] >= 0x20 && s[0] != 0x7F)
         return used;
     add_glyph(e, s, used, false, scratch);
-    *width = ebb_width_text(ebb_buf_text(scratch), scratch->len, 0);
+    *width = ebb_width_text(ebb_buf_text(scratch), scratch->len);
     if (*width > e->width)
         *width = e->width;
     return used;

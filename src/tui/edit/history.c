@@ -27,9 +27,9 @@ void ebb_history_fini(ebb_history *h)
     memset(h, 0, sizeof *h);
 }
 
-static void keep_newest(ebb_history *h, size_t n)
+static void keep_newest(ebb_history *h)
 {
-    size_t n_old = h->n > n ? h->n - n : 0;
+    size_t n_old = h->n > ENTRIES_MAX ? h->n - ENTRIES_MAX : 0;
 
     if (n_old == 0)
         return;
@@ -47,7 +47,7 @@ static void push_entry(ebb_history *h, char *text)
     if (!text)
         return;
     if (h->n == 2 * ENTRIES_MAX)
-        keep_newest(h, ENTRIES_MAX);
+        keep_newest(h);
     entries = ebb_grow(h->entries, h->n, &h->cap, sizeof *entries);
     if (!entries) {
         free(text);
@@ -156,7 +156,7 @@ static ebb_status load_entries(ebb_history *h, const char *path, const ebb_seal 
         push_entry(h, read_line(seal, line, n));
         *must_trim = *must_trim || (seal && !ebb_seal_is_text(line, n));
     }
-    keep_newest(h, ENTRIES_MAX);
+    keep_newest(h);
     *must_trim = *must_trim || n_lines > 2 * ENTRIES_MAX;
     ebb_buf_fini(&text);
     return st;
@@ -341,7 +341,7 @@ ebb_status ebb_history_add(ebb_history *h, const char *text, size_t n, ebb_error
 
     if (!is_blank_entry(text, n) && !repeats)
         push_entry(h, strndup(text, n));
-    keep_newest(h, ENTRIES_MAX);
+    keep_newest(h);
     h->at = h->n;
     ebb_buf_clear(&h->unsent);
     if (!h->path || is_blank_entry(text, n) || repeats || n > ENTRY_BYTES_MAX)

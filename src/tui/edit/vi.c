@@ -90,21 +90,19 @@ void ebb_vi_set(ebb_vi *v, ebb_editor *e, bool is_on)
 /* -- Operators ---------------------------------------------------------------------------- */
 
 /* d, c or y over [from, to). */
-static void apply_operator(ebb_vi *v, ebb_editor *e, char op, size_t from, size_t to, bool is_linewise)
+static void apply_operator(ebb_vi *v, ebb_editor *e, char op, size_t from, size_t to)
 {
-    unsigned n = 1;
-
-    v->is_linewise = is_linewise;
+    v->is_linewise = false;
     ebb_editor_copy(e, from, to);
     if (op == 'y') {
-        e->caret = is_linewise ? e->caret : from;
+        e->caret = from;
         return;
     }
     v->is_change = true;
     ebb_editor_replace(e, from, to - from, "", 0);
     e->caret = from;
     if (op == 'c')
-        insert_mode(v, n);
+        insert_mode(v, 1);
 }
 
 /* `n` lines from the caret's, with the line end that goes with them. */
@@ -151,7 +149,7 @@ static void vi_move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
     if (is_word && v->op != 'c' && to > ebb_editor_line_end(e, from) && effective_count(v) == 1)
         to = ebb_editor_line_end(e, from);       /* dw on the last word leaves the line end */
     if (to != from || v->op == 'c')
-        apply_operator(v, e, v->op, from < to ? from : to, from < to ? to : from, false);
+        apply_operator(v, e, v->op, from < to ? from : to, from < to ? to : from);
 }
 
 /* -- Commands ------------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ bool ebb_canvas_text(ebb_canvas *c, const char *text, ebb_face face)
 
 bool ebb_canvas_line(ebb_canvas *c, const char *label, const char *value)
 {
-    int width = ebb_width_text(value, strlen(value), 0);
+    int width = ebb_width_text(value, strlen(value));
     int col = c->limit - width;
 
     if (!ebb_canvas_text(c, label, EBB_FACE_LABEL))
@@ -58,13 +58,14 @@ void ebb_canvas_gap(ebb_canvas *c)
     c->row++;
 }
 
-void ebb_canvas_bar_text(ebb_buf *out, double share, int cells, bool ascii)
+void ebb_canvas_bar_text(ebb_buf *out, double share, bool ascii)
 {
-    int full = filled_cells(share, cells);
+    enum { CELLS = 10 };
+    int full = filled_cells(share, CELLS);
 
     if (ascii)
         ebb_buf_addc(out, '[');
-    for (int i = 0; i < cells; i++)
+    for (int i = 0; i < CELLS; i++)
         ebb_buf_adds(out, ascii ? (i < full ? "#" : "-") : (i < full ? "\u2588" : "\u2591"));
     if (ascii)
         ebb_buf_addc(out, ']');

@@ -97,7 +97,7 @@ static void add_progress_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     if (p.total == 0 && !p.is_share)
         return;
     ebb_buf_addc(out, ' ');
-    ebb_canvas_bar_text(out, p.share, 10, ascii);
+    ebb_canvas_bar_text(out, p.share, ascii);
     ebb_buf_addf(out, " %.0f%%", p.share * 100);
     if (p.left_s >= 0) {
         ebb_buf_addc(out, ' ');

@@ -62,7 +62,7 @@ static void add_pull_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     if (!e->n_files)
         return;
     if (pull_share(&e->progress) >= 0) {
-        ebb_canvas_bar_text(out, pull_share(&e->progress), 10, ascii);
+        ebb_canvas_bar_text(out, pull_share(&e->progress), ascii);
         ebb_buf_addc(out, ' ');
     }
     add_pull_amount(out, &e->progress);

@@ -45,7 +45,7 @@ void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width)
             table[i].gauge->brief(&words[i], f, ascii);
     for (int rank = 0; rank < N_GAUGES; rank++)
         for (int i = 0; i < N_GAUGES; i++) {
-            int cols = ebb_width_text(ebb_buf_text(&words[i]), words[i].len, 0) + (used ? 3 : 0);
+            int cols = ebb_width_text(ebb_buf_text(&words[i]), words[i].len) + (used ? 3 : 0);
             if (table[i].rank != rank || words[i].len == 0 || used + cols > width)
                 continue;
             is_shown[i] = true;

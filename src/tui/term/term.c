@@ -86,9 +86,9 @@ int ebb_term_put(ebb_term *t, int row, int col, int limit, const char *s, size_t
 int ebb_term_put_cut(ebb_term *t, int row, int col, int limit, const char *s, size_t n, ebb_face face)
 {
     const char *mark = t->ascii ? "..." : "\u2026";
-    int mark_cols = ebb_width_text(mark, strlen(mark), 0);
+    int mark_cols = ebb_width_text(mark, strlen(mark));
 
-    if (col + ebb_width_text(s, n, 0) <= limit)
+    if (col + ebb_width_text(s, n) <= limit)
         return ebb_term_put(t, row, col, limit, s, n, face);
     col = ebb_term_put(t, row, col, limit - mark_cols, s, n, face);
     return ebb_term_puts(t, row, col, limit, mark, face);
@@ -99,8 +99,8 @@ int ebb_term_puts(ebb_term *t, int row, int col, int limit, const char *s, ebb_f
     return ebb_term_put(t, row, col, limit, s, strlen(s), face);
 }
 
-void ebb_term_fill(ebb_term *t, int row, int col, int n, char c, ebb_face face)
+void ebb_term_blank(ebb_term *t, int row, int n)
 {
     for (int i = 0; i < n; i++)
-        ebb_term_put(t, row, col + i, col + n, &c, 1, face);
+        ebb_term_put(t, row, i, n, " ", 1, EBB_FACE_TEXT);
 }

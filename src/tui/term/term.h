@@ -105,7 +105,7 @@ int ebb_term_put(ebb_term *t, int row, int col, int limit, const char *s, size_t
 int ebb_term_put_cut(ebb_term *t, int row, int col, int limit, const char *s, size_t n,
                      ebb_face face);
 int ebb_term_puts(ebb_term *t, int row, int col, int limit, const char *s, ebb_face face);
-/* `n` times the same ASCII character. */
-void ebb_term_fill(ebb_term *t, int row, int col, int n, char c, ebb_face face);
+/* Blanks in the first n columns. */
+void ebb_term_blank(ebb_term *t, int row, int n);
 
 #endif

@@ -243,9 +243,9 @@ int ebb_tty_timeout_ms(const ebb_tty *t)
     return has_keys(t) && ebb_keys_is_waiting(&t->keys) ? EBB_KEYS_WAIT_MS : -1;
 }
 
-static bool is_readable(int fd, int timeout_ms)
+static bool has_input(int timeout_ms)
 {
-    struct pollfd p = { .fd = fd, .events = POLLIN };
+    struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
 
     return poll(&p, 1, timeout_ms) > 0;
 }
@@ -286,7 +286,7 @@ void ebb_tty_await_answers(ebb_tty *t, double until_s)
 
         if (take_replies(t))
             continue;
-        if (t->answers.is_complete || !is_readable(STDIN_FILENO, left_s > 0 ? (int)(left_s * 1000) + 1 : 0))
+        if (t->answers.is_complete || !has_input(left_s > 0 ? (int)(left_s * 1000) + 1 : 0))
             return;
         got = read(STDIN_FILENO, bytes, sizeof bytes);
         if (got <= 0)                            /* whoever reads next finds out why */
@@ -422,7 +422,7 @@ bool ebb_tty_input(ebb_tty *t, ebb_input *out)
     t->keys.expects_reply = t->is_asked && !t->answers.is_complete && ebb_clock_s() - t->asked_s < usual_reply_s;
     if (take_replies(t) || ebb_keys_next(&t->keys, out))
         return true;
-    while (!t->is_gone && is_readable(STDIN_FILENO, ebb_tty_timeout_ms(t) > 0 ? EBB_KEYS_WAIT_MS : 0)) {
+    while (!t->is_gone && has_input(ebb_tty_timeout_ms(t) > 0 ? EBB_KEYS_WAIT_MS : 0)) {
         ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
         double silent_s;
         if (got < 0 && (errno == EINTR || errno == EAGAIN))

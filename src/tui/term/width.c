@@ -153,9 +153,9 @@ size_t ebb_cluster_prev(const char *s, size_t n, size_t at)
     return last;
 }
 
-int ebb_width_text(const char *s, size_t n, int col)
+int ebb_width_text(const char *s, size_t n)
 {
-    int start = col, w;
+    int col = 0, w;
 
     for (size_t at = 0; at < n;) {
         if (s[at] == '\t') {
@@ -166,7 +166,7 @@ int ebb_width_text(const char *s, size_t n, int col)
         at += ebb_cluster_next(s + at, n - at, &w);
         col += w;
     }
-    return col - start;
+    return col;
 }
 
 size_t ebb_cluster_part(const char *s, size_t n, size_t *at, char *out, size_t cap, int *width)

@@ -21,8 +21,8 @@ size_t ebb_cluster_next(const char *s, size_t n, int *width);
 /* Start of the cluster that ends at (or holds) byte `at` > 0. */
 size_t ebb_cluster_prev(const char *s, size_t n, size_t at);
 
-/* Columns of s[0..n) from column `col` on; tabs reach the next multiple of EBB_TAB_COLUMNS. */
-int ebb_width_text(const char *s, size_t n, int col);
+/* Columns of s[0..n); tabs reach the next multiple of EBB_TAB_COLUMNS. */
+int ebb_width_text(const char *s, size_t n);
 
 /* The code points of a cluster that are drawn: calls repeated with *at from 0
  * give one spacing code point with its marks each.  Returns its bytes (0: no

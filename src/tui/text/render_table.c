@@ -69,7 +69,7 @@ void ebb_table_end_cell(ebb_table *t)
 
 static int cell_width(const ebb_table *t, const ebb_table_cell *c)
 {
-    return ebb_width_text(ebb_buf_text(&t->text) + c->start, c->end - c->start, 0);
+    return ebb_width_text(ebb_buf_text(&t->text) + c->start, c->end - c->start);
 }
 
 static void add_blanks(ebb_wrap *w, int n)

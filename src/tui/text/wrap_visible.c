@@ -12,7 +12,7 @@ enum { TAB_ALIGN_MAX = 4096 };
 static void add_tab(ebb_wrap *w)
 {
     size_t len = w->visible.len - w->visible_line;
-    int col = len < TAB_ALIGN_MAX ? ebb_width_text(ebb_buf_text(&w->visible) + w->visible_line, len, 0) : 0;
+    int col = len < TAB_ALIGN_MAX ? ebb_width_text(ebb_buf_text(&w->visible) + w->visible_line, len) : 0;
 
     for (int i = col % EBB_TAB_COLUMNS; i < EBB_TAB_COLUMNS; i++)
         ebb_buf_addc(&w->visible, ' ');

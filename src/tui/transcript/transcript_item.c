@@ -298,7 +298,7 @@ static void highlight_hits(ebb_transcript *t, ebb_term *term, int row, int col, 
         size_t from = at > r->start ? at : r->start, to = at + len < r->end ? at + len : r->end;
         bool is_it = t->n_hit > 0 && it == &t->items[t->hit_item] && at == t->hit_at;
         if (from < to)
-            ebb_term_put(term, row, col + r->indent + ebb_width_text(w->visible.data + r->start, from - r->start, 0),
+            ebb_term_put(term, row, col + r->indent + ebb_width_text(w->visible.data + r->start, from - r->start),
                          t->width, w->visible.data + from, to - from, is_it ? EBB_FACE_SELECTION : EBB_FACE_MATCH);
         at += len;
     }

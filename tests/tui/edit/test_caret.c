@@ -71,7 +71,7 @@ static void try_text(screen *s, const char *text, size_t n, bool sends)
     ebb_buf visible = { 0 };
     ebb_utf8_add_visible(&visible, shown.data, shown.len, false);
     ebb_buf_addc(&visible, 'x');
-    assert_row(s, ebb_width_text(visible.data, visible.len, 0) - 1, text, n);
+    assert_row(s, ebb_width_text(visible.data, visible.len) - 1, text, n);
     ebb_buf_fini(&visible);
     ebb_buf_fini(&shown);
     screen_keys(s, "/new\r");

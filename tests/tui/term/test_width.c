@@ -6,7 +6,7 @@
 
 static int width(const char *s)
 {
-    return ebb_width_text(s, strlen(s), 0);
+    return ebb_width_text(s, strlen(s));
 }
 
 static void widths(void **state)

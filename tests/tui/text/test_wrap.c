@@ -160,7 +160,7 @@ static void rows_fit(void **state)
         ebb_wrap_rows(&w, width);
         for (size_t i = 0; i < w.n_rows; i++)
             assert_true(w.rows[i].indent + ebb_width_text(w.visible.data + w.rows[i].start,
-                                                          w.rows[i].end - w.rows[i].start, 0) <= width);
+                                                          w.rows[i].end - w.rows[i].start) <= width);
         ebb_wrap_fini(&w);
     }
     ebb_buf_fini(&text);
