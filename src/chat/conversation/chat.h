@@ -46,7 +46,7 @@ typedef struct ebb_chat_opts {
                                       * instead */
     uint32_t        n_predict;       /* most tokens of one answer; 0: until the context is full */
     const char     *grammar;         /* GBNF (ebb/grammar.h) that answers are to be of; NULL: none.
-                                      * A model that can be told not to think is */
+                                      * A model that can be told not to think is told so. */
     ebb_engine_opts engine;
     ebb_sampler_params sampling;
     uint32_t        sampling_given;  /* one EBB_SAMPLING_BIT per field of `sampling` that the user

@@ -18,7 +18,7 @@ typedef struct setting {
     const char *name, *help;
     kind        kind;
     size_t      at;              /* offset in ebb_chat_settings */
-    double      min, max;
+    double      min, max;        /* of numbers */
     const char *key;             /* where a model's file recommends a value; NULL: it cannot */
 } setting;
 
@@ -49,12 +49,12 @@ static const setting settings[] = {
     { "seed", "the same seed gives the same answer; 0: a new one each time", UINT64, AT(sampling.seed), 0,
       9007199254740992.0, NULL },
     { "predict", "the most tokens of one answer; 0: until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
-    { "thinking", "whether the model thinks first, if its template offers the choice", CHOICE, AT(thinking), 0, 2,
+    { "thinking", "whether the model thinks first, if its template offers the choice", CHOICE, AT(thinking), 0, 0,
       NULL },
     { "overflow", "when the context is full: ask you, forget the oldest turns, sum them up, make it larger, stop, or "
                   "let the oldest tokens slide out",
-      CHOICE, AT(overflow), 0, 4, NULL },
-    { "prefill", "whether the model reads your question while you type it", CHOICE, AT(prefill), 0, 1, NULL },
+      CHOICE, AT(overflow), 0, 0, NULL },
+    { "prefill", "whether the model reads your question while you type it", CHOICE, AT(prefill), 0, 0, NULL },
 };
 
 enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
@@ -90,6 +90,17 @@ static const char *const *names_of(const setting *s)
                                           [EBB_SPECULATIVE_PREFILL_OFF] = "off", NULL };
 
     return s->at == AT(overflow) ? ebb_overflow_policy_names : s->at == AT(prefill) ? on_off : thinking_names;
+}
+
+static bool is_in_range(const setting *s, double x)
+{
+    size_t n = 0;
+
+    if (s->kind != CHOICE)
+        return x >= s->min && x <= s->max;
+    while (names_of(s)[n])
+        n++;
+    return x >= 0 && x < n;
 }
 
 static void *setting_field(const setting *s, ebb_chat_settings *v)
@@ -136,7 +147,7 @@ static bool parse_setting(const setting *s, const char *text, double *x)
     }
     errno = 0;
     *x = strtod(text, &end);
-    return end != text && *end == '\0' && errno == 0 && *x >= s->min && *x <= s->max &&
+    return end != text && *end == '\0' && errno == 0 && is_in_range(s, *x) &&
            (s->kind == FLOAT || *x == floor(*x));
 }
 
@@ -234,7 +245,7 @@ static bool read_recommended(const ebb_chat *c, const char *key, double *x)
 /* The same for a setting; false: nothing, or what is out of range. */
 static bool model_advice(const ebb_chat *c, const setting *s, double *x)
 {
-    return s->key && read_recommended(c, s->key, x) && *x >= s->min && *x <= s->max;
+    return s->key && read_recommended(c, s->key, x) && is_in_range(s, *x);
 }
 
 /* Whether a list of llama.cpp's samplers, "top_k;temperature", is what the sampler here does (sample/sampler.c): all of
@@ -325,7 +336,7 @@ static bool list_unfollowed(const advice_source *from, char *out, size_t cap)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", unknown_samplers[i].key, x);
     for (size_t i = 0; i < N_SETTINGS; i++)
         if (settings[i].key && from->number(from->arg, settings[i].key, &x) &&
-            !(x >= settings[i].min && x <= settings[i].max) && n < cap)
+            !is_in_range(&settings[i], x) && n < cap)
             n += (size_t)snprintf(out + n, cap - n, "%s%s = %g", n ? ", " : "", settings[i].key, x);
     return list_unknown_keys(from, out, cap, n) > 0;
 }
@@ -394,7 +405,7 @@ void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_pa
     for (size_t i = 0; i < N_SETTINGS; i++) {
         const setting *s = &settings[i];
 
-        if (s->key && !has_bit(given, s) && ebb_model_meta_number(m, s->key, &x) && x >= s->min && x <= s->max)
+        if (s->key && !has_bit(given, s) && ebb_model_meta_number(m, s->key, &x) && is_in_range(s, x))
             put_setting(s, &v, x);
     }
     *p = v.sampling;
@@ -437,7 +448,7 @@ void ebb_chat_settings_load(ebb_chat *c, const char *json)
     json_object_foreach(o, name, value) {
         const setting *s = find_setting(name);
         double x = json_number_value(value);
-        if (s && json_is_number(value) && x >= s->min && x <= s->max && !is_from_command_line(c, s))
+        if (s && json_is_number(value) && is_in_range(s, x) && !is_from_command_line(c, s))
             put_setting(s, &c->settings, x);
     }
     ebb_chat_settings_apply_model(c);

@@ -32,8 +32,7 @@ static ebb_status check_wire(const ebb_engine_link *l, ebb_error *err)
     if (l->address.is_private || e->is_insecure || !has_secret(e))
         return EBB_OK;
     return EBB_FAIL(err, EBB_USAGE, "%s: its key would go to %s over http, where others could read it: use https or "
-                                    "ssh, or set "
-                    "insecure = on for this address", e->name, l->address.host);
+                    "ssh, or set insecure = on for this address", e->name, l->address.host);
 }
 
 ebb_status ebb_engine_link_init(ebb_engine_link *l, const ebb_engine_entry *entry, ebb_error *err)

@@ -226,7 +226,8 @@ static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb
     return st;
 }
 
-static bool is_spill_refused(const ebb_client_reply *reply, ebb_status st)
+/* What it is asked for beside the answer, perhaps. */
+static bool is_option_refused(const ebb_client_reply *reply, ebb_status st)
 {
     return (reply->status == 400 || reply->status == 422) && st != EBB_CONTEXT;
 }
@@ -252,7 +253,7 @@ static ebb_status send_until_begun(turn *t, ebb_error *err)
         double s;
         ebb_status st = send_once(t, r->has_no_usage, &reply, err);
 
-        if (!r->has_no_usage && !ebb_dialect_of(r->server.kind)->is_lines && is_spill_refused(&reply, st)) {
+        if (!r->has_no_usage && !ebb_dialect_of(r->server.kind)->is_lines && is_option_refused(&reply, st)) {
             ebb_error again = { 0 };
             st = send_once(t, true, &reply, &again);
             r->has_no_usage = st == EBB_OK;

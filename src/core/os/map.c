@@ -18,13 +18,13 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
 {
     size_t total = n_bytes + (huge ? EBB_HUGE_PAGE_BYTES : 0);
     /* so much is no size: roundings would wrap */
-    bool is_spill_refused = n_bytes > SIZE_MAX / 2 || ebb_os_fault(ENOMEM);
+    bool is_refused = n_bytes > SIZE_MAX / 2 || ebb_os_fault(ENOMEM);
     char *p, *start;
 
     memset(out, 0, sizeof *out);
     if (n_bytes == 0)
         return EBB_OK;
-    p = is_spill_refused ? MAP_FAILED : mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    p = is_refused ? MAP_FAILED : mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return EBB_FAIL(err, EBB_NOMEM, "the system refuses %s of memory", ebb_size_text(n_bytes, (char[16]){ 0 }));
     start = p;

@@ -49,7 +49,6 @@ static void set_why(ebb_plan *p, ebb_tier tier, const char *fmt, ...)
 static bool use_q8_kv(const ebb_planning *q)
 {
     bool has_k = q->o->has_kv && q->o->kv_k != EBB_KV_AUTO, has_v = q->o->has_kv && q->o->kv_v != EBB_KV_AUTO;
-
     ebb_kv_type k = has_k ? q->p->kv_k : EBB_KV_Q8_0, v = has_v ? q->p->kv_v : EBB_KV_Q8_0;
 
     if ((has_k && has_v) || !ebb_net_kv_unit(q->net, EBB_KV_Q8_0, EBB_KV_Q8_0) || ebb_plan_fix_kv_types(q->net, &k, &v))

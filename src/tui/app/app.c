@@ -260,10 +260,10 @@ static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
             ebb_app_hint(a, "stopped; Enter on an empty line continues");
         a->is_stopping = false;
         break;
-    case EBB_EVENT_NOTE:                         /* it is in the transcript */
     case EBB_EVENT_READY:
         ebb_frontend_ready(&a->frontend);
         break;
+    case EBB_EVENT_NOTE:                         /* it is in the transcript */
     case EBB_EVENT_CHANGED: case EBB_EVENT_PREFILL:
         break;
     }

@@ -43,15 +43,15 @@ static void test_turn(void **state)
 static void test_second_turn_adds_only(void **state)
 {
     ebb_chat *c = open_ready(NULL);
-    ebb_chat_cost turn_stats;
+    ebb_chat_cost cost;
 
     (void)state;
     say(c, "hello");
-    assert_true(ebb_chat_preview(c, EBB_ACT_SEND, 0, "more", 4, &turn_stats));
-    assert_int_equal(turn_stats.n_new, 6);
-    assert_int_equal(turn_stats.n_compute, 6);
-    assert_int_equal(turn_stats.n_before, 10);
-    assert_int_equal(turn_stats.n_tokens, 16);
+    assert_true(ebb_chat_preview(c, EBB_ACT_SEND, 0, "more", 4, &cost));
+    assert_int_equal(cost.n_new, 6);
+    assert_int_equal(cost.n_compute, 6);
+    assert_int_equal(cost.n_before, 10);
+    assert_int_equal(cost.n_tokens, 16);
     say(c, "more");
     assert_int_equal(last(c)->turn_stats.n_computed, 6);
     assert_int_equal(last(c)->turn_stats.n_reused, 10);
@@ -530,6 +530,7 @@ static void test_settings(void **state)
     assert_int_equal(ebb_chat_set(c, "wat", "1", text, sizeof text, &err), EBB_USAGE);
     assert_int_equal(ebb_chat_set(c, "seed", "7", text, sizeof text, &err), EBB_OK);
     assert_int_equal(ebb_chat_set(c, "thinking", "off", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "overflow", "slide", text, sizeof text, &err), EBB_OK);
     for (size_t i = 0; ebb_chat_setting_name(i); i++)
         assert_int_equal(ebb_chat_set(c, ebb_chat_setting_name(i), NULL, text, sizeof text, &err), EBB_OK);
     say(c, "q");
@@ -543,6 +544,7 @@ static void test_settings(void **state)
     assert_int_equal(c->settings.sampling.seed, 7);
     assert_float_equal(c->settings.sampling.temp, 0.25f, 1e-9f);
     assert_int_equal(c->settings.thinking, EBB_THINKING_OFF);
+    assert_int_equal(c->settings.overflow, EBB_OVERFLOW_SLIDE);
     ebb_chat_close(c);
     c = open_ready(&(ebb_chat_opts){ .continue_last = true,
                                      .sampling = { .temp = 0, .top_k = 40, .top_p = 1, .repeat_penalty = 1 } });
