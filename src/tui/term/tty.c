@@ -370,7 +370,7 @@ bool ebb_tty_is_interrupted(ebb_tty *t)
 
     if (t->is_gone || !has_keys(t))
         return t->is_gone;
-    if (t->keys.in.len < sizeof bytes && is_readable(STDIN_FILENO, 0)) {
+    if (t->keys.in.len < sizeof bytes && has_input(0)) {
         ssize_t got = read(STDIN_FILENO, bytes, sizeof bytes);
         if (got <= 0)                            /* whoever reads next finds out why */
             return got == 0 || (errno != EINTR && errno != EAGAIN);
