@@ -234,8 +234,8 @@ bool ebb_store_is_readonly(const ebb_store *s)
     return s->is_readonly;
 }
 
-/* SQLite looks where a link led when it was opened, and the link may lead elsewhere by now.  Without a link, its look is
- * enough: each save asks. */
+/* SQLite looks where a link led when it was opened, and the link may lead elsewhere by now.  Without a link, its look
+ * is enough: each save asks. */
 bool ebb_store_is_moved(const ebb_store *s)
 {
     const char *opened = sqlite3_db_filename(s->db, "main");
