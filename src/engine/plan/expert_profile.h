@@ -14,8 +14,8 @@ typedef struct ebb_expert_profile {
     uint32_t n;                  /* experts of all layers */
     float   *uses;               /* [n] discounted uses (lrfu.h) */
     double   cache_share;        /* share of the experts that had places ... */
-    double   miss_rate;          /* ... when this share of what was chosen was read; 0, 0:
-                                    unknown */
+    double   miss_rate;          /* ... when this share of what was chosen was read, more than 1
+                                    where much was read ahead in vain; 0, 0: unknown */
     double   slowdown;           /* time of a pass to the predicted one; 0: unknown */
 } ebb_expert_profile;
 
@@ -30,7 +30,8 @@ bool ebb_expert_profile_load(ebb_expert_profile *u, const uint8_t fingerprint[16
 void ebb_expert_profile_save(const ebb_expert_profile *u, const uint8_t fingerprint[16]);
 
 /* The share of what is chosen that has to be read where this share of the experts has places: of
- * those that are used most, scaled by what was measured; 1 - room where nothing is known. */
+ * those that are used most, scaled by what was measured.  At most the larger of that and of chance,
+ * 1 - cache_share, which it is where nothing is known. */
 double ebb_expert_profile_miss_rate(const ebb_expert_profile *u, double cache_share);
 
 #endif
