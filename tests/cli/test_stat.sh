@@ -53,7 +53,8 @@ try:
         p.stdin.flush()
         for _ in range(6000):
             r = subprocess.run([ebb, "stop", str(p.pid)], env=env, capture_output=True, text=True)
-            if r.returncode == 0:
+            now = json.loads(stat("--json").stdout)["running"][0]
+            if r.returncode == 0 or now["state"] == "idle" and now["generated"] != one["generated"]:
                 break
             time.sleep(0.01)
         if r.returncode != 0 or "what was written is kept" not in r.stdout:
