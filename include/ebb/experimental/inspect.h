@@ -61,7 +61,8 @@ void ebb_model_tensor(const ebb_model *m, size_t i, ebb_tensor_info *out);
 
 /* Computes ids[0..n) from position 0 in batches of n_batch tokens and calls `fn` with the logits of
  * each position, in order: for `inspect logits`, perplexity and tests.  The sequence is emptied
- * first and is ids[0..n) afterwards. */
+ * first and is ids[0..n) afterwards; on failure it is as far as it was computed.  n_batch 0, or
+ * more than the plan's: the plan's.  Errors: as ebb_session_sync. */
 typedef void ebb_logits_fn(void *arg, size_t pos, const float *logits, size_t n_vocab);
 EBB_MUST_CHECK
 ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint32_t n_batch,

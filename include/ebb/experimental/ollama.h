@@ -44,7 +44,7 @@ typedef struct ebb_ollama_model {
 } ebb_ollama_model;
 
 /* An empty model of that architecture: fill its fields, then add every tensor.  The caller owns it
- * until fini, also on failure.  Error: NOMEM. */
+ * until fini, also on failure.  Errors: FORMAT (no plausible count of layers), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_ollama_model_init(ebb_ollama_model *o, const char *arch, uint64_t n_layers,
                                  ebb_error *err);

@@ -168,7 +168,8 @@ typedef struct ebb_backend_models {
                                   * its models.  NULL: this process */
 } ebb_backend_models;
 
-/* The engine in this process.  Returns at once; LOADING ... READY or FAILED follow. */
+/* The engine in this process.  Returns at once; LOADING ... READY or FAILED follow.  *out is the
+ * caller's, NULL on failure.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_backend_local(const ebb_backend_models *models, const ebb_engine_opts *opts,
                              ebb_backend_sink *sink, void *arg, ebb_backend **out, ebb_error *err);

@@ -141,7 +141,7 @@ uint32_t ebb_chat_generation(const ebb_chat *c);
 bool ebb_chat_is_saved(const ebb_chat *c);
 /* Before the conversation is left.  What is not in the store is saved once more; where that fails,
  * *err names the file and what can be done, once: asked again, with nothing new said, the answer is
- * OK. */
+ * OK.  Errors: those of ebb_store_save. */
 EBB_MUST_CHECK ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err);
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
 /* The path of the model of this process if it can be handed over to a server for several
@@ -188,6 +188,12 @@ void ebb_chat_prefill_input(ebb_chat *c, ebb_chat_action act, size_t i, const ch
 const ebb_message *ebb_chat_truncation_note(const ebb_chat *c);
 
 /* -- Actions: each fails with one line for the user and changes nothing then ----- */
+/* Errors of all: BUSY (an answer or a job is under way, or the model is not loaded yet), USAGE
+ * (there is nothing that it could be done to), NOMEM; with a remote engine UNSUPPORTED where only
+ * ids will do; and those of the store where it is read (store.h).  What is named comes on top. */
+
+/* A question, and the answer to it is begun; before the model is there it waits.  Errors: CONTEXT
+ * (no overflow policy makes room for it), NOTFOUND (there is no model). */
 EBB_MUST_CHECK ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err);
 #define EBB_CHAT_MAX_ANSWERS 16u
 /* The same for so many answers (1..EBB_CHAT_MAX_ANSWERS), written side by side for little more than
@@ -198,67 +204,79 @@ EBB_MUST_CHECK ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n,
 EBB_MUST_CHECK ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *text,
                                                 size_t n, ebb_error *err);
 void ebb_chat_stop(ebb_chat *c);                 /* keeps what was written */
-/* Go on from the last token. */
+/* Go on from the last token.  Errors: those of ebb_chat_send. */
 EBB_MUST_CHECK ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err);
 /* The last answer becomes these words, in a new branch, and goes on from their last token; ids
- * of words that stay are kept, so nothing of them is computed again. */
+ * of words that stay are kept, so nothing of them is computed again.  Errors: those of
+ * ebb_chat_send. */
 EBB_MUST_CHECK ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err);
 /* Another answer; the old one stays a branch. */
 EBB_MUST_CHECK ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err);
-/* So many other answers, as ebb_chat_send_several has it. */
+/* So many other answers, as ebb_chat_send_several has it, with its errors. */
 EBB_MUST_CHECK ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers,
                                                  ebb_error *err);
 /* Take back the last question and its answer. */
 EBB_MUST_CHECK ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err);
+/* Message i of the path in other words, in a new branch; a question is sent, with the errors of
+ * that. */
 EBB_MUST_CHECK ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n,
                                         ebb_error *err);
 /* The system prompt that the store of the model at hand has for it; NULL: none.  The chat's. */
 const char *ebb_chat_advised_system(const ebb_chat *c);
+/* "": without a system prompt.  What follows is computed again. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err);
+/* What is not saved of the one at hand is asked about first (ebb_chat_check_saved). */
 EBB_MUST_CHECK ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err);
+/* Name the session; a name with a slash, or one of export's endings, is a file to export to. */
 EBB_MUST_CHECK ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err);
 /* Write the path to a file that is not there yet; its name ends in .md, .json or .txt.  More than
  * 1 MiB of text is written meanwhile, if the chat is not busy (ebb_chat_job_under_way): then a
- * notice or REFUSED tells how it ended. */
+ * notice or REFUSED tells how it ended.  Errors: IO, NOTFOUND (there is no such folder). */
 EBB_MUST_CHECK ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err);
+/* By given name, number or title; asks as ebb_chat_new_session.  Errors: NOTFOUND, LIMIT (several
+ * have that title). */
 EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
-/* A draft model stays where it can draft for that one, too; else a notice says so. */
+/* A draft model stays where it can draft for that one, too; else a notice says so.  It is loaded
+ * meanwhile: READY or ERROR tell.  Errors: those of ebb_models_resolve. */
 EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
 /* Another engine for what comes: its name, its address, or "here" for the one in this process;
- * `model`: one of those it has, NULL: its own choice.  What was said goes along. */
+ * `model`: one of those it has, NULL: its own choice.  What was said goes along.
+ * Errors: those of ebb_engines_find. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
                                               ebb_error *err);
 /* Ask the engine what it is (NULL: the one at hand); a REPORT follows.  A test that is still under
- * way is stopped for it, without a report. */
+ * way is stopped for it, without a report.  Errors: those of ebb_engines_find. */
 EBB_MUST_CHECK ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err);
 /* Another draft model for the model at hand, which is loaded again: "auto": one that pays; NULL:
- * none. */
+ * none.  Errors: those of ebb_models_resolve. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err);
 const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none was */
 /* The chat template of the session, from the next question on: a family ("chatml"), a file, "none",
  * or "auto", the file's own or what suits; a notice says which it is.  Errors: NOTFOUND (names the
- * families), FORMAT, BUSY, UNSUPPORTED (a remote engine). */
+ * families), FORMAT. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err);
 /* What was chosen; "auto": nothing. */
 const char *ebb_chat_template(const ebb_chat *c);
 /* The form that this session's answers have from the next on: a JSON schema (a file, or its text)
  * or a grammar in GBNF (a file); "off": none.  Kept with the session.  It is compiled meanwhile; a
  * notice says that it holds, or REFUSED why not: those of schema/answer_form.h, LIMIT (too large to
- * be kept).  Errors: BUSY, UNSUPPORTED (the remote engine takes none). */
+ * be kept).  Error: UNSUPPORTED (the remote engine takes none). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_form(ebb_chat *c, bool is_schema, const char *word,
                                             ebb_error *err);
 void ebb_chat_tell_form(ebb_chat *c);            /* what it is now, as a notice */
 /* The name of its file, "" of a schema's text; NULL: answers are free. */
 const char *ebb_chat_form(const ebb_chat *c, bool *is_schema);
-/* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help). */
+/* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help).
+ * Never BUSY. */
 EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text,
                                        size_t cap, ebb_error *err);
 const char *ebb_chat_setting_name(size_t i);     /* NULL past the last */
 
 /* Room in the context now: FORGET the oldest n_turns (0: until half of it is free), have them
  * summed up (COMPACT), or GROW the context.  A question that found no room is answered then, an
- * answer that was cut off goes on. */
+ * answer that was cut off goes on.  Errors: CONTEXT (nothing is left to free), BUDGET and
+ * UNSUPPORTED (GROW). */
 EBB_MUST_CHECK ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how,
                                                 uint32_t n_turns, ebb_error *err);
 
@@ -270,16 +288,16 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_e
 EBB_MUST_CHECK ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err);
 /* Have `text` (n == 0: the last question again) answered by a better file of the same network, and
  * go back to the one at hand.  A notice says the price first.  Errors: NOTFOUND (there is none),
- * BUDGET, BUSY, USAGE, REFUSED (a remote engine). */
+ * BUDGET. */
 EBB_MUST_CHECK ebb_status ebb_chat_answer_better(ebb_chat *c, const char *text, size_t n,
                                                  ebb_error *err);
-/* The price alone, as a notice. */
+/* The price alone, as a notice.  Errors: the same. */
 EBB_MUST_CHECK ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err);
 /* Open the model at hand with a context of n_ctx tokens (EBB_CTX_MAX: the longest that stays in
  * memory); what was said is read back, from the KV cache where it is there.  Where the conversation
  * is longer, the first call says what would be left out and computed again, and changes nothing; a
  * second one at the same place does it.  Errors: CONTEXT (what cannot be left out is longer),
- * BUDGET, BUSY, UNSUPPORTED (a remote engine). */
+ * BUDGET. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
 /* The plan of the model at hand comes as a REPORT, now or after the answer under way. */
 EBB_MUST_CHECK ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err);
@@ -340,15 +358,17 @@ typedef struct ebb_branch {
     bool     is_on_path, is_leaf;
     char     label[EBB_BRANCH_LABEL];    /* "5": the fifth message; "5b": the second of those */
 } ebb_branch;
-/* All messages, each followed by what is below it; *out is free()d by the caller.  O(n log n). */
+/* All messages, each followed by what is below it; *out is free()d by the caller, NULL on failure.
+ * Error: NOMEM.  Cost: O(n log n). */
 EBB_MUST_CHECK ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n,
                                             ebb_error *err);
 /* Stand at the message with this label if it is on the path, else at the newest end of its
- * branch. */
+ * branch.  Errors: as of actions; this and what follows move only. */
 EBB_MUST_CHECK ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err);
 /* Stand at message i of the path, before it if it is a question: what is sent next is another
  * branch. */
 EBB_MUST_CHECK ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err);
+/* Message i of the path stays in the context when turns are forgotten. */
 EBB_MUST_CHECK ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err);
 
 #endif

@@ -32,7 +32,8 @@ typedef struct ebb_model_file {
 EBB_MUST_CHECK
 ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err);
 void ebb_models_free(ebb_model_file *files, size_t n);
-/* Those of them that can be talked to: no projectors, embedders, drafters, adapters. */
+/* Those of them that can be talked to: no projectors, embedders, drafters, adapters.
+ * Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err);
 /* What to call it: its store's name, else its file's.  Unfiltered, like all names. */
@@ -119,7 +120,8 @@ void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out);
 
 /* The model to use when none is named: the one the user named last if it still runs, else
  * the best; NULL: the embedded guide.  *why gets a line for the user, or nothing.  Up to
- * half a second: headers are read, and with several models the machine is measured. */
+ * half a second: headers are read, and with several models the machine is measured.
+ * Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why,
                              ebb_error *err);
@@ -142,7 +144,7 @@ ebb_status ebb_models_open_draft(const char *name, const ebb_model *host,
                                  const ebb_engine_opts *opts, bool may_go, ebb_model **out,
                             ebb_buf *why, ebb_error *err);
 /* The smallest model found here that has the vocabulary of `host` and fewer bytes, and of which the
- * plan expects a gain. */
+ * plan expects a gain.  *out NULL: there is none, and *why says so.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_models_best_draft(const ebb_model *host, const ebb_engine_opts *opts,
                                  const ebb_machine *machine, ebb_model **out,

@@ -70,7 +70,8 @@ EBB_MUST_CHECK
 ebb_status ebb_download_check_disk_space(const ebb_download *d, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_download_check_spare_room(ebb_download *d, ebb_error *err);
-/* Asks request->on_header, unless it has seen enough.  Errors: its own, but not BUSY. */
+/* Asks request->on_header, unless it has seen enough.  Errors: its own, but not BUSY, and
+ * FORMAT (the file ends before it has). */
 EBB_MUST_CHECK
 ebb_status ebb_download_check_header(ebb_download *d, ebb_error *err);
 /* Removes the part and its sidecar, so that nobody takes it for a model; if not a byte arrived. */

@@ -34,7 +34,7 @@ typedef struct ebb_engine_entry {
 void ebb_engine_entry_fini(ebb_engine_entry *e); /* what was secret is overwritten */
 
 /* All of them, in the file's order; none if there is no file.  Errors: USAGE ("path:line: ..."),
- * IO, and IO if others can read a file with secrets. */
+ * LIMIT (too many), IO, and IO if others can read a file with secrets. */
 EBB_MUST_CHECK
 ebb_status ebb_engines_read(ebb_engine_entry **out, size_t *n, ebb_error *err);
 void ebb_engines_free(ebb_engine_entry *list, size_t n);

@@ -138,8 +138,8 @@ ebb_serve *ebb_serve_new(const ebb_serve_opts *opts);
 void ebb_serve_free(ebb_serve *s);               /* NULL is fine */
 
 /* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.
- * Errors: CONTEXT, LIMIT (too many wait), BUSY (loading, or leaving), IO (no random number), NOMEM:
- * *q stays the caller's. */
+ * Errors: USAGE (an empty prompt), CONTEXT, LIMIT (too many wait), BUSY (loading, or leaving), IO
+ * (no random number), NOMEM: *q stays the caller's. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_reader *reader,
                             ebb_served **out, ebb_error *err);
@@ -174,10 +174,12 @@ void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n);
 /* The session has computed all of the answer's ids and has logits of the last.  false: another
  * sequence took its place, or the last pass was rolled back; a turn then syncs first. */
 bool ebb_serve_is_computed(const ebb_served *a);
-/* Choose, keep and show a token, which is to be computed unless *has_ended. */
+/* Choose, keep and show a token, which is to be computed unless *has_ended.
+ * Errors: NOMEM, and those of ebb_session_sample. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_next_token(ebb_serve *s, ebb_served *a, bool *has_ended, ebb_error *err);
-/* A pass of its own over at most so many tokens of its ids. */
+/* A pass of its own over at most so many tokens of its ids.  Errors: those of
+ * ebb_session_sync. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_prefill(ebb_serve *s, ebb_served *a, size_t most, ebb_error *err);
 /* Where a part of its ids that begins at `there` ends, at most so many tokens on. */
@@ -221,7 +223,7 @@ ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_
 EBB_MUST_CHECK
 ebb_status ebb_serve_read_prompt(ebb_serve_waiting *who, const json_t *prompt,
                                  ebb_serve_question *q, ebb_error *err);
-/* The text of a prompt that messages make. */
+/* The text of a prompt that messages make.  Errors: as above. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err);
 /* serve_form.c: the grammar of response_format, json_schema or grammar; none of them: NULL.

@@ -96,13 +96,14 @@ void ebb_store_batch_drop(ebb_store *s);
  * below it; it stays. */
 EBB_MUST_CHECK
 ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *err);
-/* Fill *f and *t, which must be empty, and stand at the saved leaf.  On failure both are empty. */
+/* Fill *f and *t, which must be empty, and stand at the saved leaf.  On failure both are empty.
+ * Errors: NOTFOUND (no such session), NOMEM, and those of reading: BUSY, FORMAT (damaged), IO. */
 EBB_MUST_CHECK
 ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t,
                           ebb_error *err);
 
 /* Append the text of the session's leaf, as far as it is saved by now, to *text;
- * *message: which one, 0: none. */
+ * *message: which one, 0: none.  Errors: NOMEM, those of reading. */
 EBB_MUST_CHECK
 ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text,
                                     ebb_error *err);
@@ -114,7 +115,8 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
 /* The one changed last; NOTFOUND if there is none. */
 EBB_MUST_CHECK
 ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err);
-/* Newest first; *out is free()d by the caller. */
+/* Newest first; *out is free()d by the caller, NULL on failure.  Errors: NOMEM, those of
+ * reading. */
 EBB_MUST_CHECK
 ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_error *err);
 /* May a user give a session this name?  Lists show it in a line, and it fits ebb_session_facts.
@@ -124,7 +126,8 @@ ebb_status ebb_session_check_name(const char *name, ebb_error *err);
 /* USAGE if it is no name, or another session has it. */
 EBB_MUST_CHECK
 ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err);
-/* What it said is overwritten in the database; ebb_store_scrub for the index and the log. */
+/* What it said is overwritten in the database; ebb_store_scrub for the index and the log.
+ * Errors: NOTFOUND, BUSY, IO (read-only, among others). */
 EBB_MUST_CHECK
 ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err);
 /* After deleting: words of what was deleted leave the index of the search and the write-ahead log.
@@ -140,7 +143,7 @@ void ebb_store_remove_copies(ebb_store *s);
 typedef void ebb_store_ids_fn(void *arg, int64_t session, const int32_t *ids, size_t n);
 /* Of the n_rows newest messages older than *before (INT64_MAX: of all), newest first, the ids of
  * those whose ids are of this model.  *before becomes the oldest of them, 0 if there is none
- * older.  Cost: that of reading n_rows messages. */
+ * older.  Cost: that of reading n_rows messages.  Errors: those of reading. */
 EBB_MUST_CHECK
 ebb_status ebb_store_read_ids(ebb_store *s, int64_t *before, uint32_t n_rows,
                               const uint8_t model[16], ebb_store_ids_fn *fn, void *arg,
@@ -155,7 +158,8 @@ typedef struct ebb_store_hit {
 } ebb_store_hit;
 #define EBB_HIT_BEGIN '\x02'
 #define EBB_HIT_END   '\x03'
-/* Newest first, at most `limit`; finished messages only.  *out is free()d by the caller. */
+/* Newest first, at most `limit`; finished messages only.  *out is free()d by the caller, NULL on
+ * failure.  Errors: USAGE (no words), NOMEM, those of reading. */
 EBB_MUST_CHECK
 ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
                             ebb_store_hit **out, size_t *n, ebb_error *err);

@@ -60,8 +60,8 @@ typedef struct ebb_http_request {
 } ebb_http_request;
 
 /* OK: there was an answer, and of 200 and 206 the whole body.  Errors: CANCELED (by a callback), IO
- * (no answer, or cut off: r->may_retry), LIMIT (too many redirects or headers), UNSUPPORTED
- * (library missing, or H2), USAGE (no such URL), NOMEM. */
+ * (no answer, or cut off: r->may_retry), LIMIT (too many redirects or headers), FORMAT (what
+ * comes is compressed), UNSUPPORTED (library missing, or H2), USAGE (no such URL), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_http_get(const ebb_http_request *q, ebb_http_reply *r, ebb_error *err);
 

@@ -21,7 +21,8 @@ ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_e
 EBB_MUST_CHECK
 ebb_status ebb_listen_inherited(int *fd, bool *is_unix, char *host, size_t cap, ebb_error *err);
 /* Connect to the server at `path`, which has two seconds to take the connection.  Errors: NOTFOUND
- * (none is there), IO (it is another user's, among others). */
+ * (none is there), USAGE (the path is longer than a socket's can be), IO (it is another user's,
+ * among others). */
 EBB_MUST_CHECK
 ebb_status ebb_connect_unix(const char *path, int *fd, ebb_error *err);
 

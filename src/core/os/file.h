@@ -40,6 +40,7 @@ typedef struct ebb_file_id {
     uint64_t device, inode, n_bytes;
     int64_t  modified_ns;
 } ebb_file_id;
+/* Error: IO. */
 EBB_MUST_CHECK
 ebb_status ebb_file_get_id(int fd, const char *path, ebb_file_id *out, ebb_error *err);
 /* The same of what has the name, which is not opened: closing it would give up the locks that
@@ -60,6 +61,7 @@ void ebb_file_system_name(const char *path, char out[16]);
 
 /* In all that follows `path` is for messages only where there is an fd.  Errors: IO, and what is
  * named. */
+/* FORMAT: it is no regular file. */
 EBB_MUST_CHECK
 ebb_status ebb_file_size(int fd, const char *path, uint64_t *bytes, ebb_error *err);
 /* Read exactly n bytes from `at` on.  FORMAT: the file ends before. */
@@ -129,8 +131,8 @@ ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb
 void ebb_file_wipe_begun(const char *path);
 /* Remove it only: whoever is at it all the same fails, and what has its place is left alone. */
 void ebb_file_remove_begun(const char *path);
-/* Write beside, sync, rename: readers see the old file or the new one, after a loss of power,
- * too. */
+/* Write beside, sync, rename: readers see the old file or the new one, after a loss of power, too.
+ * Of a failure nothing stays.  Errors also: NOTFOUND (there is no such folder), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
 /* The same; what the file held is overwritten, and found by ebb_file_wipe_begun if a kill comes
@@ -155,7 +157,8 @@ ebb_status ebb_file_create_in(int folder, const char *name, const char *path, co
 void ebb_file_overwrite(int fd);
 /* Overwrite it and remove it; one with another name is only removed, one that is not there fine. */
 void ebb_file_wipe(const char *path);
-/* Make the directory and its parents, 0700; what is made is there after a loss of power, too. */
+/* Make the directory and its parents, 0700; what is made is there after a loss of power, too.
+ * Error also: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_file_mkdirs(const char *path, ebb_error *err);
 

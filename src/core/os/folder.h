@@ -22,14 +22,15 @@ ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_e
  * Errors: IO, also if it is not so. */
 EBB_MUST_CHECK
 ebb_status ebb_folder_check_own(const char *path, ebb_error *err);
-/* Bytes that we may still write to the file system of `path`. */
+/* Bytes that we may still write to the file system of `path`.  Error: IO. */
 EBB_MUST_CHECK
 ebb_status ebb_folder_free_bytes(const char *path, uint64_t *bytes, ebb_error *err);
 
 /* `to` is replaced at once by `from`.  Error: IO. */
 EBB_MUST_CHECK
 ebb_status ebb_file_rename(const char *from, const char *to, ebb_error *err);
-/* What was renamed in the folder is so after a power failure, too. */
+/* What was renamed in the folder is so after a power failure, too.  Error: IO.  Cost:
+ * milliseconds. */
 EBB_MUST_CHECK
 ebb_status ebb_folder_sync(const char *path, ebb_error *err);
 /* The name `path` was given to a file or folder just now: it is there after a power failure, too.

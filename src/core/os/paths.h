@@ -22,7 +22,7 @@ EBB_MUST_CHECK
 ebb_status ebb_path_in(ebb_dir dir, const char *name, ebb_buf *out, ebb_error *err);
 
 /* Replace *out by the folder of this run's sockets: $XDG_RUNTIME_DIR/ebb, else "run" in the state
- * folder. */
+ * folder.  Errors: as ebb_path_in. */
 EBB_MUST_CHECK
 ebb_status ebb_path_run(ebb_buf *out, ebb_error *err);
 

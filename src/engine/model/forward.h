@@ -12,6 +12,9 @@
  * Buffers are placed once (ebb_forward_layout); a pass allocates nothing.  Shapes
  * are [column][element]; C is the most columns a pass may have.
  *
+ * What an operation returns is that of acquiring its weights (ebb_res_acquire): IO,
+ * FORMAT, CANCELED.  Then the pass ends, and what it has computed is of no use.
+ *
  * A layer is written with the operations below.  They work on the active
  * columns [c0, c1): after K and V of the last layer are stored, only the
  * columns whose logits are wanted go on. */

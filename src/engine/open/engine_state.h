@@ -50,7 +50,8 @@ struct ebb_engine {
     ebb_turn_progress turn;
 };
 
-/* An engine that drafts for `host`, by a plan of ebb_plan_draft. */
+/* An engine that drafts for `host`, by a plan of ebb_plan_draft.
+ * Errors: as ebb_engine_open. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_open_draft(ebb_engine *host, ebb_engine **out, ebb_error *err);
 

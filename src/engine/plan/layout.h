@@ -57,14 +57,14 @@ ebb_status ebb_plan_draft(ebb_net *net, const ebb_engine_opts *opts, const ebb_p
 uint64_t ebb_plan_draft_bytes(const ebb_plan *draft);
 
 /* ebb_plan_refit below, with a draft of draft_bytes (0: none) if it is worth its room there, else
- * without. */
+ * without.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_plan_refit_draft(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                                 const ebb_machine *machine,
                                 uint64_t budget_bytes, uint64_t draft_bytes, ebb_plan *p,
                                 ebb_error *err);
 /* Plan anew for another budget with the context, KV, chunk and draft_bytes that *p has:
- * only the layers that are resident change, and what is predicted. */
+ * only the layers that are resident change, and what is predicted.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_plan_refit(ebb_net *net, const ebb_model *m, const ebb_engine_opts *opts,
                           const ebb_machine *machine, uint64_t budget_bytes, ebb_plan *p,

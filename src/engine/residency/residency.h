@@ -164,7 +164,7 @@ ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err);
 
 /* Sets which extents are resident when their group is PINNED or MAPPED (NULL: all); the others are
  * streamed.  Groups for which this changes are DISK afterwards, if there is a ring.  Nothing may be
- * acquired. */
+ * acquired.  Errors: as ebb_res_set_state. */
 EBB_MUST_CHECK
 ebb_status ebb_res_set_resident(ebb_res *r, const bool *resident, ebb_error *err);
 /* Bytes of the extents of a group that ebb_res_set_resident has chosen. */
@@ -183,7 +183,8 @@ EBB_MUST_CHECK
 ebb_status ebb_res_set_state(ebb_res *r, uint32_t group, ebb_layer_state state, ebb_error *err);
 
 /* ebb_res_set_state to PINNED, but the copy is read in the background, in the order of use; an
- * acquire waits for its extent.  Without a ring it is read at once. */
+ * acquire waits for its extent.  Without a ring it is read at once.
+ * Errors: as ebb_res_set_state. */
 EBB_MUST_CHECK
 ebb_status ebb_res_pin_async(ebb_res *r, uint32_t group, ebb_error *err);
 

@@ -13,7 +13,8 @@ void ebb_speculate_keep(ebb_session *s, const ebb_token *ids, size_t n);
 /* true: id is the next draft token, or the first of a branch that leaves here; it is part of the
  * sequence now, and its logits are the session's. */
 bool ebb_speculate_accept(ebb_session *s, ebb_token id);
-/* Computes id, which is not the next draft token, with new draft tokens behind it. */
+/* Computes id, which is not the next draft token, with new draft tokens behind it.
+ * Errors: as ebb_session_append. */
 EBB_MUST_CHECK
 ebb_status ebb_speculate_append(ebb_session *s, ebb_token id, ebb_error *err);
 /* Drops the draft tokens: the block table holds the sequence and no more.  `sampled`: the token

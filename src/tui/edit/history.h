@@ -24,7 +24,8 @@ typedef struct ebb_history {
 /* A zeroed ebb_history is an empty one without file. */
 void ebb_history_fini(ebb_history *h);
 /* Read `path`, which need not exist; entries that follow are appended to it.
- * On an error the history goes on in memory. */
+ * On an error the history goes on in memory.
+ * Errors: those of ebb_file_slurp, and of a seal. */
 EBB_MUST_CHECK
 ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err);
 /* Leave those of its entries that are kept, and write the file anew. */
