@@ -506,6 +506,19 @@ static ebb_status set_number(const ebb_option *o, const char *shown, void *field
     return EBB_OK;
 }
 
+static ebb_status fail_name(const ebb_option *o, const char *value, ebb_error *err)
+{
+    const char *hint = hint_for_value(value);
+    char list[120];
+    size_t n = 0;
+
+    for (size_t i = 0; o->names[i]; i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i == 0 ? "" : o->names[i + 1] ? ", " : " or ",
+                              o->names[i]);
+    return hint ? EBB_FAIL(err, EBB_USAGE, "%s %s: %s", o->long_name, value, hint)
+                : EBB_FAIL(err, EBB_USAGE, "%s %s: give %s", o->long_name, value, list);
+}
+
 ebb_status ebb_option_apply(const ebb_option *o, ebb_args *a, const char *value, ebb_error *err)
 {
     void *field = (char *)a + o->offset;
@@ -526,8 +539,7 @@ ebb_status ebb_option_apply(const ebb_option *o, ebb_args *a, const char *value,
         return set_number(o, shown, field, value, err);
     i = ebb_option_name_index(o->names, value);
     if (i < 0)
-        return EBB_FAIL(err, EBB_USAGE, "%s %s: %s%s", shown, value, hint_for_value(value) ? "" : "is ",
-                        hint_for_value(value) ? hint_for_value(value) : o->help);
+        return fail_name(o, value, err);
     memcpy(field, &(unsigned){ (unsigned)i }, sizeof(unsigned));
     return EBB_OK;
 }

@@ -48,7 +48,7 @@ How do I leave?
 END
 has anew '^Note: the budget stays as it is: a context of '
 has anew "^Note: A new plan would have [0-9]+ of [0-9]+ layers in memory, .* with K and V in $small and a context of [0-9]+ tokens \\(now f16 and [0-9]+\\); the [0-9]+ tokens of the conversation are read again.* /mem 35M anew reopens the model so\\."
-has anew "^Note: The model is reopened with K and V in $small and a context of [0-9]+ tokens: budget 35.0 MiB: tier "
+has anew "^Note: the model is reopened with K and V in $small and a context of [0-9]+ tokens: budget 35.0 MiB: tier "
 has anew '^budget  *35.0 MiB'
 has anew '^Error: no plan fits that budget '
 [ "$(grep -c '^Model: ' "$dir/anew")" = 2 ] || { echo "an answer is missing"; cat "$dir/anew"; exit 1; }

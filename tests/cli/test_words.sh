@@ -60,6 +60,7 @@ grep -qF "written to $(pwd -P)/hello.md" out && grep -qF "$(pwd -P)/hello-2.md" 
 
 # Numbers as hands type them: 6 bytes are not meant, -1 is "as many as there are"; a context that is too long is said.
 says 2 'run guide --ram 6 hello' '--ram 6: give a size like 6G'
+says 2 'chat guide --bell loud' '--bell loud: give long, always or never'
 says 0 'run guide -n -1 --greedy hello' 'Hello'
 says 0 'plan guide --ctx 4096' 'the model was trained for 2048 tokens'
 says 1 'sessions import here.gguf' 'here.gguf: is not JSON'

@@ -278,7 +278,7 @@ const ebb_message *ebb_chat_truncation_note(const ebb_chat *c)
 
 static ebb_status busy(ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+    return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
 }
 
 const char *ebb_chat_engine(const ebb_chat *c) { return c->remote.name[0] ? c->remote.name : NULL; }
@@ -560,7 +560,7 @@ ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
     char line[64];
 
     if (bytes && bytes < 1 << 20)
-        return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     snprintf(line, sizeof line, "budget %llu: about 2.50 tok/s", (unsigned long long)bytes);
     post(c, EBB_EVENT_NOTICE, 0, 0, line);
     return EBB_OK;

@@ -212,7 +212,7 @@ static ebb_status take_request(ebb_local *l, const ebb_backend_request *r, ebb_e
     if (l->is_loading || !l->session)
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     if (l->is_answering)
-        return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
     if (r->n_ids == 0)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
     free(l->grammar);

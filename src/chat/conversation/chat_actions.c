@@ -102,9 +102,9 @@ static ebb_status check_model_loaded(const ebb_chat *c, ebb_error *err)
     if (c->opening.is_deferred)
         return EBB_FAIL(err, EBB_BUSY, "the model will be loaded when another process has finished its answer");
     if (c->turn.state == EBB_TURN_NO_MODEL)
-        return EBB_FAIL(err, EBB_BUSY, "there is no model");
+        return EBB_FAIL(err, EBB_BUSY, "no model is loaded: /model FILE loads one");
     if (c->turn.state == EBB_TURN_LOADING || c->turn.state == EBB_TURN_WAITING)
-        return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     return EBB_OK;
 }
 

@@ -38,7 +38,8 @@ ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err)
     ebb_session_facts facts = { 0 };
     ebb_tree tree = { 0 };
     ebb_status st = c->store ? ebb_store_load(c->store, session, &facts, &tree, err)
-                             : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read");
+                             : EBB_FAIL(err, EBB_IO,
+                                        "the sessions on disk cannot be read; this chat is kept in memory");
 
     if (st == EBB_OK)
         take_session(c, &facts, &tree);

@@ -115,7 +115,8 @@ ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, s
 {
     ebb_store_hit *hits = NULL;
     ebb_status st = c->store ? ebb_store_search(c->store, words, 20, &hits, n, err)
-                             : EBB_FAIL(err, EBB_IO, "the sessions on disk cannot be read");
+                             : EBB_FAIL(err, EBB_IO,
+                                        "the sessions on disk cannot be read; this chat is kept in memory");
 
     *out = st == EBB_OK ? calloc(*n + 1, sizeof **out) : NULL;
     if (st == EBB_OK && !*out)

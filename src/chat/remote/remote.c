@@ -270,7 +270,7 @@ static ebb_status take_request(ebb_remote *r, const ebb_backend_request *q, ebb_
     if (!r->is_ready)
         return EBB_FAIL(err, EBB_BUSY, "%s is not connected yet", r->entry.name);
     if (r->is_answering)
-        return EBB_FAIL(err, EBB_BUSY, "an answer is under way");
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
     if (q->n_messages == 0)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
     if (q->grammar && !ebb_dialect_of(r->server.kind)->has_grammar)

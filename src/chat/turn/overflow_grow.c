@@ -108,7 +108,7 @@ ebb_status ebb_overflow_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_plan_line(&line, &plan);
-    ebb_chat_notice(c, "The model is opened with a context of %u tokens; %.240s.", plan.n_ctx, ebb_buf_text(&line));
+    ebb_chat_notice(c, "the model is opened with a context of %u tokens: %.240s", plan.n_ctx, ebb_buf_text(&line));
     ebb_buf_fini(&line);
     st = ebb_overflow_reopen(c, plan.n_ctx, c->opening.opts.ram_bytes, err);
     c->overflow.was_asked = st == EBB_OK;

@@ -95,7 +95,7 @@ ebb_status ebb_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_plan_line(&line, &plan);
-    ebb_chat_notice(c, "The model is reopened with K and V in %s and a context of %u tokens: %.240s.",
+    ebb_chat_notice(c, "the model is reopened with K and V in %s and a context of %u tokens: %.240s",
                     ebb_plan_kv_text(&plan, kv), plan.n_ctx, ebb_buf_text(&line));
     ebb_buf_fini(&line);
     st = ebb_overflow_reopen(c, c->opening.opts.n_ctx, bytes, err);

@@ -44,7 +44,7 @@ static void bind_scaling(ebb_binder *b, ebb_rope *rope)
         rope->freq_scale = 1.0 / factor;
     else if (strcmp(type, "none") != 0 && strcmp(type, "longrope") != 0 && strcmp(type, "llama3") != 0)
         ebb_bind_fail(b, EBB_UNSUPPORTED,
-                      "metadata %s.rope.scaling.type: \"%.40s\" is not supported; none, linear, llama3, "
+                      "metadata %s.rope.scaling.type: '%.40s' is not supported; none, linear, llama3, "
                       "yarn and longrope are",
                       b->net->arch->name, type);
     if (type && strcmp(type, "yarn") == 0 && b->st == EBB_OK)

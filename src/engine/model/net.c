@@ -90,11 +90,11 @@ static const ebb_arch *find_arch(const ebb_gguf *g, ebb_error *err)
     for (size_t i = 0; ebb_archs[i]; i++)
         ebb_buf_addf(&known, "%s%s", i ? ", " : "", ebb_archs[i]->name);
     if (name && ebb_gguf_kind_of_arch(name) == EBB_KIND_DRAFTER)
-        (void)EBB_FAIL(err, EBB_UNSUPPORTED, "\"%.40s\" is a drafter that reads hidden states of the model it was made "
+        (void)EBB_FAIL(err, EBB_UNSUPPORTED, "'%.40s' is a drafter that reads hidden states of the model it was made "
                                              "for, which ebb does not support; to draft, use a small model with "
                                              "the same vocabulary, or a draft head in the model's own file", name);
     else if (name)
-        (void)EBB_FAIL(err, EBB_UNSUPPORTED, "architecture \"%.40s\" is not supported; supported are: %s", name,
+        (void)EBB_FAIL(err, EBB_UNSUPPORTED, "architecture '%.40s' is not supported; supported are: %s", name,
                        ebb_buf_text(&known));
     else
         (void)EBB_FAIL(err, EBB_FORMAT, "metadata general.architecture is missing");

@@ -54,7 +54,7 @@ ebb_status ebb_slash_draft(ebb_frontend *f, const char *arg, ebb_error *err)
     if (*arg)
         return ebb_chat_set_draft(f->chat, is_off ? NULL : arg, err);
     if (!ebb_chat_is_ready(f->chat))
-        return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     say_draft(f);
     return EBB_OK;
 }

@@ -239,7 +239,7 @@ ebb_status ebb_slash_model(ebb_frontend *f, const char *arg, ebb_error *err)
     if (*arg)
         return ebb_chat_load_model(f->chat, arg, err);
     if (!m)
-        return EBB_FAIL(err, EBB_BUSY, "the model is still being loaded");
+        return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     if (ebb_chat_engine(f->chat)) {
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "%s answers, in the engine %s (%s); /engine test lists its models, /model "
                                              "NAME takes one of them, "

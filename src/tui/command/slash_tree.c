@@ -46,7 +46,7 @@ ebb_status ebb_slash_edit(ebb_frontend *f, const char *arg, ebb_error *err)
     if (st != EBB_OK)
         return st;
     if (ebb_chat_is_busy(f->chat))
-        return EBB_FAIL(err, EBB_BUSY, "something is still running: stop it first");
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
     if (*text)
         return ebb_chat_edit(f->chat, i, text, strlen(text), err);
     m = ebb_chat_message(f->chat, i);

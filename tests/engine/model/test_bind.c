@@ -53,7 +53,7 @@ static void test_unknown_architecture(void **state)
 {
     (void)state;
     memcpy(text_behind("general.architecture") + 12, "lxama", 5);
-    expect_refusal(EBB_UNSUPPORTED, "architecture \"lxama\" is not supported; supported are: llama,");
+    expect_refusal(EBB_UNSUPPORTED, "architecture 'lxama' is not supported; supported are: llama,");
     memcpy(text_behind("general.architecture") + 12, "llama", 5);
 }
 
@@ -68,7 +68,7 @@ static void test_drafter(void **state)
     bytes = ebb_tiny_bytes(&o, &n_bytes);
     assert_non_null(bytes);
     memcpy(text_behind("general.architecture") + 12, "eagle3", 6);
-    expect_refusal(EBB_UNSUPPORTED, "\"eagle3\" is a drafter that reads hidden states of the model");
+    expect_refusal(EBB_UNSUPPORTED, "'eagle3' is a drafter that reads hidden states of the model");
     free(bytes);
     bytes = llama;
     n_bytes = n_llama;

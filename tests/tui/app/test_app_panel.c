@@ -209,7 +209,7 @@ static void draft(void **state)
     (void)state;
     screen_open(&s, 16, 100, "");
     screen_keys(&s, "/draft\r");
-    assert_has(&s, "the model is still being loaded");
+    assert_has(&s, "the model is not loaded yet");
     fake_ready(s.chat);
     screen_step(&s, 1);
     *fake_stats(s.chat) = (ebb_stats){ .n_drafted = 40, .n_accepted = 31 };

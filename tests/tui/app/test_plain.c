@@ -227,7 +227,7 @@ static void memory(void **state)
         "for it\n"
         "Note: budget 2147483648: about 2.50 tok/s\n"
         "Note: budget 0: about 2.50 tok/s\n"
-        "Error: the model is still being loaded\n"
+        "Error: the model is not loaded yet\n"
         "Fake 8B  llama\n"
         "  KV cache  256 MiB\n");
     expect("/mem\n", "waiting for memory    0.0 % of the last 10 s\n"
