@@ -39,16 +39,17 @@ status 2 "$EBB" run --nosuch
 [ ! -s "$dir/out" ] || fail "usage on standard output"
 status 2 "$EBB" run -n many -p x
 
-# Ctrl-C ends it with 130, and what was written is there.
+# Ctrl-C ends it with 130, a stop by another ebb with 138, and what was written is there.
 python3 - "$EBB" <<'PY'
 import os, signal, subprocess, sys
-p = subprocess.Popen([sys.argv[1], "run", "-p", "Tell me everything.", "--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0"],
-                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-os.read(p.stdout.fileno(), 1)
-p.send_signal(signal.SIGINT)
-p.stdout.read()
-if p.wait(300) not in (130, 0):                    # 0: it was quicker than the signal
-    sys.exit("exit %d after Ctrl-C" % p.returncode)
+for number in signal.SIGINT, signal.SIGUSR1:
+    p = subprocess.Popen([sys.argv[1], "run", "-p", "Tell me everything.", "--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0"],
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    os.read(p.stdout.fileno(), 1)
+    p.send_signal(number)
+    p.stdout.read()
+    if p.wait(300) not in (128 + number, 0):       # 0: it was quicker than the signal
+        sys.exit("exit %d after signal %d" % (p.returncode, number))
 PY
 
 # Who names a reader is told what works, and why.
