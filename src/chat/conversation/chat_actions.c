@@ -302,7 +302,7 @@ ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_
     if (st != EBB_OK)
         return st;
     if (!old)
-        return EBB_FAIL(err, EBB_USAGE, "there is no message %zu", i + 1);
+        return EBB_FAIL(err, EBB_USAGE, "there is no message %zu; /tree shows them all", i + 1);
     if (n == 0)
         return EBB_FAIL(err, EBB_USAGE, "a message cannot be empty");
     if (old->m.role == EBB_ROLE_NOTE)

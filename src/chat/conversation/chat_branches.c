@@ -195,7 +195,7 @@ ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err)
     if (st != EBB_OK)
         return st;
     if (!node)
-        return EBB_FAIL(err, EBB_USAGE, "there is no message %zu", i + 1);
+        return EBB_FAIL(err, EBB_USAGE, "there is no message %zu; /tree shows them all", i + 1);
     return go_to_node(c, node->m.role == EBB_ROLE_USER ? node->parent : node, err);
 }
 
@@ -204,7 +204,7 @@ ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err)
     ebb_node *node = i < c->tree.n_path ? c->tree.path[i] : NULL;
 
     if (!node)
-        return EBB_FAIL(err, EBB_USAGE, "there is no message %zu", i + 1);
+        return EBB_FAIL(err, EBB_USAGE, "there is no message %zu; /tree shows them all", i + 1);
     if (node->m.role == EBB_ROLE_NOTE)
         return EBB_FAIL(err, EBB_USAGE, "message %zu is a note of ebb; questions and answers can be pinned", i + 1);
     node->m.pinned = is_pinned;
