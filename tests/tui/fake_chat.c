@@ -698,7 +698,8 @@ ebb_status ebb_chat_branches(ebb_chat *c, ebb_branch **out, size_t *n, ebb_error
 ebb_status ebb_chat_go(ebb_chat *c, const char *label, ebb_error *err)
 {
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
-    return strcmp(label, "2a") == 0 ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "there is no message %s; /tree shows them all", label);
+    return strcmp(label, "2a") == 0
+               ? EBB_OK : EBB_FAIL(err, EBB_USAGE, "there is no message %s; /tree shows them all", label);
 }
 
 ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err)

@@ -131,7 +131,8 @@ typedef struct ebb_backend_ops {
     void (*cancel)(ebb_backend *b);                                /* END with CANCELED follows */
     /* NULL until READY; always of one of messages. */
     const ebb_model *(*model)(const ebb_backend *b);
-    /* NULL: this is one of ids.  One of messages has neither common, ahead, set_budget nor plan. */
+    /* NULL: this is one of ids.  One of messages has neither common_prefix, set_budget
+     * nor plan, and neither computes nor looks up anything before it is asked. */
     const ebb_backend_facts *(*facts)(const ebb_backend *b);       /* NULL until READY */
     void (*figures)(ebb_backend *b, ebb_remote_figures *out);      /* of one of messages */
     uint32_t (*n_ctx)(const ebb_backend *b);
@@ -160,7 +161,7 @@ typedef struct ebb_backend_ops {
 typedef struct ebb_backend_models {
     const char *path;            /* NULL: the best model there is (models.h), which a NOTICE
                                   * names */
-    const char *draft;           /* which guesses for it; NULL: none; a NOTICE says what it will
+    const char *draft;           /* which drafts for it; NULL: none; a NOTICE says what it will
                                   * bring, or why it is left out */
     bool        draft_is_optional; /* it was named for another model: where it cannot draft for this
                                     * one, a NOTICE says so */

@@ -28,7 +28,7 @@ typedef struct ebb_local {
     atomic_bool       stop;              /* the answer under way must end */
 
     pthread_mutex_t   lock;              /* protects everything below, and the sink */
-    pthread_cond_t    wake, done;        /* for the worker; for a caller of `common` */
+    pthread_cond_t    wake, done;        /* for the worker; for a caller of common_prefix */
     ebb_local_command command;
     bool              is_loading, is_answering, quit;
     bool              has_budget, wants_plan;    /* asked for; before the next answer */
@@ -58,7 +58,7 @@ typedef struct ebb_local {
     size_t            n_running, running_done, running_end;
     size_t            prefilled_from, prefilled_to; /* computed ahead since the last answer; from >
                                                      * to: nothing */
-    const int32_t    *common_ids;        /* the question of `common` and its answer */
+    const int32_t    *common_ids;        /* the question of common_prefix, and its answer */
     const ebb_cache_salt *common_salt;
     size_t            n_common_ids, n_common;
 
@@ -75,8 +75,8 @@ typedef struct ebb_local {
 void ebb_local_emit_locked(ebb_local *l, const ebb_backend_event *ev);
 void ebb_local_emit(ebb_local *l, const ebb_backend_event *ev);
 void ebb_local_emit_text(ebb_local *l, ebb_backend_event_kind kind, const char *text, size_t n);
-/* Another id of the sequence, for `common` while the answer is under way; under the lock.  false:
- * no memory. */
+/* Another id of the sequence, for common_prefix while the answer is under way; under the lock.
+ * false: no memory. */
 bool ebb_local_append_id(ebb_local *l, int32_t id);
 /* Somebody waits for the worker; under the lock. */
 bool ebb_local_is_wanted(const ebb_local *l);

@@ -29,7 +29,7 @@ typedef struct ebb_chat_opts {
                                       * one wants the same model: "shared:FILE" (address.h).  NULL:
                                       * the model stays here */
     const char     *first_notice;    /* a line for the user when the chat begins; NULL: none */
-    const char     *draft_path;      /* a smaller model that guesses for it; NULL: none */
+    const char     *draft_path;      /* a smaller model that drafts for it; NULL: none */
     const char     *quality_path;    /* a better file of the same network (ebb_chat_answer_better);
                                       * NULL: one that is found */
     const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */

@@ -132,9 +132,9 @@ EBB_MUST_CHECK
 ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model **out, ebb_buf *why,
                            ebb_error *err);
 
-/* -- What guesses for it (models_draft.c) ------------------------------------------------ */
+/* -- What drafts for it (models_draft.c) ------------------------------------------------ */
 
-/* Open the model that `name` means to guess for `host`; "auto": the best one below.  *out is the
+/* Open the model that `name` means to draft for `host`; "auto": the best one below.  *out is the
  * caller's to close.  Where none is to be had *out is NULL and *why says it in a line: with auto,
  * and with may_go also if the named one is not there, cannot draft for this host, or is the host
  * itself.  Errors: those of ebb_models_resolve and ebb_model_open.  Cost of auto: what the machine

@@ -230,7 +230,7 @@ const char *ebb_pull_variant_spec(const ebb_pull_variant *o, size_t n, size_t i)
 
 /* -- For this machine -------------------------------------------------------------------------- */
 
-/* The number before a 'B' that ends a part of a name: 8 of "Llama-3.1-8B-Instruct"; with `mark` before it: 3 of
+/* The number before a 'B' that ends a part of a name: 8 of "Llama-3.1-8B-Instruct"; with `prefix` before it: 3 of
  * "A3B". */
 static double billions(const char *name, char prefix)
 {

@@ -37,7 +37,7 @@ typedef struct ebb_turn_stats {
     uint32_t n_prompt, n_reused, n_reused_disk, n_computed, n_generated;
     double   prefill_s, decode_s;
     uint32_t n_prefilled_early;  /* of the reused: computed while the question was typed */
-    uint32_t n_accepted;         /* of the generated: guessed, and computed together with others */
+    uint32_t n_accepted;         /* of the generated: draft tokens, computed together with others */
     uint32_t about;              /* EBB_ABOUT_* */
     double   first_s;            /* from the request to the first word, of a remote engine */
     uint32_t n_accepted_reference;       /* of the accepted, found in other conversations; not

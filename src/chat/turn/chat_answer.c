@@ -82,7 +82,7 @@ static bool add_other_answers(ebb_chat *c, ebb_node *first)
 static void report_prompt(ebb_chat *c, const ebb_prompt *p)
 {
     if (p->notice[0] && p->rewritten && !c->turn.is_rewriting_reported)
-        ebb_chat_notice(c, "%s; so it is each turn, and the receipt counts them", p->notice);
+        ebb_chat_notice(c, "%s; so it is each turn, and the line below the answer counts them", p->notice);
     else if (p->notice[0] && !p->rewritten)
         ebb_chat_notice(c, "%s", p->notice);
     c->turn.is_rewriting_reported |= p->rewritten;

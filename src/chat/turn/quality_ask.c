@@ -11,10 +11,10 @@
 static void say_price(ebb_chat *c, const ebb_better_model *better, const char *when)
 {
     const ebb_plan *p = &better->plan;
-    char size[16], speed[16], with[48] = "";
+    char size[16], speed[16], with[56] = "";
 
     if (p->draft_bytes > 0 && p->draft_length > 0)
-        snprintf(with, sizeof with, ", without this file's guesses %.16s",
+        snprintf(with, sizeof with, ", without this file's draft tokens %.16s",
                  ebb_speed_text(p->predicted_decode_tok_s, speed));
     ebb_chat_notice(c, "%s %s of %s (%s, tier %s): about %s tok/s%s; up to %.0f s to read this conversation, unless it "
                        "has read it before",

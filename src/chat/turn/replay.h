@@ -2,7 +2,8 @@
  * compared token by token.
  *
  * What is the same here was drawn from the same bits of logits: whatever differs between the two
- * runs in threads, kernels, layers in memory, reuse of K and V or guesses has changed nothing. */
+ * runs in threads, kernels, layers in memory, reuse of K and V or draft tokens has changed
+ * nothing. */
 #ifndef EBB_CHAT_REPLAY_H
 #define EBB_CHAT_REPLAY_H
 #include "ebb/engine.h"

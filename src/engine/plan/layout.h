@@ -110,7 +110,7 @@ uint64_t ebb_plan_experts_min_bytes(const ebb_net *net);
 /* What earlier runs learned of the model's experts (expert_profile.h). */
 void ebb_machine_recall_experts(ebb_machine *m, const ebb_model *model);
 void ebb_machine_set_experts(ebb_machine *m, const ebb_expert_profile *u);
-/* `missed` of what is chosen is read: *p streams so much. */
+/* A share `miss_rate` of what is chosen is read: *p streams so much. */
 void ebb_plan_set_miss_rate(const ebb_net *net, ebb_plan *p, double miss_rate);
 /* Fill the predicted figures (plan_predict.c). */
 void ebb_plan_predict(const ebb_net *net, const ebb_machine *machine, ebb_plan *p);

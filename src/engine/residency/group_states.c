@@ -200,7 +200,7 @@ static void drop_lent_pages(ebb_res_group *g)
         ebb_map_advise(g->lent.data, g->lent.n_bytes, EBB_ADVISE_DONTNEED);
 }
 
-/* `later`: the copy is still to be read. */
+/* `is_async`: the copy is still to be read. */
 static void enter_state(ebb_res *r, ebb_res_group *g, ebb_layer_state state, ebb_map copy, bool is_async)
 {
     char *to = copy.data;

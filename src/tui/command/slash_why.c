@@ -125,7 +125,8 @@ ebb_status ebb_slash_why(ebb_frontend *f, const char *arg, ebb_error *err)
     }
     if (ebb_chat_engine(f->chat))
         return EBB_FAIL(err, EBB_USAGE,
-                        "this answer came from an engine that is not connected now; its receipt shows what it cost");
+                        "this answer came from an engine that is not connected now; the line below it shows what "
+                        "it cost");
     if (!m || ebb_chat_is_busy(f->chat) || !ebb_chat_is_ready(f->chat))
         return EBB_FAIL(err, EBB_BUSY, "/why is about the last answer, once it has ended");
     loaded = ebb_chat_model(f->chat);

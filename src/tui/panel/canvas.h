@@ -20,7 +20,7 @@ bool ebb_canvas_line(ebb_canvas *c, const char *label, const char *value);
 bool ebb_canvas_text(ebb_canvas *c, const char *text, ebb_face face);
 void ebb_canvas_bar(ebb_canvas *c, double share, ebb_face face);     /* 0..1, its own row */
 void ebb_canvas_gap(ebb_canvas *c);                                  /* an empty row */
-/* A bar of `cells` characters as text. */
+/* A bar of ten characters as text. */
 void ebb_canvas_bar_text(ebb_buf *out, double share, bool ascii);
 
 #endif
