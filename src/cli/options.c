@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/size.h"
 #include "models/plan_text.h"
 
@@ -509,14 +510,14 @@ static ebb_status set_number(const ebb_option *o, const char *shown, void *field
 static ebb_status fail_name(const ebb_option *o, const char *value, ebb_error *err)
 {
     const char *hint = hint_for_value(value);
-    char list[120];
-    size_t n = 0;
+    ebb_buf names = { 0 };
 
     for (size_t i = 0; o->names[i]; i++)
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i == 0 ? "" : o->names[i + 1] ? ", " : " or ",
-                              o->names[i]);
-    return hint ? EBB_FAIL(err, EBB_USAGE, "%s %s: %s", o->long_name, value, hint)
-                : EBB_FAIL(err, EBB_USAGE, "%s %s: give %s", o->long_name, value, list);
+        ebb_buf_addf(&names, "%s%s", i == 0 ? "" : o->names[i + 1] ? ", " : " or ", o->names[i]);
+    EBB_FAIL(err, EBB_USAGE, "%s %s: %s%s", o->long_name, value, hint ? "" : "give ",
+             hint ? hint : ebb_buf_text(&names));
+    ebb_buf_fini(&names);
+    return EBB_USAGE;
 }
 
 ebb_status ebb_option_apply(const ebb_option *o, ebb_args *a, const char *value, ebb_error *err)
