@@ -258,7 +258,6 @@ static uint64_t read_for_long_prompt(uint32_t chunk, uint32_t *n_batch, float la
                           .io = EBB_IO_PREAD };
     ebb_token *ids = malloc(N_LONG * sizeof *ids);
     ebb_stats before, after;
-    ebb_error err = { 0 };
     ebb_machine machine;
     ebb_plan plan;
     tiny_engine f;
@@ -266,10 +265,7 @@ static uint64_t read_for_long_prompt(uint32_t chunk, uint32_t *n_batch, float la
     assert_non_null(ids);
     for (uint32_t i = 0; i < N_LONG; i++)
         ids[i] = (ebb_token)((i * 2654435761u >> 7) % EBB_TINY_VOCAB);
-    if (ebb_model_open(path, &f.model, &err) != EBB_OK ||
-        ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, &err) != EBB_OK)
-        fail_msg("%s", err.msg);
-    assert_int_equal(ebb_session_new(f.engine, &f.s, NULL), EBB_OK);
+    open_tiny_file(&f, path, &o);
     ebb_engine_get_plan(f.engine, &plan, &machine);
     *n_batch = plan.n_batch;
     ebb_engine_stats(f.engine, &before);

@@ -73,14 +73,10 @@ static float *eval_file(const char *path, uint32_t n, uint32_t resident, uint32_
 {
     ebb_engine_opts o = { .n_ctx = n, .n_threads = 2, .n_batch = 64, .has_resident = true, .resident = resident,
                           .no_kv_cache = true };
-    tiny_engine f = { 0 };
-    ebb_error err = { 0 };
+    tiny_engine f;
     float *out;
 
-    if (ebb_model_open(path, &f.model, &err) != EBB_OK ||
-        ebb_engine_open(f.model, &o, NULL, NULL, &f.engine, &err) != EBB_OK)
-        fail_msg("%s", err.msg);
-    assert_int_equal(ebb_session_new(f.engine, &f.s, NULL), EBB_OK);
+    open_tiny_file(&f, path, &o);
     out = eval_tiny(&f, n, batch);
     close_tiny_engine(&f);
     return out;
