@@ -258,6 +258,17 @@ static void unsent_survives_a_kill_in_the_editor(void **state)
     }
 }
 
+/* "half a thought" is autosaved, and nothing more has room. */
+static void open_on_a_full_disk(screen *s)
+{
+    if (!ebb_small_disk_mount(ebb_own_dir, 64))
+        skip();
+    screen_open(s, 12, 60, ebb_own_dir);
+    screen_keys(s, "half a thought");
+    screen_step(s, 2);
+    assert_true(ebb_small_disk_fill(ebb_own_dir));
+}
+
 /* Where the last words cannot be kept, those of a second ago stay. */
 static void unsent_on_a_full_disk(void **state)
 {
@@ -266,12 +277,7 @@ static void unsent_on_a_full_disk(void **state)
     screen s;
 
     (void)state;
-    if (!ebb_small_disk_mount(ebb_own_dir, 64))
-        skip();
-    screen_open(&s, 12, 60, ebb_own_dir);
-    screen_keys(&s, "half a thought");
-    screen_step(&s, 2);
-    assert_true(ebb_small_disk_fill(ebb_own_dir));
+    open_on_a_full_disk(&s);
     screen_keys(&s, " more");
     assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_IO);
     assert_true(has_unsent);
@@ -289,15 +295,10 @@ static void what_an_editor_saved_on_a_full_disk(void **state)
     screen s;
 
     (void)state;
-    if (!ebb_small_disk_mount(ebb_own_dir, 64))
-        skip();
-    screen_open(&s, 12, 60, ebb_own_dir);
+    open_on_a_full_disk(&s);
     opts = *s.app.frontend.opts;
     opts.editor = "sh -c 'printf \"%09000d\" 7 >\"$0\"'";
     s.app.frontend.opts = &opts;
-    screen_keys(&s, "half a thought");
-    screen_step(&s, 2);
-    assert_true(ebb_small_disk_fill(ebb_own_dir));
     screen_keys(&s, "\x07");
     screen_wait_editor(&s);
     assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_IO);
