@@ -136,36 +136,36 @@ static tpl_list *sort_keys_of(tpl_vm *vm, const tpl_list *l, tpl_val path, bool 
     return keys;
 }
 
-/* Places of keys[from..to) in stable order; `room` is as long as `order`. */
-static void merge_sort(tpl_vm *vm, const tpl_list *keys, size_t *order, size_t *capacity, size_t from,
+/* Places of keys[from..to) in stable order; `scratch` is as long as `order`. */
+static void merge_sort(tpl_vm *vm, const tpl_list *keys, size_t *order, size_t *scratch, size_t from,
                        size_t to, bool down)
 {
     size_t mid = from + (to - from) / 2, i = from, j = mid, k = from;
 
     if (to - from < 2)
         return;
-    merge_sort(vm, keys, order, capacity, from, mid, down);
-    merge_sort(vm, keys, order, capacity, mid, to, down);
+    merge_sort(vm, keys, order, scratch, from, mid, down);
+    merge_sort(vm, keys, order, scratch, mid, to, down);
     while (i < mid && j < to) {
         int c = ebb_tpl_cmp(vm, keys->v[order[j]], keys->v[order[i]]);
-        capacity[k++] = (down ? c > 0 : c < 0) ? order[j++] : order[i++];
+        scratch[k++] = (down ? c > 0 : c < 0) ? order[j++] : order[i++];
     }
     while (i < mid)
-        capacity[k++] = order[i++];
+        scratch[k++] = order[i++];
     while (j < to)
-        capacity[k++] = order[j++];
-    memcpy(order + from, capacity + from, (to - from) * sizeof *order);
+        scratch[k++] = order[j++];
+    memcpy(order + from, scratch + from, (to - from) * sizeof *order);
 }
 
 static tpl_list *sorted(tpl_vm *vm, const tpl_list *l, const tpl_list *keys, bool down)
 {
     size_t *order = ebb_tpl_alloc_array(vm, l->n, sizeof *order),
-        *capacity = ebb_tpl_alloc_array(vm, l->n, sizeof *capacity);
+        *scratch = ebb_tpl_alloc_array(vm, l->n, sizeof *scratch);
     tpl_list *out = ebb_tpl_list_new(vm, l->n);
 
     for (size_t i = 0; i < l->n; i++)
         order[i] = i;
-    merge_sort(vm, keys, order, capacity, 0, l->n, down);
+    merge_sort(vm, keys, order, scratch, 0, l->n, down);
     for (size_t i = 0; i < l->n; i++)
         out->v[out->n++] = l->v[order[i]];
     return out;

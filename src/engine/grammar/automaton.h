@@ -48,7 +48,6 @@ struct ebb_grammar {
     size_t          n_rules, cap_rules;
     uint32_t        root;        /* a rule */
     uint8_t         class_of[256];       /* bytes that no range tells apart are of one class */
-    uint8_t         byte_of[256];        /* one of each class */
     uint32_t        n_classes;
 };
 

@@ -227,8 +227,6 @@ static void sort_bytes(ebb_grammar *g)
     for (uint32_t b = 0; b < 256; b++) {
         if (b > 0 && begins[b])
             class++;
-        if (begins[b])
-            g->byte_of[class] = (uint8_t)b;
         g->class_of[b] = (uint8_t)class;
     }
     g->n_classes = class + 1;
