@@ -276,9 +276,11 @@ const ebb_message *ebb_chat_truncation_note(const ebb_chat *c)
     return c->note > 0 && c->note <= c->n ? &c->messages[c->note - 1] : NULL;
 }
 
-static ebb_status busy(ebb_error *err)
+ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
+    if (!ebb_chat_is_busy(c))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_BUSY, c->job ? "a file is being read: stop that first" : "an answer is under way: stop it first");
 }
 
 const char *ebb_chat_engine(const ebb_chat *c) { return c->remote.name[0] ? c->remote.name : NULL; }
@@ -293,7 +295,7 @@ bool ebb_chat_remote(const ebb_chat *c, ebb_remote_figures *out)
 ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model, ebb_error *err)
 {
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     (void)model;
     snprintf(c->remote.name, sizeof c->remote.name, "%s", strcmp(name, "here") == 0 ? "" : name);
     return EBB_OK;
@@ -310,7 +312,7 @@ const char *ebb_chat_draft(const ebb_chat *c) { return c->draft[0] ? c->draft : 
 ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err)
 {
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     snprintf(c->draft, sizeof c->draft, "%s", name ? name : "");
     return EBB_OK;
 }
@@ -320,7 +322,7 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
     char *copy;
 
     if (!c->ready || c->busy)
-        return busy(err);
+        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
     c->n_undone = 0;
     if (c->refuse[0]) {
         ebb_status st = EBB_FAIL(err, EBB_CONTEXT, "%s", c->refuse);
@@ -384,7 +386,7 @@ ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err)
     char *copy = strndup(text, n);
 
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     c->n--;
     add(c, EBB_ROLE_ASSISTANT, copy, EBB_FINISH_NONE);
     free(copy);
@@ -396,7 +398,7 @@ ebb_status ebb_chat_cut(ebb_chat *c, const char *text, size_t n, ebb_error *err)
 ebb_status ebb_chat_retry(ebb_chat *c, ebb_error *err)
 {
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     if (c->n < 2)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer yet");
     c->n_undone = 0;
@@ -421,7 +423,7 @@ uint32_t fake_n_answers(const ebb_chat *c)
 ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err)
 {
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     if (c->n < 2)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to undo");
     c->n -= 2;
@@ -433,7 +435,7 @@ ebb_status ebb_chat_undo(ebb_chat *c, ebb_error *err)
 ebb_status ebb_chat_redo(ebb_chat *c, ebb_error *err)
 {
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     if (c->n_undone == 0)
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to redo");
     c->n += 2;
@@ -458,7 +460,7 @@ const char *ebb_chat_advised_system(const ebb_chat *c)
 ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
 {
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     c->n = c->n_undone = 0;
     if (*text)
         add(c, EBB_ROLE_SYSTEM, text, EBB_FINISH_STOP);
@@ -469,7 +471,7 @@ ebb_status ebb_chat_set_system(ebb_chat *c, const char *text, ebb_error *err)
 ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
 {
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     c->n = c->n_undone = 0;
     c->generation++;
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
@@ -486,7 +488,7 @@ ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
 ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
 {
     if (c->busy)
-        return busy(err);
+        return ebb_chat_check_idle(c, err);
     if (strcmp(name, "trip") != 0)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list shows them", name);
     c->n = c->n_undone = 0;

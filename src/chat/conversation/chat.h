@@ -114,7 +114,10 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
 
 /* -- State --------------------------------------------------------------------- */
 bool ebb_chat_is_ready(const ebb_chat *c);       /* model loaded */
-bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way, or a job: */
+bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way, or a job */
+/* BUSY, with what has to end first, where it is. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err);
 /* "importing": what is neither an answer nor the model's opening, and how much of it is done (0 to
  * 1); NULL: nothing.  The text is static. */
 const char *ebb_chat_job_under_way(const ebb_chat *c, double *share);

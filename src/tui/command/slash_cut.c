@@ -118,11 +118,13 @@ ebb_status ebb_slash_cut(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     size_t n = ebb_chat_n_messages(f->chat), end;
     const ebb_message *m = n ? ebb_chat_message(f->chat, n - 1) : NULL;
+    ebb_status st;
 
     if (!m || m->role != EBB_ROLE_ASSISTANT)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer to cut");
-    if (ebb_chat_is_busy(f->chat))
-        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
+    st = ebb_chat_check_idle(f->chat, err);
+    if (st != EBB_OK)
+        return st;
     if (*arg == '\0')
         return offer_cut(f, m, err);
     if (!ebb_cut_at(m->text, m->n_text, arg, &end))

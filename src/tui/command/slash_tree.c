@@ -43,10 +43,10 @@ ebb_status ebb_slash_edit(ebb_frontend *f, const char *arg, ebb_error *err)
     size_t i;
     ebb_status st = parse_index(f, arg, last_question(f), &i, &text, err);
 
+    if (st == EBB_OK)
+        st = ebb_chat_check_idle(f->chat, err);
     if (st != EBB_OK)
         return st;
-    if (ebb_chat_is_busy(f->chat))
-        return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
     if (*text)
         return ebb_chat_edit(f->chat, i, text, strlen(text), err);
     m = ebb_chat_message(f->chat, i);

@@ -88,7 +88,10 @@ static void a_job(void **state)
 
     (void)state;
     screen_open_ready(&s, 24, 120);
+    fake_add(s.chat, EBB_ROLE_USER, "a question");
     fake_job(s.chat, "importing", 0.4);
+    screen_keys(&s, "/edit\r");
+    assert_has(&s, "a file is being read: stop that first");
     screen_keys(&s, "while it is read");
     assert_has(&s, "while it is read");
     screen_step(&s, 1);
@@ -98,7 +101,7 @@ static void a_job(void **state)
     screen_keys(&s, "\r\x04");                   /* waits for its end, like behind an answer; leaving is asked about */
     assert_has(&s, "importing is at 40 %: the same again leaves, and none of it is kept");
     assert_false(s.app.frontend.quit);
-    assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+    assert_int_equal(ebb_chat_n_messages(s.chat), 1);
     screen_keys(&s, "\x03");
     assert_has(&s, "stopped: nothing from old.json is kept");
     screen_step(&s, 1);
