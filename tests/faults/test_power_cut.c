@@ -443,7 +443,7 @@ static void write_step(unsigned i, ebb_history *h, ebb_unsent_file *draft)
     if (i % 8 == 7)
         assert_int_equal(ebb_history_sweep(in_state(root, "history"), keep_every, NULL, NULL), EBB_OK);
     ebb_unsent_autosave(draft, in_state(root, ""), "talk", text, strlen(text), NULL);
-    assert_int_equal(ebb_unsent_persist(in_state(root, ""), "", text, strlen(text), NULL), EBB_OK);
+    assert_int_equal(ebb_unsent_persist(in_state(root, ""), "", text, strlen(text), NULL, NULL), EBB_OK);
     snprintf(e.name, sizeof e.name, "engine%u", i);
     assert_int_equal(ebb_engines_add(&e, NULL), EBB_OK);
     load_speeds(&speeds);

@@ -280,7 +280,8 @@ ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
 {
     if (!ebb_chat_is_busy(c))
         return EBB_OK;
-    return EBB_FAIL(err, EBB_BUSY, c->job ? "a file is being read: stop that first" : "an answer is under way: stop it first");
+    return EBB_FAIL(err, EBB_BUSY,
+                    c->job ? "a file is being read: stop that first" : "an answer is under way: stop it first");
 }
 
 const char *ebb_chat_engine(const ebb_chat *c) { return c->remote.name[0] ? c->remote.name : NULL; }

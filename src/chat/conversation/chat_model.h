@@ -50,7 +50,7 @@ char *ebb_chat_model_path(const ebb_chat *c, bool *ok);
 /* -- chat_state.c ------------------------------------------------------------------ */
 /* What an engine of messages is, and NULL of one of ids (or of none). */
 const ebb_backend_facts *ebb_chat_facts(const ebb_chat *c);
-/* REFUSED with who can: what only an engine of ids does.  OK: the one at hand does. */
+/* UNSUPPORTED, with who can: what only an engine of ids does.  OK: the one at hand does. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err);
 

@@ -58,6 +58,7 @@ typedef struct ebb_external {
     ebb_job  job;                /* the editor */
     char     path[512];          /* of the message file that it has */
     size_t   n_edits;            /* of ours, when it began */
+    bool     has_more;           /* it was ended when we were, and left what only vi can read */
 } ebb_external;
 
 /* Messages that wait for their turn. */

@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "edit/message_file.h"
 #include "os/file.h"
+#include "seal/seal.h"
 
 bool ebb_app_is_lent(const ebb_app *a)
 {
@@ -75,10 +76,12 @@ void ebb_app_external_editor(ebb_app *a)
 }
 
 /* A queued message that could not be sent may be in the input by now: it is kept below the text. */
-static bool adopt_message_file(ebb_app *a, ebb_error *err)
+static bool adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
 {
     ebb_buf text = { 0 }, own = { 0 };
-    bool ok = ebb_message_file_read(a->external.path, &text, err) == EBB_OK;
+    ebb_status st = was_ended ? ebb_message_file_rescue(a->external.path, &text, err)
+                              : ebb_message_file_read(a->external.path, &text, err);
+    bool ok = st == EBB_OK;
 
     if (ok && a->editor.n_edits != a->external.n_edits && ebb_editor_text(&a->editor, &own) && own.len > 0) {
         ebb_buf_adds(&text, text.len > 0 ? "\n" : "");
@@ -93,25 +96,23 @@ static bool adopt_message_file(ebb_app *a, ebb_error *err)
 
 /* What cannot be taken over, or not kept in its draft's file, is left where it is: it may be all that there is of a
  * text.  A kill finds it in one place or the other. */
-static void take_message_file(ebb_app *a)
+static void take_message_file(ebb_app *a, bool was_ended)
 {
     ebb_error err;
+    bool ok = adopt_message_file(a, was_ended, &err);
 
-    if (!adopt_message_file(a, &err)) {
-        if (err.code == EBB_NOTFOUND)
-            ebb_app_hint_error(a, &err);
-        else
-            ebb_app_hint_left(a, &err);
-    } else if (ebb_app_unsent_save(a)) {
-        unlink(a->external.path);
-    } else {
-        EBB_FAIL(&err, EBB_IO, "%s: cannot be kept with what is unsent", a->external.path);
+    if (ok && !ebb_app_unsent_save(a))
+        ok = EBB_FAIL(&err, EBB_IO, "%s: cannot be kept with what is unsent", a->external.path) == EBB_OK;
+    if (ok && ebb_message_file_check_swap(a->external.path, &err) == EBB_OK)
+        ebb_message_file_drop(a->external.path);
+    else if (err.code == EBB_NOTFOUND)
+        ebb_app_hint_error(a, &err);
+    else
         ebb_app_hint_left(a, &err);
-    }
 }
 
-/* A killed editor may have saved before: its file is read.  A failing exit status (:cq) discards
- * the file. */
+/* An editor that was ended may have saved before, or put aside what it had not saved (nano exits with 1 then).  Any
+ * other failing exit status (:cq) discards the file. */
 void ebb_app_external_tick(ebb_app *a)
 {
     int status;
@@ -120,14 +121,16 @@ void ebb_app_external_tick(ebb_app *a)
         return;
     status = a->external.job.status;
     take_screen_back(a);
-    if (status != 0 && !WIFSIGNALED(status)) {
+    if (status != 0 && !WIFSIGNALED(status) && !ebb_message_file_has_rescue(a->external.path)) {
         ebb_app_hint(a, "the editor failed; the draft is unchanged ($VISUAL or $EDITOR names another editor)");
-        unlink(a->external.path);
+        ebb_message_file_drop(a->external.path);
         return;
     }
-    if (status != 0)
+    if (WIFSIGNALED(status))
         ebb_app_hint(a, "the editor was ended by signal %d; this is what was saved", WTERMSIG(status));
-    take_message_file(a);
+    else if (status != 0)
+        ebb_app_hint(a, "the editor was ended; this is what it had");
+    take_message_file(a, status != 0);
 }
 
 /* -- /bare ------------------------------------------------------------------------------------ */
@@ -178,17 +181,31 @@ void ebb_app_external_input(ebb_app *a, const ebb_input *in)
         bare_key(a, (ebb_key){ .code = 'z', .mods = EBB_MOD_CTRL });
 }
 
+/* What only vi can read stays, and the next start tells of it; beside encrypted sessions nothing lies on the disk in
+ * the clear. */
+static void end_editor(ebb_app *a)
+{
+    ebb_external *o = &a->external;
+    struct stat found;
+    bool has_text;
+
+    ebb_job_end(&o->job);
+    o->has_more = ebb_message_file_check_swap(o->path, NULL) != EBB_OK;
+    has_text = (stat(o->path, &found) == 0 && found.st_size > 0) || ebb_message_file_has_rescue(o->path);
+    if (has_text)                                /* else it is in the midst of writing it */
+        take_message_file(a, true);
+    else if (!o->has_more)
+        ebb_message_file_drop(o->path);
+    if (a->frontend.state_dir.len == 0)
+        ebb_message_file_drop(o->path);          /* --private */
+    else if (o->has_more && !ebb_seal_here())
+        ebb_message_file_move(o->path, sizeof o->path, a->frontend.state_dir.data);
+}
+
 void ebb_app_external_end(ebb_app *a)
 {
-    struct stat found;
-
-    if (a->external.program == EBB_EXTERNAL_EDITOR) {
-        ebb_job_end(&a->external.job);
-        if (stat(a->external.path, &found) == 0 && found.st_size > 0)    /* not in the midst of writing it */
-            take_message_file(a);
-        else
-            unlink(a->external.path);
-    }
+    if (a->external.program == EBB_EXTERNAL_EDITOR)
+        end_editor(a);
     if (ebb_app_is_lent(a))
         take_screen_back(a);
 }

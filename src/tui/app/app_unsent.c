@@ -65,14 +65,16 @@ ebb_status ebb_app_leave(ebb_app *a, bool *has_unsent, ebb_error *err)
 {
     char session[EBB_SESSION_KEY_BYTES];
     ebb_buf text = { 0 };
+    ebb_unsent_lent lent = { .path = a->external.path };
     ebb_status st = EBB_OK;
 
     ebb_app_external_end(a);
-    gather_unsent(a, &text);
-    *has_unsent = text.len > 0 && a->frontend.state_dir.len > 0;
+    lent.n_before = gather_unsent(a, &text);
+    *has_unsent = (text.len > 0 || a->external.has_more) && a->frontend.state_dir.len > 0;
     ebb_chat_session_key(a->frontend.chat, session);
     if (*has_unsent)
-        st = ebb_unsent_persist(a->frontend.state_dir.data, session, text.data, text.len, err);
+        st = ebb_unsent_persist(a->frontend.state_dir.data, session, ebb_buf_text(&text), text.len,
+                                a->external.has_more ? &lent : NULL, err);
     if (st == EBB_OK)
         ebb_unsent_end_autosave(&a->unsent.file);
     else

@@ -6,11 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "os/file.h"
 #include "os/paths.h"
 
-enum { MESSAGE_BYTES_MAX = 16 << 20, N_RANDOM = 6 };
+enum { MESSAGE_BYTES_MAX = 16 << 20, SWAP_BYTES_MAX = 64 << 20, N_RANDOM = 6 };
+
+/* What editors put beside their file: "before" NAME "behind". */
+typedef struct beside {
+    const char *before, *behind;
+} beside;
+
+static const beside rescues[] = { { "", ".save" }, { "#", "#" } }, swap = { ".", ".swp" }, backup = { "", "~" };
 
 static const char name_begin[] = "ebb-draft-", name_end[] = ".md";
 
@@ -35,6 +43,30 @@ bool ebb_message_file_is_name(const char *path)
 
     return slash && strncmp(name, name_begin, n_begin) == 0 && strlen(name) == n_begin + N_RANDOM + strlen(name_end) &&
            strcmp(name + n_begin + N_RANDOM, name_end) == 0;
+}
+
+static bool add_path_beside(ebb_buf *out, const char *path, const beside *b)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+    return ebb_buf_add(out, path, (size_t)(name - path)) && ebb_buf_addf(out, "%s%s%s", b->before, name, b->behind);
+}
+
+/* *out is its path, if something is in it. */
+static bool find_beside(const char *path, const beside *b, ebb_buf *out)
+{
+    struct stat found;
+
+    ebb_buf_clear(out);
+    return add_path_beside(out, path, b) && lstat(out->data, &found) == 0 && found.st_size > 0;
+}
+
+static bool find_rescue(const char *path, ebb_buf *out)
+{
+    for (size_t i = 0; i < sizeof rescues / sizeof *rescues; i++)
+        if (find_beside(path, &rescues[i], out))
+            return true;
+    return false;
 }
 
 static ebb_status add_file(int fd, const char *path, ebb_buf *out, ebb_error *err)
@@ -80,4 +112,78 @@ ebb_status ebb_message_file_read(const char *path, ebb_buf *out, ebb_error *err)
     ebb_file_close(fd);
     ebb_buf_fini(&whole);
     return st;
+}
+
+bool ebb_message_file_has_rescue(const char *path)
+{
+    ebb_buf found = { 0 };
+    bool has_rescue = find_rescue(path, &found);
+
+    ebb_buf_fini(&found);
+    return has_rescue;
+}
+
+ebb_status ebb_message_file_rescue(const char *path, ebb_buf *out, ebb_error *err)
+{
+    ebb_buf found = { 0 };
+    ebb_status st = ebb_message_file_read(find_rescue(path, &found) ? found.data : path, out, err);
+
+    ebb_buf_fini(&found);
+    return st;
+}
+
+ebb_status ebb_message_file_check_swap(const char *path, ebb_error *err)
+{
+    ebb_buf found = { 0 };
+    ebb_status st = find_beside(path, &swap, &found)
+                        ? EBB_FAIL(err, EBB_UNSUPPORTED, "what vi had not saved is shown by vi -r %s", path)
+                        : EBB_OK;
+
+    ebb_buf_fini(&found);
+    return st;
+}
+
+static void drop_beside(const char *path, const beside *b)
+{
+    ebb_buf beside_it = { 0 };
+
+    if (add_path_beside(&beside_it, path, b))
+        ebb_file_wipe(beside_it.data);
+    ebb_buf_fini(&beside_it);
+}
+
+void ebb_message_file_drop(const char *path)
+{
+    for (size_t i = 0; i < sizeof rescues / sizeof *rescues; i++)
+        drop_beside(path, &rescues[i]);
+    drop_beside(path, &swap);
+    drop_beside(path, &backup);
+    ebb_file_wipe(path);
+}
+
+static bool copy_file(const char *from, const char *to)
+{
+    ebb_buf whole = { 0 };
+    bool ok = ebb_file_slurp(from, SWAP_BYTES_MAX, &whole, NULL) == EBB_OK &&
+              ebb_file_create(to, ebb_buf_text(&whole), whole.len, NULL) == EBB_OK;
+
+    ebb_buf_fini(&whole);
+    return ok;
+}
+
+void ebb_message_file_move(char *path, size_t cap, const char *dir)
+{
+    ebb_buf to = { 0 }, old_swap = { 0 }, new_swap = { 0 };
+    bool fits = ebb_buf_addf(&to, "%s%s", dir, strrchr(path, '/')) && to.len < cap &&
+                add_path_beside(&old_swap, path, &swap) && add_path_beside(&new_swap, to.data, &swap);
+
+    if (fits && copy_file(path, to.data) && copy_file(old_swap.data, new_swap.data)) {
+        ebb_message_file_drop(path);
+        memcpy(path, to.data, to.len + 1);
+    } else if (fits) {
+        ebb_message_file_drop(to.data);
+    }
+    ebb_buf_fini(&to);
+    ebb_buf_fini(&old_swap);
+    ebb_buf_fini(&new_swap);
 }

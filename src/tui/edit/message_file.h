@@ -23,4 +23,22 @@ bool ebb_message_file_is_name(const char *path);
 EBB_MUST_CHECK
 ebb_status ebb_message_file_read(const char *path, ebb_buf *out, ebb_error *err);
 
+/* The same of an editor that was ended: if it had something that was not saved and has put that
+ * beside its file as text (nano in PATH.save, Emacs in #PATH#), that. */
+EBB_MUST_CHECK
+ebb_status ebb_message_file_rescue(const char *path, ebb_buf *out, ebb_error *err);
+bool ebb_message_file_has_rescue(const char *path);
+
+/* UNSUPPORTED, with what to do: beside the file is what vi had not saved, and only vi reads that.
+ * Errors also: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_message_file_check_swap(const char *path, ebb_error *err);
+
+/* Move the file, and what vi has beside it, to `dir`: the runtime folder is gone soon after the
+ * user is.  Its new name is in path[cap]; where that fails all is as it was. */
+void ebb_message_file_move(char *path, size_t cap, const char *dir);
+
+/* Wipe the file, and what editors put beside it: backups, too. */
+void ebb_message_file_drop(const char *path);
+
 #endif

@@ -84,12 +84,13 @@ static bool add_whole(ebb_buf *whole, const char *session, const char *text, siz
            ebb_buf_add(whole, text, n) && close_text(ebb_seal_here(), whole);
 }
 
-ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text, size_t n, ebb_error *err)
+ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text, size_t n,
+                              const ebb_unsent_lent *lent, ebb_error *err)
 {
     ebb_buf path = { 0 }, whole = { 0 };
     ebb_status st = add_new_path(&path, state_dir, err);
 
-    if (st == EBB_OK && !add_whole(&whole, session, text, n, NULL))
+    if (st == EBB_OK && !add_whole(&whole, session, text, n, lent))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory to keep what was not sent");
     if (st == EBB_OK)
         st = ebb_file_create(path.data, whole.data, whole.len, err);
@@ -184,7 +185,7 @@ static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error 
 {
     ebb_buf saved = { 0 };
     ebb_error why;
-    ebb_status st = h->path[0] ? ebb_message_file_read(h->path, &saved, &why) : EBB_OK;
+    ebb_status st = h->path[0] ? ebb_message_file_rescue(h->path, &saved, &why) : EBB_OK;
     size_t at = h->n_line + 1 + h->n_before, skip = strncmp(ebb_buf_text(&saved), "//", 2) == 0;
 
     if (st == EBB_OK && !ebb_buf_reserve(whole, saved.len + 1))
@@ -196,6 +197,8 @@ static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error 
     }
     ebb_buf_remove(whole, h->n_session, h->n_line - h->n_session);
     ebb_buf_fini(&saved);
+    if (st == EBB_OK && h->path[0])
+        st = ebb_message_file_check_swap(h->path, &why);
     if (st == EBB_OK || st == EBB_NOTFOUND)
         return EBB_OK;
     if (err)
@@ -207,7 +210,7 @@ static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error 
 static void drop_saved(const unsent_head *h)
 {
     if (h->path[0])
-        ebb_file_wipe(h->path);
+        ebb_message_file_drop(h->path);
 }
 
 /* -- Coming back --------------------------------------------------------------------- */

@@ -33,10 +33,11 @@ bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
 void ebb_unsent_end_autosave(ebb_unsent_file *d);
 void ebb_unsent_leave_autosave(ebb_unsent_file *d);     /* whoever comes next takes it up */
 
-/* Errors: IO, NOMEM. */
+/* lent: an editor that was ended has left more there; else NULL.
+ * Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const char *text,
-                              size_t n, ebb_error *err);
+                              size_t n, const ebb_unsent_lent *lent, ebb_error *err);
 /* true: there was one for this conversation, left in peace or by a program that was killed; it is
  * in *out now, and its file is *d, which had none: so it is in a file all the time, and nobody else
  * takes it up.  Where the file cannot be written, *d stays without.  What an editor has saved is in

@@ -167,15 +167,20 @@ static void unsent_is_what_was_edited(void **state)
     expect_found("> one and two\n");
 }
 
-static size_t n_drafts(void)
+static size_t n_files(const char *begin)
 {
     DIR *d = opendir(ebb_own_dir);
     size_t n = 0;
 
     for (const struct dirent *e; (e = readdir(d)) != NULL;)
-        n += strncmp(e->d_name, "draft", 5) == 0;
+        n += strncmp(e->d_name, begin, strlen(begin)) == 0;
     closedir(d);
     return n;
+}
+
+static size_t n_drafts(void)
+{
+    return n_files("draft");
 }
 
 /* kill -9 takes a second of typing, no more; and what was sent does not come again. */
@@ -256,6 +261,75 @@ static void unsent_survives_a_kill_in_the_editor(void **state)
         assert_int_equal(n_drafts(), 0);
         screen_close(&s);
     }
+}
+
+/* The editor has begun, and does `at_end` when the terminal goes. */
+static void open_editor(screen *s, ebb_tui_opts *opts, const char *state_dir, const char *at_end)
+{
+    static char command[400];
+    char ready[80];
+
+    snprintf(ready, sizeof ready, "%s/ready", ebb_own_dir);
+    snprintf(command, sizeof command, "exec sh -c 'trap \"%s; exit 1\" HUP; : >%s; while :; do sleep 0.01; done'",
+             at_end, ready);
+    screen_open(s, 12, 100, state_dir);
+    *opts = *s->app.frontend.opts;
+    opts->editor = command;
+    s->app.frontend.opts = opts;
+    screen_keys(s, "half a thought\x07");
+    while (access(ready, F_OK) != 0)
+        usleep(1000);
+    assert_int_equal(unlink(ready), 0);
+}
+
+/* nano puts aside what it has not saved when its terminal goes. */
+static void what_an_editor_puts_aside_is_unsent(void **state)
+{
+    ebb_tui_opts opts;
+    screen s;
+
+    (void)state;
+    open_editor(&s, &opts, ebb_own_dir, "echo a whole one >\\\"$0.save\\\"");
+    assert_true(leaves_unsent(&s));
+    expect_found("> a whole one\n");
+}
+
+/* vi keeps that in a file that only vi reads: it moves to where it outlives the login, and the next start tells. */
+static void what_only_vi_reads_is_told_of(void **state)
+{
+    ebb_tui_opts opts;
+    screen s;
+
+    (void)state;
+    open_editor(&s, &opts, ebb_own_dir, "echo more >\\\"${0%/*}/.${0##*/}.swp\\\"");
+    assert_true(leaves_unsent(&s));
+    screen_open(&s, 12, 100, ebb_own_dir);
+    assert_has(&s, "> half a thought\n");
+    assert_has(&s, "vi -r /tmp/");
+    assert_has(&s, "it is left there");
+    screen_close(&s);
+    assert_int_equal(n_files("ebb-draft-"), 1);
+    assert_int_equal(n_files(".ebb-draft-"), 1);
+}
+
+/* --private: nothing is kept, and nothing stays. */
+static void nothing_that_is_private_stays(void **state)
+{
+    char path[512], beside[600];
+    ebb_tui_opts opts;
+    bool has_unsent;
+    ebb_error err;
+    screen s;
+
+    (void)state;
+    open_editor(&s, &opts, "", "echo more >\\\"${0%/*}/.${0##*/}.swp\\\"; echo other >\\\"$0\\\"");
+    memcpy(path, s.app.external.path, sizeof path);
+    snprintf(beside, sizeof beside, "%.*s/.%s.swp", (int)(strrchr(path, '/') - path), path, strrchr(path, '/') + 1);
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
+    assert_false(has_unsent);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(beside, F_OK), -1);
+    screen_close(&s);
 }
 
 /* "half a thought" is autosaved, and nothing more has room. */
@@ -374,6 +448,9 @@ int main(void)
         WITH_FOLDER(unsent_survives_a_kill),
         WITH_FOLDER(unsent_survives_a_kill_in_the_editor),
         WITH_FOLDER(unsent_on_a_full_disk),
+        WITH_FOLDER(what_an_editor_puts_aside_is_unsent),
+        WITH_FOLDER(what_only_vi_reads_is_told_of),
+        WITH_FOLDER(nothing_that_is_private_stays),
         WITH_FOLDER(what_an_editor_saved_on_a_full_disk),
         WITH_FOLDER(unsent_is_no_pipe),
         cmocka_unit_test(refused_text_comes_back),

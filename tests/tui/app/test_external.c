@@ -25,6 +25,13 @@ static void edit(screen *s, const char *command, bool *kept)
         assert_int_equal(rmdir(s->app.external.path), 0);
 }
 
+static void path_beside(const screen *s, const char *before, const char *behind, char out[600])
+{
+    const char *path = s->app.external.path, *name = strrchr(path, '/') + 1;
+
+    snprintf(out, 600, "%.*s%s%s%s", (int)(name - path), path, before, name, behind);
+}
+
 static void what_is_written_is_the_draft(void **state)
 {
     bool kept;
@@ -47,6 +54,50 @@ static void a_failing_editor_discards(void **state)
     assert_has(&s, "\n> mine\n");
     assert_has(&s, "the editor failed");
     assert_false(kept);
+    screen_close(&s);
+}
+
+/* nano ends so when its terminal goes or memory is short, Emacs by the signal; of a backup nothing stays. */
+static void what_an_editor_has_put_aside(void **state)
+{
+    static const struct { const char *command, *want, *before, *behind; } t[] = {
+        { "sh -c 'echo other >\"$0\"; echo rest >\"$0.save\"; exit 1'", "\n> rest\n", "", ".save" },
+        { "exec sh -c 'echo rest >\"${0%/*}/#${0##*/}#\"; kill -9 $$'", "\n> rest\n", "#", "#" },
+        { "sh -c 'echo other >\"$0\"; echo older >\"$0~\"'", "\n> other\n", "", "~" },
+        { "sh -c 'echo other >\"$0\"; echo given up >\"$0.save\"'", "\n> other\n", "", ".save" },
+        { "sh -c 'echo other >\"$0~\"; exit 1'", "\n> mine\n", "", "~" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        char beside[600];
+        bool kept;
+        screen s;
+
+        edit(&s, t[i].command, &kept);
+        assert_has(&s, t[i].want);
+        assert_false(kept);
+        path_beside(&s, t[i].before, t[i].behind, beside);
+        assert_int_equal(access(beside, F_OK), -1);
+        screen_close(&s);
+    }
+}
+
+/* What vi was about to save is in a file that vi alone reads. */
+static void what_only_vi_reads_is_kept(void **state)
+{
+    char beside[600];
+    bool kept;
+    screen s;
+
+    (void)state;
+    edit(&s, "exec sh -c 'echo other >\"$0\"; echo more >\"${0%/*}/.${0##*/}.swp\"; kill -9 $$'", &kept);
+    assert_has(&s, "\n> other\n");
+    assert_has(&s, "vi -r /");
+    assert_has(&s, "is left there");
+    assert_true(kept);
+    path_beside(&s, ".", ".swp", beside);
+    assert_int_equal(unlink(beside), 0);
     screen_close(&s);
 }
 
@@ -89,6 +140,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_the_draft),
         cmocka_unit_test(a_failing_editor_discards),
+        cmocka_unit_test(what_an_editor_has_put_aside),
+        cmocka_unit_test(what_only_vi_reads_is_kept),
         cmocka_unit_test(what_cannot_be_taken_is_kept),
         cmocka_unit_test(a_file_that_is_gone_is_not_left),
     };

@@ -47,7 +47,7 @@ static void a_long_draft_comes_back(void **state)
     (void)state;
     assert_non_null(text);
     memset(text, 'a', n);
-    assert_int_equal(ebb_unsent_persist(folder, "trip", text, n, &err), EBB_OK);
+    assert_int_equal(ebb_unsent_persist(folder, "trip", text, n, NULL, &err), EBB_OK);
     assert_false(restore("other", &out));
     assert_true(restore("trip", &out));
     assert_int_equal(out.len, n);
@@ -71,7 +71,7 @@ static void each_conversation_has_its_own(void **state)
 
     (void)state;
     for (int i = 0; i < 4; i++)
-        assert_int_equal(ebb_unsent_persist(folder, sessions[i], "a text", 6, &err), EBB_OK);
+        assert_int_equal(ebb_unsent_persist(folder, sessions[i], "a text", 6, NULL, &err), EBB_OK);
     ebb_unsent_sweep(folder, is_trip, NULL);     /* "letters" is deleted */
     for (int i = 0; i < 4; i++) {
         ebb_buf_clear(&out);
@@ -88,8 +88,8 @@ static void one_of_an_older_ebb_gets_a_key(void **state)
     ebb_error err;
 
     (void)state;
-    assert_int_equal(ebb_unsent_persist(folder, "trip", "a text\nof two lines", 20, &err), EBB_OK);
-    assert_int_equal(ebb_unsent_persist(folder, "trips", "another", 7, &err), EBB_OK);
+    assert_int_equal(ebb_unsent_persist(folder, "trip", "a text\nof two lines", 20, NULL, &err), EBB_OK);
+    assert_int_equal(ebb_unsent_persist(folder, "trips", "another", 7, NULL, &err), EBB_OK);
     ebb_unsent_rename(folder, "trip", "7\t1700000000000");
     assert_false(restore("trip", &out));
     assert_true(restore("7\t1700000000000", &out));
@@ -110,7 +110,7 @@ static void it_is_in_one_place(void **state)
     int status;
 
     (void)state;
-    assert_int_equal(ebb_unsent_persist(folder, "7\t1", "a text", 6, &err), EBB_OK);
+    assert_int_equal(ebb_unsent_persist(folder, "7\t1", "a text", 6, NULL, &err), EBB_OK);
     pid = fork();
     if (pid == 0)                                /* taken up, and killed before anything was done with it */
         _exit(!ebb_unsent_restore(&d, folder, "7\t1", &out, NULL));
@@ -195,7 +195,7 @@ static void from_a_disk_that_is_read_only(void **state)
     (void)state;
     if (!ebb_small_disk_mount(folder, 64))
         skip();
-    assert_int_equal(ebb_unsent_persist(folder, "trip", "a text", 6, &err), EBB_OK);
+    assert_int_equal(ebb_unsent_persist(folder, "trip", "a text", 6, NULL, &err), EBB_OK);
     assert_true(ebb_small_disk_read_only(folder));
     assert_true(restore("trip", &out));
     assert_string_equal(ebb_buf_text(&out), "a text");
@@ -345,6 +345,43 @@ static void what_cannot_be_read_is_said_and_stays(void **state)
     assert_int_equal(unlink(other), 0);
 }
 
+/* What an editor puts aside when it is ended is newer than what it saved; what vi puts aside is told of each time. */
+static void what_an_editor_has_put_aside_comes_back(void **state)
+{
+    char path[64], beside[80];
+    ebb_error err = { .code = EBB_OK };
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_buf out = { 0 };
+
+    (void)state;
+    lend("7\t1", "mine", 0, path);
+    write_file(path, "saved", 5);
+    snprintf(beside, sizeof beside, "%s.save", path);
+    write_file(beside, "not saved\n", 10);
+    assert_true(restore("7\t1", &out));
+    assert_string_equal(ebb_buf_text(&out), "not saved");
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(beside, F_OK), -1);
+    lend("7\t1", "mine", 0, path);
+    write_file(path, "saved", 5);
+    snprintf(beside, sizeof beside, "%s/.ebb-draft-editor.md.swp", folder);
+    write_file(beside, "not saved\n", 10);
+    for (int i = 0; i < 2; i++) {
+        ebb_buf_clear(&out);
+        assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
+        assert_string_equal(ebb_buf_text(&out), "saved");
+        assert_int_equal(err.code, EBB_UNSUPPORTED);
+        assert_non_null(strstr(err.msg, path));
+        ebb_unsent_leave_autosave(&d);
+    }
+    assert_int_not_equal(ebb_unsent_turn(folder, ebb_seal_here(), ebb_seal_here(), &err), EBB_OK);
+    assert_int_equal(unlink(beside), 0);         /* with vi, that is */
+    assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
+    assert_int_equal(access(path, F_OK), -1);
+    ebb_unsent_end_autosave(&d);
+    ebb_buf_fini(&out);
+}
+
 /* Where nothing may be in the clear any more, and where the conversation is gone. */
 static void what_an_editor_has_saved_is_turned_and_swept(void **state)
 {
@@ -410,6 +447,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(killed_while_it_gets_shorter, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_saved_comes_back, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_discarded_does_not, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_an_editor_has_put_aside_comes_back, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_said_and_stays, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_saved_is_turned_and_swept, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(nothing_but_a_message_is_taken, open_folder, close_folder),
