@@ -18,25 +18,55 @@ static int log_errno(const ebb_store *s)
     return why;
 }
 
-/* What the system said to a write; 0: nothing. */
-static int write_errno(const ebb_store *s, int rc)
+/* SQLite calls a read that the disk refuses damage.  What the system said to it; 0: it is damage. */
+static int refused_read_errno(const ebb_store *s)
+{
+    int why = 0;
+
+    if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_LAST_ERRNO, &why) != SQLITE_OK || why == 0)
+        why = log_errno(s);
+    return why == EIO || why == ENXIO ? why : 0;
+}
+
+/* What the system said; 0: nothing. */
+static int system_errno(const ebb_store *s, int rc)
 {
     if ((rc & 0xff) == SQLITE_FULL)
         return ENOSPC;
+    if ((rc & 0xff) == SQLITE_CORRUPT)
+        return s->db ? refused_read_errno(s) : 0;
     if (s->db && sqlite3_extended_errcode(s->db) == SQLITE_IOERR_WRITE)
         return log_errno(s);
     return (rc & 0xff) == SQLITE_IOERR && s->db ? sqlite3_system_errno(s->db) : 0;
 }
 
+/* Of a home on a network, for example. */
+static bool is_lock_refused(const ebb_store *s)
+{
+    switch (s->db ? sqlite3_extended_errcode(s->db) : SQLITE_OK) {
+    case SQLITE_IOERR_LOCK:
+    case SQLITE_IOERR_RDLOCK:
+    case SQLITE_IOERR_SHMLOCK:
+    case SQLITE_IOERR_SHMMAP:
+    case SQLITE_PROTOCOL:                        /* what becomes of a refusal after ten seconds of trying */
+        return true;
+    default:
+        return false;
+    }
+}
+
 ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
 {
-    int why = write_errno(s, rc);
+    int why = system_errno(s, rc);
 
     if (why == ENOSPC || why == EDQUOT)          /* a quota is used up */
         return EBB_FAIL(err, EBB_IO, "%s cannot grow: the disk is full; free some space", s->path);
     if (why == EFBIG)
         return EBB_FAIL(err, EBB_IO, "%s cannot grow: this process may write no larger file (`ulimit -f` says how "
                         "large)", s->path);
+    if (is_lock_refused(s))
+        return EBB_FAIL(err, EBB_IO, "%s: its file system refuses the locks that sessions need%s%s; XDG_STATE_HOME="
+                        "FOLDER keeps them on another one", s->path, why ? ": " : "", why ? strerror(why) : "");
     if (rc == SQLITE_READONLY_DBMOVED)
         return EBB_FAIL(err, EBB_NOTFOUND, "%s was moved, removed or replaced while it was open", s->path);
     if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
@@ -50,6 +80,9 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     case SQLITE_NOTADB:
         return EBB_FAIL(err, EBB_FORMAT, "%s is not a session database; move it away to begin a new one", s->path);
     case SQLITE_CORRUPT:
+        if (why)
+            return EBB_FAIL(err, EBB_IO, "%s cannot be read: %s; its disk fails, or is gone for now", s->path,
+                            strerror(why));
         return EBB_FAIL(err, EBB_FORMAT, "%s is damaged; move it away to begin a new one", s->path);
     case SQLITE_INTERRUPT:
         return EBB_FAIL(err, EBB_CANCELED, "stopped");
@@ -59,6 +92,8 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     case SQLITE_PERM:
         return EBB_FAIL(err, EBB_IO, "%s cannot be opened", s->path);
     default:
+        if (why)
+            return EBB_FAIL(err, EBB_IO, "%s: disk I/O error: %s", s->path, strerror(why));
         return EBB_FAIL(err, EBB_IO, "%s: %s", s->path, s->db && sqlite3_errcode(s->db) != SQLITE_OK
                         ? sqlite3_errmsg(s->db) : sqlite3_errstr(rc));   /* a ROLLBACK since then has forgotten it */
     }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,6 +130,50 @@ static void test_limits(void **state)
     ebb_store_close(s);
 }
 
+static ssize_t refuse_read(int fd, void *data, size_t n, off_t at)
+{
+    (void)fd;
+    (void)data;
+    (void)n;
+    (void)at;
+    errno = EIO;
+    return -1;
+}
+
+static void set_read(sqlite3_syscall_ptr call)
+{
+    sqlite3_vfs *files = sqlite3_vfs_find(NULL);
+
+    files->xSetSystemCall(files, "pread64", call);       /* one of the two is what it uses */
+    files->xSetSystemCall(files, "pread", call);
+}
+
+/* A disk that does not answer has damaged nothing: nobody is told to move the file away, and a save is tried again. */
+static void test_a_disk_that_is_gone(void **state)
+{
+    ebb_session_facts f = { .title = "t" }, g = { 0 };
+    ebb_tree t = { 0 }, u = { 0 };
+    ebb_store *s = open_db();
+    ebb_error err = { 0 };
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "q");
+    save(s, &f, &t);
+    ebb_store_close(s);
+    s = open_db();
+    sql(s->db, "PRAGMA shrink_memory");          /* what is cached need not be read */
+    set_read((sqlite3_syscall_ptr)refuse_read);
+    assert_int_equal(ebb_store_load(s, f.id, &g, &u, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "cannot be read: Input/output error"));
+    set_read(NULL);
+    assert_int_equal(ebb_store_load(s, f.id, &g, &u, &err), EBB_OK);
+    ebb_session_facts_fini(&f);
+    ebb_session_facts_fini(&g);
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+    ebb_store_close(s);
+}
+
 static void unlock(void *other)
 {
     sql(other, "COMMIT");
@@ -223,6 +268,46 @@ static void expect_open(ebb_status want, const char *words)
     assert_non_null(strstr(err.msg, words));
     assert_non_null(strstr(err.msg, "sessions.db"));
     assert_null(strchr(err.msg, '\n'));
+}
+
+/* What else fcntl does is done. */
+static int refuse_lock(int fd, int what, void *arg)
+{
+    if (what != F_SETLK)
+        return fcntl(fd, what, arg);
+    errno = ENOSYS;
+    return -1;
+}
+
+static void *refuse_map(void *at, size_t n, int protection, int flags, int fd, off_t offset)
+{
+    (void)at;
+    (void)n;
+    (void)protection;
+    (void)flags;
+    (void)fd;
+    (void)offset;
+    errno = ENODEV;
+    return MAP_FAILED;
+}
+
+/* A home on a network, say: what has to be done about it is said. */
+static void test_a_file_system_without_locks(void **state)
+{
+    static const struct { const char *name; sqlite3_syscall_ptr call; } refused[] = {
+        { "fcntl", (sqlite3_syscall_ptr)refuse_lock }, { "mmap", (sqlite3_syscall_ptr)refuse_map },
+    };
+    sqlite3_vfs *files;
+
+    (void)state;
+    ebb_store_close(open_db());
+    files = sqlite3_vfs_find(NULL);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        files->xSetSystemCall(files, refused[i].name, refused[i].call);
+        expect_open(EBB_IO, "XDG_STATE_HOME");
+        files->xSetSystemCall(files, refused[i].name, NULL);
+        ebb_store_close(open_db());
+    }
 }
 
 static void write_at(off_t at, const char *bytes, size_t n)
@@ -400,7 +485,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_beside), T(test_full), T(test_limits), T(test_locked), T(test_readonly), T(test_readonly_file),
+        T(test_beside), T(test_full), T(test_limits), T(test_a_disk_that_is_gone), T(test_a_file_system_without_locks),
+        T(test_locked), T(test_readonly), T(test_readonly_file),
         T(test_readonly_folder), T(test_garbage), T(test_no_file),
         T(test_damaged), T(test_newer), T(test_a_wrong_clock), T(test_foreign_sql), T(test_locked_at_open),
         T(test_nowhere_to_write),
