@@ -462,6 +462,7 @@ int ebb_cmd_run(ebb_args *a)
     if (!is_persisted(a))
         opts.store_path = ":memory:";
     opts.is_unattended = true;
+    opts.needs_session = true;
     opts.stop = run_wants_stop;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);

@@ -25,10 +25,11 @@ grep -q '/dev/full: lines of the trace are missing' "$dir/err" || fail "the trac
 mount -t tmpfs -o size=2m none "$dir/disk" 2>/dev/null || { echo "no tmpfs can be mounted here: half of this was run"; exit 77; }
 run -s talk -p "How do I leave?" >"$dir/out" || fail "no answer"
 cat /dev/zero >"$dir/disk/filler" 2>/dev/null || true
-run -s talk -p "How do I undo?" >"$dir/out" && fail "an answer that is not kept is no failure"
-[ -s "$dir/out" ] || fail "no answer on a full disk"
+run -s talk -p "How do I undo?" >"$dir/out" && fail "a conversation that cannot be read is no failure"
+[ ! -s "$dir/out" ] || fail "answered without the conversation"
 grep -q "sessions.db.*disk is full" "$dir/err" || fail "a full disk is not told"
 [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "more than one line"
+run -p "How do I undo?" >"$dir/out" || fail "no answer on a full disk, though nothing is to be kept"
 rm "$dir/disk/filler"
 run -s talk --json -p "How do I undo?" >"$dir/out" || fail "no answer afterwards"
 "$EBB" sessions list >"$dir/list" || fail "the sessions cannot be listed"

@@ -39,6 +39,14 @@ status 2 "$EBB" run --nosuch
 [ ! -s "$dir/out" ] || fail "usage on standard output"
 status 2 "$EBB" run -n many -p x
 
+# A conversation that cannot be read is not answered from nothing, nor its question kept in another one.
+mkdir -p "$dir/other/ebb"
+echo "no database" >"$dir/other/ebb/sessions.db"
+for which in '-s talk' -c; do
+    status 1 env XDG_STATE_HOME="$dir/other" "$EBB" run $which -n 3 -p 'And then?'
+    [ ! -s "$dir/out" ] && [ "$(wc -l <"$dir/err")" -eq 1 ] || fail "answered from nothing: $(cat "$dir/out" "$dir/err")"
+done
+
 # Ctrl-C ends it with 130, a stop by another ebb with 138, and what was written is there.
 python3 - "$EBB" <<'PY'
 import os, signal, subprocess, sys

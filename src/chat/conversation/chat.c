@@ -70,7 +70,7 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
     st = chat_init(c, opts, ops, err);
     if (st == EBB_OK)
-        ebb_chat_open_session(c, opts);
+        st = ebb_chat_open_session(c, opts, err);
     if (st == EBB_OK)
         st = open_first_model(c, opts->model_path, err);
     if (st == EBB_OK && opts->first_notice)

@@ -34,6 +34,8 @@ typedef struct ebb_chat_opts {
                                       * NULL: one that is found */
     const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */
     bool            continue_last;   /* -c */
+    bool            needs_session;   /* a session that was asked for and cannot be read is an error
+                                      * of opening; else a notice, and the chat is in a new one */
     const char     *store_path;      /* NULL: $XDG_STATE_HOME/ebb/sessions.db; ":memory:": nothing
                                       * is kept */
     const char     *template_name;   /* a family, a file or "none", for models of this process;

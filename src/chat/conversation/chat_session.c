@@ -117,18 +117,24 @@ static ebb_status enter_last(ebb_chat *c, ebb_error *err)
     return st == EBB_OK ? ebb_chat_enter_session(c, id, err) : st;
 }
 
-void ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o)
+ebb_status ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o, ebb_error *err)
 {
-    ebb_error err = { 0 };
+    bool is_asked_for = o->session_name || o->continue_last;
+    ebb_error why = { 0 };
     ebb_status st = EBB_OK;
 
     open_store(c);
+    if (o->needs_session && is_asked_for && !c->store)
+        return EBB_FAIL(err, c->saving.why.code, "%s", c->saving.why.msg);
     if (o->session_name)
-        st = enter_named(c, o->session_name, &err);
+        st = enter_named(c, o->session_name, &why);
     else if (o->continue_last)
-        st = enter_last(c, &err);
+        st = enter_last(c, &why);
+    if (st != EBB_OK && o->needs_session)
+        return EBB_FAIL(err, st, "%s", why.msg);
     if (st != EBB_OK)
-        ebb_chat_notice(c, "%s; this is a new session", err.msg);
-    if (o->system && ebb_chat_replace_system(c, o->system, &err) != EBB_OK)
-        ebb_chat_notice(c, "%s", err.msg);
+        ebb_chat_notice(c, "%s; this is a new session", why.msg);
+    if (o->system && ebb_chat_replace_system(c, o->system, &why) != EBB_OK)
+        ebb_chat_notice(c, "%s", why.msg);
+    return EBB_OK;
 }

@@ -23,8 +23,10 @@ typedef struct ebb_deleted_session {
 
 /* -- chat_session.c ---------------------------------------------------------------- */
 /* The store, and the session that the options name.  One that cannot be read is a notice, and no
- * reason not to talk. */
-void ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o);
+ * reason not to talk, unless the options need it: errors are those of ebb_store_open and
+ * ebb_store_load then. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o, ebb_error *err);
 /* The session at hand, as it is in the store by now. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err);
