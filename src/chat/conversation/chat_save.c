@@ -70,8 +70,8 @@ static bool replace_store(ebb_chat *c)
     c->store = s;
     ebb_session_leave_store(&c->facts, &c->tree);
     c->deleted.facts.keeps_id = false;
-    ebb_chat_notice(c, "%s was moved, removed or replaced while it was open; this session goes to the file that is "
-                       "there now", ebb_store_path(s));
+    ebb_chat_notice(c, "%s was moved, removed, replaced or cut short while it was open; this session goes to the file "
+                       "that is there now", ebb_store_path(s));
     return true;
 }
 

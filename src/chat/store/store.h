@@ -78,7 +78,7 @@ void ebb_session_leave_store(ebb_session_facts *f, ebb_tree *t);
  * another one took back are written again where these need them.  With `durable` it also survives
  * a loss of power, at the price of a sync, and waits longer for a lock.  On failure nothing was
  * changed, here or there; USAGE: another session has this name; NOTFOUND: the file was moved
- * (ebb_store_is_moved). */
+ * (ebb_store_is_moved), or its log was cut short. */
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable,
                           ebb_error *err);

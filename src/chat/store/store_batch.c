@@ -8,9 +8,9 @@ enum {
 
 int ebb_store_begin(ebb_store *s, bool durable)
 {
-    int rc = ebb_store_is_moved(s) ? SQLITE_READONLY_DBMOVED
-                                   : ebb_store_run(s, durable ? "PRAGMA synchronous = FULL"
-                                                              : "PRAGMA synchronous = NORMAL", "");
+    int rc = ebb_store_is_moved(s) || ebb_store_drop_cut_log(s)
+                 ? SQLITE_READONLY_DBMOVED
+                 : ebb_store_run(s, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", "");
 
     return rc == SQLITE_OK ? ebb_store_run(s, "BEGIN IMMEDIATE", "") : rc;
 }

@@ -218,6 +218,7 @@ void ebb_store_close(ebb_store *s)
     if (!s)
         return;
     sqlite3_finalize(s->insert);
+    ebb_store_drop_cut_log(s);                   /* closing it brings the log to the database */
     sqlite3_close(s->db);
     ebb_file_close(s->lock);
     free(s->path);

@@ -68,7 +68,7 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
         return EBB_FAIL(err, EBB_IO, "%s: its file system refuses the locks that sessions need%s%s; XDG_STATE_HOME="
                         "FOLDER keeps them on another one", s->path, why ? ": " : "", why ? strerror(why) : "");
     if (rc == SQLITE_READONLY_DBMOVED)
-        return EBB_FAIL(err, EBB_NOTFOUND, "%s was moved, removed or replaced while it was open", s->path);
+        return EBB_FAIL(err, EBB_NOTFOUND, "%s was moved, removed, replaced or cut short while it was open", s->path);
     if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
         return EBB_FAIL(err, EBB_USAGE, "there is already a session of that name; choose another one");
     switch (rc & 0xff) {
@@ -122,8 +122,10 @@ static int bind_all(sqlite3_stmt *q, const char *types, va_list ap)
 
 static int prepare_bound(ebb_store *s, sqlite3_stmt **out, const char *sql, const char *types, va_list ap)
 {
-    int rc = sqlite3_prepare_v2(s->db, sql, -1, out, NULL);
+    int rc;
 
+    ebb_store_widen_index(s);
+    rc = sqlite3_prepare_v2(s->db, sql, -1, out, NULL);
     if (rc == SQLITE_OK)
         rc = bind_all(*out, types, ap);
     if (rc != SQLITE_OK) {

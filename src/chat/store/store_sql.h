@@ -61,6 +61,12 @@ int ebb_store_batch_step(ebb_store *s);
 /* -- store_log.c -- */
 /* Note which files are the log and its index, once the database was read. */
 void ebb_store_note_log(ebb_store *s);
+/* Before anything is asked: another program may have cut the index short, which SQLite has mapped.
+ * What is missing of it becomes zeroes, and SQLite makes it anew of the log. */
+void ebb_store_widen_index(ebb_store *s);
+/* Before the log or the database is written to: another program may have cut the log short.  true:
+ * it had, and what was only in the rest of it is lost; the database stays sound. */
+bool ebb_store_drop_cut_log(ebb_store *s);
 /* Before it is opened.  BUSY: it is open elsewhere and its log was removed, so that what is in the
  * file alone is an older state, perhaps one that is being changed. */
 EBB_MUST_CHECK

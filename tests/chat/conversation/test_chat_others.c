@@ -76,7 +76,7 @@ static void test_removed(void **state)
     say(c, "one");
     move_store(false);
     send(c, "two");
-    assert_int_equal(count_told(c, "was moved, removed or replaced"), 1);
+    assert_int_equal(count_told(c, "was moved, removed, replaced or cut short"), 1);
     assert_true(ebb_chat_is_saved(c));
     expect_questions(db, ebb_chat_session_id(c), "[one][two]");
     ebb_chat_close(c);
@@ -95,7 +95,7 @@ static void test_replaced(void **state)
     say(other, "theirs");
     ebb_chat_close(other);
     send(c, "two");
-    assert_int_equal(count_told(c, "was moved, removed or replaced"), 1);
+    assert_int_equal(count_told(c, "was moved, removed, replaced or cut short"), 1);
     expect_questions(db, 1, "[theirs]");
     assert_int_equal(ebb_chat_session_id(c), 2);
     expect_questions(db, 2, "[one][two]");
@@ -118,9 +118,9 @@ static void test_link(void **state)
     say(c, "one");
     assert_int_equal(unlink(link) + symlink(new, link), 0);
     send(c, "two");
-    assert_int_equal(count_told(c, "was moved, removed or replaced"), 1);
+    assert_int_equal(count_told(c, "was moved, removed, replaced or cut short"), 1);
     send(c, "three");
-    assert_int_equal(count_told(c, "was moved, removed or replaced"), 0);
+    assert_int_equal(count_told(c, "was moved, removed, replaced or cut short"), 0);
     ebb_chat_close(c);
     expect_questions(path, 1, "[one][two][three]");
 }
@@ -190,6 +190,24 @@ static void test_log_removed(void **state)
     assert_int_equal(system(cmd), 0);
     expect_questions(away, 1, "[one][more][and][more][and][more][and]");
     ebb_chat_close(c);
+}
+
+/* What only the log had is in the chat, too, and goes to the database again. */
+static void test_log_cut(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    char log[112];
+
+    (void)state;
+    say(c, "one");
+    say(c, "two");
+    snprintf(log, sizeof log, "%s-wal", db);
+    assert_int_equal(truncate(log, 0), 0);
+    send(c, "three");
+    assert_int_equal(count_told(c, "was moved, removed, replaced or cut short"), 1);
+    assert_true(ebb_chat_is_saved(c));
+    ebb_chat_close(c);
+    expect_questions(db, 1, "[one][two][three]");
 }
 
 /* -- The session ---------------------------------------------------------------------------- */
@@ -264,7 +282,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_away, teardown)
     const struct CMUnitTest tests[] = {
         T(test_removed), T(test_replaced), T(test_link), T(test_comes_back), T(test_batch), T(test_log_removed),
-        T(test_deleted), T(test_renamed), T(test_both_write),
+        T(test_log_cut), T(test_deleted), T(test_renamed), T(test_both_write),
     };
 
     return cmocka_run_group_tests_name("chat: others at its store", tests, NULL, NULL);

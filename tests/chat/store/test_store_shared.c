@@ -250,6 +250,57 @@ static void test_lost_both(void **state)
     check_lost_log(true, true);
 }
 
+static void cut(const char *suffix, off_t n)
+{
+    char name[112];
+
+    snprintf(name, sizeof name, "%s%s", db, suffix);
+    assert_int_equal(truncate(name, n), 0);
+}
+
+/* SQLite has it mapped: what is missing is made anew, and nothing is lost. */
+static void test_cut_index(void **state)
+{
+    static const off_t sizes[] = { 0, 50, 100, 4096, 20000 };
+    enum { N = sizeof sizes / sizeof *sizes };
+    ebb_store *s = open_db();
+
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        talk(s, "before", "q", "a");
+        cut("-shm", sizes[i]);
+        talk(s, "after", "q", "a");
+    }
+    cut("-shm", 0);
+    ebb_store_close(s);
+    expect_sessions(2 * (size_t)N);
+}
+
+/* What was in it alone is lost, and the database is not: what is missing is not brought there, by a save or the end. */
+static void test_cut_log(void **state)
+{
+    static const off_t sizes[] = { 0, 32, 5000 };
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    ebb_error err;
+
+    (void)state;
+    ebb_store_close(open_db());
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+        ebb_store *s = open_db();
+
+        talk(s, "lost", "q", "a");
+        cut("-wal", sizes[i / 2]);
+        if (i % 2)
+            assert_int_equal(ebb_store_save(s, &f, &t, true, &err), EBB_NOTFOUND);
+        ebb_store_close(s);
+        s = open_db();
+        talk(s, "kept", "q", "a");
+        ebb_store_close(s);
+        expect_sessions(i + 1);
+    }
+}
+
 /* Without the log that somebody has, the file is an older state, and a second log would be mixed with the first. */
 static void test_no_second_log(void **state)
 {
@@ -271,7 +322,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_both_go_on),
-        T(test_two_writers), T(test_lost_log), T(test_lost_index), T(test_lost_both), T(test_no_second_log),
+        T(test_two_writers), T(test_lost_log), T(test_lost_index), T(test_lost_both), T(test_cut_index),
+        T(test_cut_log), T(test_no_second_log),
     };
     int failed = cmocka_run_group_tests_name("store: shared", tests, NULL, NULL);
 
