@@ -158,6 +158,14 @@ status 2 "$EBB" run --count 0 -p x
 grep -q -- '--count 0: give how many answers, 1 to 16' "$dir/err" || fail "--count 0: $(cat "$dir/err")"
 status 2 "$EBB" run --count 17 -p x
 
+# A chat that cannot read what is said is not one in which nothing was said.
+for input in "<$dir" '<&-'; do
+    eval '"$EBB" --plain '"$input" >"$dir/out" 2>"$dir/err"
+    [ $? -eq 1 ] || fail "a chat with $input did not fail"
+    [ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q 'standard input cannot be read' "$dir/err" || fail "$input: $(cat "$dir/err")"
+done
+"$EBB" --plain </dev/null >"$dir/out" 2>"$dir/err" || fail "a chat that is told nothing: $(cat "$dir/err")"
+
 # What is printed where the shell has closed a standard file goes nowhere, and into no file that was opened instead.
 for closed in '<&-' '>&-' '2>&-' '<&- >&-' '<&- 2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
     rm -rf "$dir/home"

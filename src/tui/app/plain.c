@@ -40,6 +40,7 @@ typedef struct plain {
     bool      in_answer;         /* "Model: " was printed */
     bool      at_line_start;
     bool      is_end;            /* of standard input */
+    bool      is_unreadable;     /* that end was an error */
     bool      is_terminal;
     bool      has_failed;        /* no model: commands still work */
     bool      has_greeted;
@@ -394,7 +395,10 @@ static void plain_read_input(plain *p)
     } else if (got < 0 && errno == EIO && p->is_terminal) {
         p->signal = SIGHUP;                      /* the terminal hung up without a SIGHUP to us */
         p->frontend.quit = true;
-    } else if (got == 0 || (errno != EINTR && errno != EAGAIN))
+    } else if (got < 0 && errno != EINTR && errno != EAGAIN) {
+        fprintf(stderr, "ebb: standard input cannot be read: %s\n", strerror(errno));
+        p->is_end = p->is_unreadable = true;
+    } else if (got == 0)
         p->is_end = true;
 }
 
@@ -527,7 +531,7 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
         ebb_hangup(chat, opts, &p.stat);
     ebb_stat_server_close(&p.stat);
     ebb_signals_close();
-    status = p.signal ? 128 + p.signal : p.has_failed;
+    status = p.signal ? 128 + p.signal : p.has_failed || p.is_unreadable;
     ebb_buf_fini(&p.message);
     ebb_buf_fini(&p.waiting);
     ebb_documents_fini(&p.documents);
