@@ -23,11 +23,15 @@ enum { SMALL_BODY = 64 << 10 };
 enum { SMALL_REPLY = 64 << 10, RETRY_S = 2 };
 /* Bytes a second: what a body comes at least at, as over a line of 9600 baud, beside the time for its beginning. */
 enum { SLOWEST_BODY = 1 << 10 };
+/* One of so many connections is kept free for whoever comes next, while one that makes room for it closes. */
+enum { SPARE_OF = 16 };
 
 typedef struct caller {          /* a connection */
     struct caller *next, **link;
     int            fd;
+    uint64_t       client;       /* ebb_http_client */
     double         due_s;        /* when what is awaited of a request is to be there; 0: nothing is awaited */
+    bool           has_ended;    /* its thread is about to see it */
 } caller;
 
 struct ebb_http_server {
@@ -123,14 +127,14 @@ ebb_http_wake ebb_http_wait(ebb_http_exchange *x, int fd, int ms)
 }
 
 /* The process that connected; false: this is no UNIX socket. */
-static bool find_peer(const ebb_http_exchange *x, struct ucred *peer)
+static bool find_peer(int fd, struct ucred *peer)
 {
     socklen_t n = sizeof *peer;
 
-    return getsockopt(socket_of(x), SOL_SOCKET, SO_PEERCRED, peer, &n) == 0;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &n) == 0;
 }
 
-uint64_t ebb_http_client(const ebb_http_exchange *x)
+static uint64_t client_of(int fd)
 {
     struct sockaddr_storage at = { .ss_family = AF_UNSPEC };
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&at;
@@ -138,16 +142,21 @@ uint64_t ebb_http_client(const ebb_http_exchange *x)
     struct ucred peer;
     uint64_t network = 0;
 
-    if (getpeername(socket_of(x), (struct sockaddr *)&at, &n) != 0)
+    if (getpeername(fd, (struct sockaddr *)&at, &n) != 0)
         return 0;
     if (at.ss_family == AF_UNIX)
-        return find_peer(x, &peer) ? (uint64_t)peer.pid : 0;
+        return find_peer(fd, &peer) ? (uint64_t)peer.pid : 0;
     if (at.ss_family == AF_INET)
         return ((const struct sockaddr_in *)&at)->sin_addr.s_addr;
     if (at.ss_family == AF_INET6)
         memcpy(&network, IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr) ? &in6->sin6_addr.s6_addr[8] : in6->sin6_addr.s6_addr,
                sizeof network);
     return network;
+}
+
+uint64_t ebb_http_client(const ebb_http_exchange *x)
+{
+    return client_of(socket_of(x));
 }
 
 /* -- Replies ---------------------------------------------------------------------------------- */
@@ -265,14 +274,41 @@ static void earn_time(ebb_http_server *s, struct MHD_Connection *connection, siz
     pthread_mutex_unlock(&s->lock);
 }
 
+static void end_caller(caller *c)
+{
+    c->has_ended = true;
+    shutdown(c->fd, SHUT_RDWR);                  /* its thread sees the end, and closes it */
+}
+
+/* Of all, or of the newest one's client alone, where there may be `most` (0: any number): who has been silent for the
+ * longest leaves when nearly all are taken, so nobody keeps others out by saying nothing. */
+static void make_room(ebb_http_server *s, const caller *newest, unsigned most, bool is_of_client)
+{
+    caller *first = NULL;
+    unsigned n = 0;
+
+    for (caller *c = s->callers; c; c = c->next) {
+        if (c->has_ended || (is_of_client && c->client != newest->client))
+            continue;
+        n++;
+        if (c != newest && c->due_s > 0 && (!first || c->due_s < first->due_s))
+            first = c;
+    }
+    if (first && most && n + most / SPARE_OF >= most)
+        end_caller(first);
+}
+
 static void add_caller(ebb_http_server *s, caller *c, int fd)
 {
-    *c = (caller){ .fd = fd, .due_s = ebb_clock_s() + s->opts.silence_s, .link = &s->callers };
+    *c = (caller){ .fd = fd, .client = client_of(fd), .due_s = ebb_clock_s() + s->opts.silence_s,
+                   .link = &s->callers };
     pthread_mutex_lock(&s->lock);
     c->next = s->callers;
     if (c->next)
         c->next->link = &c->next;
     s->callers = c;
+    make_room(s, c, s->opts.max_connections, false);
+    make_room(s, c, s->opts.max_from_one, true);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -309,7 +345,7 @@ void ebb_http_server_end_slow(ebb_http_server *s)
     pthread_mutex_lock(&s->lock);
     for (caller *c = s->callers; c; c = c->next)
         if (c->due_s > 0 && c->due_s < now)
-            shutdown(c->fd, SHUT_RDWR);          /* its thread sees the end, and closes it */
+            end_caller(c);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -319,7 +355,7 @@ static bool is_owner(const ebb_http_exchange *x)
 {
     struct ucred peer;
 
-    return find_peer(x, &peer) && peer.uid == geteuid();
+    return find_peer(socket_of(x), &peer) && peer.uid == geteuid();
 }
 
 static bool may_ask(ebb_http_exchange *x)

@@ -22,9 +22,11 @@ typedef struct ebb_http_exchange ebb_http_exchange;      /* a request and its re
 typedef struct ebb_http_server_opts {
     int         listen_fd;       /* listens already, TCP or UNIX; taken over, also on failure */
     const char *name;            /* of the header Server; outlives the server */
-    unsigned    max_connections; /* more are closed at once */
+    unsigned    max_connections; /* more are closed at once; before that who has been silent for
+                                    the longest makes room */
     unsigned    silence_s;       /* a connection on which nothing moves for so long is closed */
-    unsigned    max_from_one;    /* connections of one address; 0: as many as there may be */
+    unsigned    max_from_one;    /* connections of one address, in the same way; 0: as many as
+                                    there may be */
     size_t      max_body;        /* bytes; larger ones are refused */
     size_t      max_bodies;      /* of all connections at any time, those of replies included; whose
                                     request is beyond is closed, whose reply is gets status 503 */

@@ -11,7 +11,7 @@
 
 #include "net/http_server.h"
 
-enum { SILENCE_S = 1, STEP_MS = 50, STEPS = 600, PIECE = 10 << 10, PIECES = 60 };
+enum { MAX_CONNECTIONS = 8, SILENCE_S = 1, STEP_MS = 50, STEPS = 600, PIECE = 10 << 10, PIECES = 60 };
 /* More than the kernel takes from a server for a client that does not read, and less than twice of it. */
 enum { MAX_BODIES = 16 << 20, LARGE_REPLY = 12 << 20 };
 
@@ -39,10 +39,8 @@ static void reply(void *arg, ebb_http_exchange *x)
     ebb_http_reply(x, 200, "text/plain", "yes", 3, 0);
 }
 
-static ebb_http_server *begin(struct sockaddr_in *at)
+static ebb_http_server *begin_with(ebb_http_server_opts opts, struct sockaddr_in *at)
 {
-    ebb_http_server_opts opts = { .name = "test", .max_connections = 8, .silence_s = SILENCE_S, .max_body = LARGE_REPLY,
-                                  .max_bodies = MAX_BODIES, .on_request = reply };
     socklen_t n = sizeof *at;
     ebb_http_server *s;
     ebb_error err = { 0 };
@@ -50,12 +48,19 @@ static ebb_http_server *begin(struct sockaddr_in *at)
     *at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     opts.listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(opts.listen_fd, (struct sockaddr *)at, n), 0);
-    assert_int_equal(listen(opts.listen_fd, 8), 0);
+    assert_int_equal(listen(opts.listen_fd, 64), 0);
     assert_int_equal(getsockname(opts.listen_fd, (struct sockaddr *)at, &n), 0);
     if (ebb_http_server_open(&opts, &s, &err) == EBB_UNSUPPORTED)
         skip();
     assert_int_equal(err.code, EBB_OK);
     return s;
+}
+
+static ebb_http_server *begin(struct sockaddr_in *at)
+{
+    return begin_with((ebb_http_server_opts){ .name = "test", .max_connections = MAX_CONNECTIONS,
+                                              .silence_s = SILENCE_S, .max_body = LARGE_REPLY,
+                                              .max_bodies = MAX_BODIES, .on_request = reply }, at);
 }
 
 static int call(const struct sockaddr_in *at, const char *text)
@@ -313,6 +318,51 @@ static void test_forgotten_body(void **state)
     ebb_http_server_close(s);
 }
 
+/* Who comes when all connections are taken gets a reply: the first of those who say nothing is ended for it, and nobody
+ * who waits for a reply. */
+static void check_room(unsigned max_connections, unsigned max_from_one)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin_with((ebb_http_server_opts){ .name = "test", .max_connections = max_connections,
+                                                            .max_from_one = max_from_one, .silence_s = 3600,
+                                                            .max_body = LARGE_REPLY, .max_bodies = MAX_BODIES,
+                                                            .on_request = reply }, &at);
+    int waits, silent[MAX_CONNECTIONS - 1], fd = -1;
+    unsigned n = atomic_load(&n_forgotten);
+    char c;
+
+    atomic_store(&holds_reply, true);
+    waits = call(&at, "POST /forget HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n");
+    while (atomic_load(&n_forgotten) == n)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    for (int i = 0; i < MAX_CONNECTIONS - 1; i++)
+        silent[i] = call(&at, i % 2 ? "GET / HTTP/1.1\r\n" : "");
+    atomic_store(&holds_reply, false);
+    for (int i = 0; i < STEPS; i++) {            /* the thread of who leaves takes a moment */
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        fd = call(&at, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        if (recv(fd, &c, 1, MSG_PEEK) == 1)
+            break;
+        close(fd);
+    }
+    read_reply(fd);
+    read_reply(waits);
+    assert_true(has_ended(silent[0]));
+    assert_false(has_ended(silent[MAX_CONNECTIONS - 2]));
+    for (int i = 0; i < MAX_CONNECTIONS - 1; i++)
+        close(silent[i]);
+    close(fd);
+    close(waits);
+    ebb_http_server_close(s);
+}
+
+static void test_silent_ones_make_room(void **state)
+{
+    (void)state;
+    check_room(MAX_CONNECTIONS, 0);
+    check_room(4 * MAX_CONNECTIONS, MAX_CONNECTIONS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_one_end),
         cmocka_unit_test(test_replies_nobody_reads),
         cmocka_unit_test(test_forgotten_body),
+        cmocka_unit_test(test_silent_ones_make_room),
     };
 
     return cmocka_run_group_tests_name("http_server", tests, NULL, NULL);
