@@ -25,7 +25,7 @@
 
 /* a chat that begins is found within the product */
 enum { BEGIN_TRIES = 100, BEGIN_MS = 20 };
-enum { REPLY_MS = 2000, REPLY_BYTES = 1 << 20, TRIES = 20, TRY_MS = 100 };
+enum { REPLY_MS = 2000, REPLY_BYTES = 1 << 20, TRY_MS = 100 };
 /* of a chat that is asked to hand over its model: looks, their distance, looks between two requests */
 enum { TAKE_TRIES = 6000, TAKE_MS = 100, TAKE_AGAIN = 20 };
 
@@ -45,12 +45,16 @@ static bool read_more(int fd, uint64_t end, ebb_buf *reply)
     return got > 0 && ebb_buf_add(reply, bytes, (size_t)got);
 }
 
+static uint64_t reply_end(void)
+{
+    return ebb_clock_ns() + REPLY_MS * UINT64_C(1000000);
+}
+
 /* Without libcurl: most probes find no server, and those that do are repeated through remote/. */
-static json_t *query_server(const char *path)
+static json_t *query_server(const char *path, uint64_t end)
 {
     static const char request[] = "GET /ebb/v1/stats HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     ebb_buf reply = { .max = REPLY_BYTES };
-    uint64_t end = ebb_clock_ns() + REPLY_MS * UINT64_C(1000000);
     const char *body;
     json_t *o = NULL;
     int fd;
@@ -75,19 +79,20 @@ static const char *text_of(const json_t *o, const char *name)
     return s ? s : "";
 }
 
-/* One that has just begun does not know its model yet. */
+/* One that has just begun does not know its model yet; it is not waited for longer than one that says nothing. */
 static json_t *ask_server(const char *path)
 {
     const struct timespec wait = { .tv_nsec = TRY_MS * 1000000L };
+    uint64_t end = reply_end();
 
-    for (int i = 0; i < TRIES; i++) {
-        json_t *o = query_server(path);
+    do {
+        json_t *o = query_server(path, end);
 
         if (!o || strcmp(text_of(o, "state"), "loading") != 0 || *text_of(o, "file"))
             return o;
         json_decref(o);
         nanosleep(&wait, NULL);
-    }
+    } while (ebb_clock_ns() < end);
     return NULL;
 }
 
@@ -318,7 +323,7 @@ static void join_others(ebb_args *a, const char *path, bool tells)
         return;
     }
     lock = wait_for_beginners(ebb_address_socket(&at));
-    is_there = is_reachable(&at) && (o = query_server(ebb_address_socket(&at))) != NULL;
+    is_there = is_reachable(&at) && (o = query_server(ebb_address_socket(&at), reply_end())) != NULL;
     if (!is_there)
         o = find_offer(id);
     if (o && (is_there || has_libraries())) {

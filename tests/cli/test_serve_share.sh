@@ -39,13 +39,27 @@ def dribble():
     peer.close()
 
 
+loading = []                              # connections to one that says so for ever, and closes none
+
+
+def load():
+    while True:
+        loading.append(door.accept()[0])
+        loading[-1].sendall(b'HTTP/1.1 200 OK\r\n\r\n{"state":"loading"}')
+
+
 t = threading.Thread(target=dribble)
 t.start()
-subprocess.run([ebb, "run", "-m", "guide", "-n", "1", "-p", "x"], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+ask = [ebb, "run", "-m", "guide", "-n", "1", "-p", "x"]
+subprocess.run(ask, stdin=subprocess.DEVNULL, capture_output=True, check=True)
 t.join()
-os.unlink(folder + "/serve.sock")
 if not left_early.is_set():
     sys.exit("a server that dribbles is waited for to its end")
+threading.Thread(target=load, daemon=True).start()
+subprocess.run(ask, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+if not 1 <= len(loading) <= 2:            # each takes what one may take that says nothing
+    sys.exit(f"a server that is never ready is asked {len(loading)} times")
+os.unlink(folder + "/serve.sock")
 P
 
 # Sharing: the model of the server, by whatever name, and nothing but that.
