@@ -132,7 +132,14 @@ static json_t *take_answer(asked *q, int *process)
     return o;
 }
 
-json_t *ebb_cli_running(const char *dir, const char *pid)
+static void add_silent(ebb_buf *silent, const char *path)
+{
+    const char *name = strrchr(path, '/') + 1;
+
+    ebb_buf_addf(silent, "%s%.*s", silent->len ? ", " : "", (int)strspn(name, "0123456789"), name);
+}
+
+json_t *ebb_cli_running(const char *dir, const char *pid, ebb_buf *silent)
 {
     json_t *list = json_array();
     ebb_buf path = { 0 };
@@ -155,8 +162,11 @@ json_t *ebb_cli_running(const char *dir, const char *pid)
     }
     hear_all(q, (int)n_asked);
     for (size_t i = 0; i < n_asked; i++) {
-        json_t *one = take_answer(&q[i], NULL);
-        if (one)
+        json_t *one;
+
+        if (silent && q[i].fd >= 0)
+            add_silent(silent, q[i].at.sun_path);
+        if ((one = take_answer(&q[i], NULL)) != NULL)
             json_array_append_new(list, one);
     }
     if (d)
@@ -250,11 +260,18 @@ static bool is_meant(json_t *o, const char *word)
     return !word || strcmp(word, pid) == 0 || (session && strcmp(word, session) == 0);
 }
 
+/* Of what says nothing it is not known whether it answers a question, or which. */
+static void fail_silent(const ebb_buf *silent, ebb_error *err)
+{
+    EBB_FAIL(err, EBB_IO, "process %.200s does not reply: if it was stopped, fg or `kill -CONT` lets it go on",
+             silent->data);
+}
+
 int ebb_cmd_stop(ebb_args *a)
 {
     const char *word = a->n_words ? a->words[0] : NULL;
     ebb_error err = { 0 };
-    ebb_buf dir = { 0 };
+    ebb_buf dir = { 0 }, silent = { 0 };
     json_t *list, *one;
     size_t i, n = 0;
 
@@ -264,7 +281,7 @@ int ebb_cmd_stop(ebb_args *a)
         ebb_buf_fini(&dir);
     if (err.code)
         return ebb_cli_fail(&err);
-    list = ebb_cli_running(ebb_buf_text(&dir), NULL);
+    list = ebb_cli_running(ebb_buf_text(&dir), NULL, &silent);
     ebb_buf_fini(&dir);
     json_array_foreach(list, i, one) {
         if (!is_meant(one, word) || !is_answering(one) || !ebb_cli_signal(one, SIGUSR1))
@@ -277,16 +294,19 @@ int ebb_cmd_stop(ebb_args *a)
         }
     }
     json_decref(list);
-    if (n == 0)
+    if (silent.len && (n == 0 || !word))
+        fail_silent(&silent, &err);
+    else if (n == 0)
         EBB_FAIL(&err, EBB_NOTFOUND, word ? "no answer is running in %.80s; `ebb stat` lists what is"
                                           : "no answer is running", word);
-    return n == 0 ? ebb_cli_fail(&err) : EBB_EXIT_OK;
+    ebb_buf_fini(&silent);
+    return err.code ? ebb_cli_fail(&err) : EBB_EXIT_OK;
 }
 
 int ebb_cmd_stat(ebb_args *a)
 {
     ebb_error err = { 0 };
-    ebb_buf dir = { 0 };
+    ebb_buf dir = { 0 }, silent = { 0 };
     json_t *list;
     size_t n;
 
@@ -296,7 +316,7 @@ int ebb_cmd_stat(ebb_args *a)
         ebb_buf_fini(&dir);
     if (err.code)
         return ebb_cli_fail(&err);
-    list = ebb_cli_running(ebb_buf_text(&dir), a->n_words ? a->words[0] : NULL);
+    list = ebb_cli_running(ebb_buf_text(&dir), a->n_words ? a->words[0] : NULL, &silent);
     ebb_buf_fini(&dir);
     n = json_array_size(list);
     for (size_t i = 0; i < n && !a->json; i++)
@@ -308,6 +328,9 @@ int ebb_cmd_stat(ebb_args *a)
     } else if (n == 0) {
         EBB_FAIL(&err, EBB_NOTFOUND, "no chat is running");
     }
+    if (silent.len)
+        fail_silent(&silent, &err);
+    ebb_buf_fini(&silent);
     json_decref(list);
     return err.code ? ebb_cli_fail(&err) : EBB_EXIT_OK;
 }

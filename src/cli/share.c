@@ -167,7 +167,7 @@ static bool may_share(const ebb_args *a)
 static void find_shared(char **path)
 {
     ebb_buf dir = { 0 };
-    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL) : NULL, *one;
+    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL, NULL) : NULL, *one;
     char address[sizeof ((ebb_args *)0)->shared_address];
     ebb_address at;
     size_t i;
@@ -201,7 +201,7 @@ static void find_choice(const ebb_args *a, char **path)
 static json_t *find_offer(const char *id)
 {
     ebb_buf dir = { 0 };
-    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL) : NULL, *one, *found = NULL;
+    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL, NULL) : NULL, *one, *found = NULL;
     size_t i;
 
     json_array_foreach(list, i, one)

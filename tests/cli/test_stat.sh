@@ -62,12 +62,17 @@ try:
         p.stdin.close()
         if p.wait(300) != 0 or os.path.exists(path):
             sys.exit("the socket stayed")
-        # one that is killed leaves its socket; the next look removes it
+        # one that was stopped runs, and is not taken for none; one that is killed leaves its socket; the next look removes it
         p = subprocess.Popen([ebb, "--plain"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         path = "%s/%d.sock" % (folder, p.pid)
         while not os.path.exists(path) and p.poll() is None:
             time.sleep(0.02)
         time.sleep(0.1)
+        p.send_signal(signal.SIGSTOP)
+        for words in [["stat", "--json"], ["stop", str(p.pid)]] if runtime else []:      # each takes its 2 s
+            r = subprocess.run([ebb, *words], env=env, capture_output=True, text=True)
+            if r.returncode != 1 or "process %d does not reply" % p.pid not in r.stderr:
+                sys.exit("%r of one that was stopped: %r" % (words, r))
         p.kill()
         p.wait()
         if json.loads(stat("--json").stdout) != {"running": []} or os.path.exists(path):
