@@ -62,11 +62,34 @@ bool ebb_shape_admits(const ebb_shape *s, const json_t *v, bool *is_known)
     return true;
 }
 
-static bool has_value(const json_t *list, const json_t *v)
+/* json_equal, but what it looks at is spent: the same large parts can be compared again and again. */
+static bool is_equal(ebb_compiler *c, const json_t *a, const json_t *b)
+{
+    enum { BYTES_OF_ONE = 64 };
+    const char *name;
+    json_t *part;
+    size_t i;
+
+    if (a == b)
+        return true;
+    if (!a || !b || json_typeof(a) != json_typeof(b) || json_object_size(a) != json_object_size(b) ||
+        json_array_size(a) != json_array_size(b) || json_string_length(a) != json_string_length(b) ||
+        !ebb_schema_spend(c, 1 + json_string_length(a) / BYTES_OF_ONE))
+        return false;
+    json_object_foreach((json_t *)a, name, part)
+        if (!is_equal(c, part, json_object_get(b, name)))
+            return false;
+    json_array_foreach(a, i, part)
+        if (!is_equal(c, part, json_array_get(b, i)))
+            return false;
+    return json_is_object(a) || json_is_array(a) || json_equal(a, b);
+}
+
+static bool has_value(ebb_compiler *c, const json_t *list, const json_t *v)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *known = json_array_get(list, i);
-        if (json_equal(known, v) || (json_is_number(known) && json_is_number(v) &&
+        if (is_equal(c, known, v) || (json_is_number(known) && json_is_number(v) &&
                                      json_number_value(known) == json_number_value(v)))
             return true;
     }
@@ -83,19 +106,20 @@ static json_t *both_schemas(ebb_compiler *c, json_t *a, json_t *b)
 
     if (!a || json_is_true(a) || json_is_false(b) || a == b)
         return b ? json_incref(b) : json_incref(a);
-    if (!b || json_is_true(b) || json_is_false(a) || json_equal(a, b))
+    if (!b || json_is_true(b) || json_is_false(a) || is_equal(c, a, b))
         return json_incref(a);
+    ebb_schema_spend(c, json_array_size(c->made));
+    json_array_foreach(c->made, i, known) {      /* so that what comes back to itself comes to an end */
+        const json_t *of = json_object_get(known, "allOf");
+
+        if (json_array_get(of, 0) == a && json_array_get(of, 1) == b)
+            return json_incref(known);
+    }
     both = json_pack("{s:[O, O]}", "allOf", a, b);
     if (!both) {
         ebb_schema_fail_no_memory(c);
         return NULL;
     }
-    ebb_schema_spend(c, json_array_size(c->made));
-    json_array_foreach(c->made, i, known)        /* so that what comes back to itself comes to an end */
-        if (json_equal(known, both)) {
-            json_decref(both);
-            return json_incref(known);
-        }
     json_array_append(c->made, both);
     return both;
 }
@@ -108,7 +132,7 @@ static void put_names(json_t **to, const json_t *from)
         json_object_update(*to, (json_t *)from);
 }
 
-static json_t *both_values(const json_t *a, const json_t *b)
+static json_t *both_values(ebb_compiler *c, const json_t *a, const json_t *b)
 {
     json_t *both;
 
@@ -116,7 +140,7 @@ static json_t *both_values(const json_t *a, const json_t *b)
         return a ? json_deep_copy(a) : b ? json_deep_copy(b) : NULL;
     both = json_array();
     for (size_t i = 0; i < json_array_size(a); i++)
-        if (has_value(b, json_array_get(a, i)))
+        if (has_value(c, b, json_array_get(a, i)))
             json_array_append(both, json_array_get(a, i));
     return both;
 }
@@ -197,7 +221,7 @@ bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, eb
                                  json_object_size(b->properties)))
         return false;
     *out = (ebb_shape){
-        .types = a->types & b->types, .values = both_values(a->values, b->values),
+        .types = a->types & b->types, .values = both_values(c, a->values, b->values),
         .min = both_bounds(a->min, b->min, true), .max = both_bounds(a->max, b->max, false),
         .min_length = a->min_length > b->min_length ? a->min_length : b->min_length,
         .max_length = a->max_length < b->max_length ? a->max_length : b->max_length,
@@ -219,13 +243,13 @@ bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, eb
 /* -- Nothing in common ----------------------------------------------------------------------- */
 
 /* The values of `a` are none of b's. */
-static bool values_part(const ebb_shape *a, const ebb_shape *b)
+static bool values_part(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b)
 {
     for (size_t i = 0; i < json_array_size(a->values); i++) {
         const json_t *v = json_array_get(a->values, i);
         bool is_known = true, is_of;
 
-        if (b->values ? !has_value(b->values, v) : false)
+        if (b->values ? !has_value(c, b->values, v) : false)
             continue;
         is_of = ebb_shape_admits(b, v, &is_known);
         if (is_of || !is_known)
@@ -253,9 +277,9 @@ static bool schemas_part(ebb_compiler *c, const json_t *x, const json_t *y)
             bool has_values = a.list[i].values && b.list[k].values;
             ok = ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(&a.list[i], &b.list[k])) &&
                  (!(a.list[i].types & b.list[k].types) ||
-                 (has_values && values_part(&a.list[i], &b.list[k])) ||
+                 (has_values && values_part(c, &a.list[i], &b.list[k])) ||
                  ((a.list[i].values || b.list[k].values) && !has_values &&
-                  values_part(a.list[i].values ? &a.list[i] : &b.list[k],
+                  values_part(c, a.list[i].values ? &a.list[i] : &b.list[k],
                               a.list[i].values ? &b.list[k] : &a.list[i])));
         }
     ebb_shapes_fini(&a);
@@ -314,7 +338,7 @@ bool ebb_shape_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b)
     if (!ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(a, b)))
         return false;
     if (a->values || b->values)
-        return a->values ? values_part(a, b) : values_part(b, a);
+        return a->values ? values_part(c, a, b) : values_part(c, b, a);
     if (common & ~(unsigned)(EBB_TYPE_OBJECT | EBB_TYPE_INTEGER | EBB_TYPE_FRACTION))
         return false;
     if ((common & (EBB_TYPE_INTEGER | EBB_TYPE_FRACTION)) && !numbers_part(a, b))

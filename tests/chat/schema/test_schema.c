@@ -272,6 +272,19 @@ static void test_bombs(void **state)
                      i % 50 ? "," : i ? ",{\"anyOf\":[" : "{\"anyOf\":[", i % 50 == 49 ? "]}" : "");
     ebb_buf_adds(&s, "]}");
     check_too_much(&s, "more than 256 alternatives");
+    ebb_buf_clear(&s);
+    ebb_buf_adds(&s, "{\"$defs\":{");            /* the same large parts are compared, a thousand times */
+    for (int i = 0; i < 2; i++) {
+        ebb_buf_addf(&s, "%s\"d%d\":{\"properties\":{\"p\":{\"examples\":[0", i ? "," : "", i);
+        for (int k = 0; k < 5000; k++)
+            ebb_buf_adds(&s, ",0");
+        ebb_buf_adds(&s, "]}}}");
+    }
+    ebb_buf_adds(&s, "},\"properties\":{\"k\":{}");
+    for (int i = 0; i < 1000; i++)
+        ebb_buf_addf(&s, ",\"k%d\":{\"allOf\":[{\"$ref\":\"#/$defs/d0\"},{\"$ref\":\"#/$defs/d1\"}]}", i);
+    ebb_buf_adds(&s, "}}");
+    check_too_much(&s, "combine here is too much");
     ebb_buf_fini(&s);
 }
 
