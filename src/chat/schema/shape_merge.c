@@ -216,9 +216,11 @@ static uint64_t pairs_of(const ebb_shape *a, const ebb_shape *b)
 
 bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, ebb_shape *out)
 {
+    enum { PROPERTY = 10 };      /* is found in both, and copied */
+
     *out = (ebb_shape){ 0 };
-    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(a, b) + json_object_size(a->properties) +
-                                 json_object_size(b->properties)))
+    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(a, b) +
+                                 PROPERTY * (json_object_size(a->properties) + json_object_size(b->properties))))
         return false;
     *out = (ebb_shape){
         .types = a->types & b->types, .values = both_values(c, a->values, b->values),
