@@ -178,13 +178,27 @@ static ebb_status read_request(ebb_serve *s, ebb_http_exchange *x, const route *
     return st;
 }
 
+/* In its turn, unless nobody wants it any more by then. */
+static ebb_status read_large_request(ebb_serve *s, ebb_http_exchange *x, const route *r, ebb_serve_asked *asked,
+                                     ebb_error *err)
+{
+    ebb_status st;
+
+    pthread_mutex_lock(&s->large);
+    if (ebb_serve_stops_waiting(&(ebb_serve_waiting){ s, x }))
+        st = EBB_FAIL(err, EBB_CANCELED, "stopped before the request was read");
+    else
+        st = read_request(s, x, r, asked, err);
+    pthread_mutex_unlock(&s->large);
+    return st;
+}
+
 static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, ebb_error *err)
 {
     ebb_status st = r->needs_model ? check_ready(s, err) : EBB_OK;
     ebb_serve_asked asked = { .streams = false };
     size_t n;
     const char *body = ebb_http_body(x, &n);
-    bool is_large;
 
     if (st != EBB_OK)
         return st;
@@ -192,12 +206,8 @@ static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, 
         r->get(s, x);
         return EBB_OK;
     }
-    is_large = ebb_json_memory(body, n) > SMALL_REQUEST;
-    if (is_large)
-        pthread_mutex_lock(&s->large);
-    st = read_request(s, x, r, &asked, err);
-    if (is_large)
-        pthread_mutex_unlock(&s->large);
+    st = ebb_json_memory(body, n) > SMALL_REQUEST ? read_large_request(s, x, r, &asked, err)
+                                                  : read_request(s, x, r, &asked, err);
     if (st == EBB_OK && r->asks)
         ebb_serve_answer(s, x, &asked);
     ebb_serve_question_fini(&asked.q);
