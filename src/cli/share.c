@@ -201,7 +201,8 @@ static void find_choice(const ebb_args *a, char **path)
 static json_t *find_offer(const char *id)
 {
     ebb_buf dir = { 0 };
-    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL, NULL) : NULL, *one, *found = NULL;
+    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL, NULL) : NULL;
+    json_t *one, *found = NULL;
     size_t i;
 
     json_array_foreach(list, i, one)

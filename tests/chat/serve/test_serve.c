@@ -79,7 +79,8 @@ static void test_closed_while_loading(void **state)
 /* More JSON than is read beside that of others. */
 static int send_large_request(unsigned short port)
 {
-    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons(port) };
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                              .sin_port = htons(port) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ebb_buf body = { 0 }, request = { 0 };
 
