@@ -29,8 +29,8 @@ EBB_MUST_CHECK
 ebb_status ebb_message_file_rescue(const char *path, ebb_buf *out, ebb_error *err);
 bool ebb_message_file_has_rescue(const char *path);
 
-/* UNSUPPORTED, with what to do: beside the file is what vi had not saved, and only vi reads that.
- * Errors also: NOMEM. */
+/* UNSUPPORTED, with what to do: beside the file is what vi had not saved, and only vi reads that;
+ * else OK. */
 EBB_MUST_CHECK
 ebb_status ebb_message_file_check_swap(const char *path, ebb_error *err);
 
