@@ -90,14 +90,15 @@ static void forget_index(volatile index_head *head)
 void ebb_store_widen_index(ebb_store *s)
 {
     ebb_file_id now, *known = &s->log[1];
+    volatile index_head *head;
 
     if (known->inode == 0 || !sqlite3_get_autocommit(s->db) || !look_up(opened_path(s), 1, &now) ||
         now.inode != known->inode || now.device != known->device)
         return;
     if (now.n_bytes >= known->n_bytes)
         known->n_bytes = now.n_bytes;
-    else if (map_index(s, known->n_bytes, true))
-        forget_index(map_index(s, 0, false));
+    else if (map_index(s, known->n_bytes, true) && (head = map_index(s, 0, false)) != NULL)
+        forget_index(head);
 }
 
 static sqlite3_int64 log_bytes(const volatile index_head *head, uint32_t n_frames)
