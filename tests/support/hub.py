@@ -8,7 +8,7 @@ what it does:
     elsewhere     files are behind a redirect to another host name (localhost), as on the real hub
     otherport     ... and to another port
     cut=N         a body ends after N bytes, with a broken connection
-    hold=N        after N bytes one now and then, until `how` says something else: a download that stands in its middle
+    hold=N        behind byte N one now and then, until `how` says something else: a download that stands in its middle
     gone          hangs up without an answer when the rest of a file is asked for
     norange       no ranges; gzip: its bodies are said to be compressed
     chunked       no Content-Length
@@ -137,9 +137,9 @@ class Hub(BaseHTTPRequestHandler):
             items = items[i:i + 1]
         return self.answer(200, json.dumps(items).encode(), Content_Type="application/json", **more)
 
-    def body(self, data, do):
-        end = min(len(data), int(do["cut"])) if "cut" in do else len(data)
-        at = 0
+    def body(self, data, begin, do):
+        end = min(len(data), begin + int(do["cut"])) if "cut" in do else len(data)
+        at = begin
         try:
             while at < end:
                 n = end - at
@@ -201,7 +201,7 @@ class Hub(BaseHTTPRequestHandler):
         else:
             self.send_header("Content-Length", str(len(data) - begin))
         self.end_headers()
-        return self.body(data[begin:], do)
+        return self.body(data, begin, do)
 
     def do_GET(self):
         self.note()
