@@ -76,22 +76,21 @@ void ebb_app_external_editor(ebb_app *a)
 }
 
 /* A queued message that could not be sent may be in the input by now: it is kept below the text. */
-static bool adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
+static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
 {
     ebb_buf text = { 0 }, own = { 0 };
     ebb_status st = was_ended ? ebb_message_file_rescue(a->external.path, &text, err)
                               : ebb_message_file_read(a->external.path, &text, err);
-    bool ok = st == EBB_OK;
 
-    if (ok && a->editor.n_edits != a->external.n_edits && ebb_editor_text(&a->editor, &own) && own.len > 0) {
+    if (st == EBB_OK && a->editor.n_edits != a->external.n_edits && ebb_editor_text(&a->editor, &own) && own.len > 0) {
         ebb_buf_adds(&text, text.len > 0 ? "\n" : "");
         ebb_buf_add(&text, own.data, own.len);
     }
-    if (ok)
+    if (st == EBB_OK)
         ebb_editor_set(&a->editor, ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
     ebb_buf_fini(&own);
-    return ok;
+    return st;
 }
 
 /* What cannot be taken over, or not kept in its draft's file, is left where it is: it may be all that there is of a
@@ -99,13 +98,15 @@ static bool adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
 static void take_message_file(ebb_app *a, bool was_ended)
 {
     ebb_error err;
-    bool ok = adopt_message_file(a, was_ended, &err);
+    ebb_status st = adopt_message_file(a, was_ended, &err);
 
-    if (ok && !ebb_app_unsent_save(a))
-        ok = EBB_FAIL(&err, EBB_IO, "%s: cannot be kept with what is unsent", a->external.path) == EBB_OK;
-    if (ok && ebb_message_file_check_swap(a->external.path, &err) == EBB_OK)
+    if (st == EBB_OK && !ebb_app_unsent_save(a))
+        st = EBB_FAIL(&err, EBB_IO, "%s: cannot be kept with what is unsent", a->external.path);
+    if (st == EBB_OK)
+        st = ebb_message_file_check_swap(a->external.path, &err);
+    if (st == EBB_OK)
         ebb_message_file_drop(a->external.path);
-    else if (err.code == EBB_NOTFOUND)
+    else if (st == EBB_NOTFOUND)
         ebb_app_hint_error(a, &err);
     else
         ebb_app_hint_left(a, &err);

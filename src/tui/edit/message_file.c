@@ -13,12 +13,11 @@
 
 enum { MESSAGE_BYTES_MAX = 16 << 20, SWAP_BYTES_MAX = 64 << 20, N_RANDOM = 6 };
 
-/* What editors put beside their file: "before" NAME "behind". */
-typedef struct beside {
-    const char *before, *behind;
-} beside;
-
-static const beside rescues[] = { { "", ".save" }, { "#", "#" } }, swap = { ".", ".swp" }, backup = { "", "~" };
+/* What editors put beside their file: "before" NAME "behind".  The first ones are texts that were not saved. */
+enum { N_RESCUES = 2, SWAP = N_RESCUES, BACKUP, N_BESIDE };
+static const struct { const char *before, *behind; } beside[N_BESIDE] = {
+    { "", ".save" }, { "#", "#" }, [SWAP] = { ".", ".swp" }, [BACKUP] = { "", "~" },
+};
 
 static const char name_begin[] = "ebb-draft-", name_end[] = ".md";
 
@@ -45,26 +44,27 @@ bool ebb_message_file_is_name(const char *path)
            strcmp(name + n_begin + N_RANDOM, name_end) == 0;
 }
 
-static bool add_path_beside(ebb_buf *out, const char *path, const beside *b)
+static bool add_path_beside(ebb_buf *out, const char *path, int which)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-    return ebb_buf_add(out, path, (size_t)(name - path)) && ebb_buf_addf(out, "%s%s%s", b->before, name, b->behind);
+    return ebb_buf_add(out, path, (size_t)(name - path)) &&
+           ebb_buf_addf(out, "%s%s%s", beside[which].before, name, beside[which].behind);
 }
 
 /* *out is its path, if something is in it. */
-static bool find_beside(const char *path, const beside *b, ebb_buf *out)
+static bool find_beside(const char *path, int which, ebb_buf *out)
 {
     struct stat found;
 
     ebb_buf_clear(out);
-    return add_path_beside(out, path, b) && lstat(out->data, &found) == 0 && found.st_size > 0;
+    return add_path_beside(out, path, which) && lstat(out->data, &found) == 0 && found.st_size > 0;
 }
 
 static bool find_rescue(const char *path, ebb_buf *out)
 {
-    for (size_t i = 0; i < sizeof rescues / sizeof *rescues; i++)
-        if (find_beside(path, &rescues[i], out))
+    for (int i = 0; i < N_RESCUES; i++)
+        if (find_beside(path, i, out))
             return true;
     return false;
 }
@@ -135,7 +135,7 @@ ebb_status ebb_message_file_rescue(const char *path, ebb_buf *out, ebb_error *er
 ebb_status ebb_message_file_check_swap(const char *path, ebb_error *err)
 {
     ebb_buf found = { 0 };
-    ebb_status st = find_beside(path, &swap, &found)
+    ebb_status st = find_beside(path, SWAP, &found)
                         ? EBB_FAIL(err, EBB_UNSUPPORTED, "what vi had not saved is shown by vi -r %s", path)
                         : EBB_OK;
 
@@ -143,21 +143,16 @@ ebb_status ebb_message_file_check_swap(const char *path, ebb_error *err)
     return st;
 }
 
-static void drop_beside(const char *path, const beside *b)
-{
-    ebb_buf beside_it = { 0 };
-
-    if (add_path_beside(&beside_it, path, b))
-        ebb_file_wipe(beside_it.data);
-    ebb_buf_fini(&beside_it);
-}
-
 void ebb_message_file_drop(const char *path)
 {
-    for (size_t i = 0; i < sizeof rescues / sizeof *rescues; i++)
-        drop_beside(path, &rescues[i]);
-    drop_beside(path, &swap);
-    drop_beside(path, &backup);
+    ebb_buf other = { 0 };
+
+    for (int i = 0; i < N_BESIDE; i++) {
+        ebb_buf_clear(&other);
+        if (add_path_beside(&other, path, i))
+            ebb_file_wipe(other.data);
+    }
+    ebb_buf_fini(&other);
     ebb_file_wipe(path);
 }
 
@@ -175,7 +170,7 @@ void ebb_message_file_move(char *path, size_t cap, const char *dir)
 {
     ebb_buf to = { 0 }, old_swap = { 0 }, new_swap = { 0 };
     bool fits = ebb_buf_addf(&to, "%s%s", dir, strrchr(path, '/')) && to.len < cap &&
-                add_path_beside(&old_swap, path, &swap) && add_path_beside(&new_swap, to.data, &swap);
+                add_path_beside(&old_swap, path, SWAP) && add_path_beside(&new_swap, to.data, SWAP);
 
     if (fits && copy_file(path, to.data) && copy_file(old_swap.data, new_swap.data)) {
         ebb_message_file_drop(path);

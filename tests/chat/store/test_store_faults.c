@@ -100,18 +100,21 @@ static ssize_t refuse_write(int fd, const void *data, size_t n, off_t at)
     return -1;
 }
 
-static void set_write(sqlite3_syscall_ptr call)
+/* NULL: the usual one. */
+static void set_call(const char *name, sqlite3_syscall_ptr call)
 {
     sqlite3_vfs *files = sqlite3_vfs_find(NULL);
+    char large[16];
 
-    files->xSetSystemCall(files, "pwrite64", call);      /* one of the two is what it uses */
-    files->xSetSystemCall(files, "pwrite", call);
+    snprintf(large, sizeof large, "%s64", name);
+    files->xSetSystemCall(files, large, call);           /* one of the two is what it uses */
+    files->xSetSystemCall(files, name, call);
 }
 
 static void allow_writes(void *arg)
 {
     (void)arg;
-    set_write(NULL);                             /* the usual one */
+    set_call("pwrite", NULL);
 }
 
 static void test_limits(void **state)
@@ -124,7 +127,7 @@ static void test_limits(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         refusal = limits[i].refusal;
-        set_write((sqlite3_syscall_ptr)refuse_write);
+        set_call("pwrite", (sqlite3_syscall_ptr)refuse_write);
         check_failed_save(s, EBB_IO, limits[i].said, allow_writes, NULL);
     }
     ebb_store_close(s);
@@ -138,14 +141,6 @@ static ssize_t refuse_read(int fd, void *data, size_t n, off_t at)
     (void)at;
     errno = EIO;
     return -1;
-}
-
-static void set_read(sqlite3_syscall_ptr call)
-{
-    sqlite3_vfs *files = sqlite3_vfs_find(NULL);
-
-    files->xSetSystemCall(files, "pread64", call);       /* one of the two is what it uses */
-    files->xSetSystemCall(files, "pread", call);
 }
 
 /* A disk that does not answer has damaged nothing: nobody is told to move the file away, and a save is tried again. */
@@ -162,10 +157,10 @@ static void test_a_disk_that_is_gone(void **state)
     ebb_store_close(s);
     s = open_db();
     sql(s->db, "PRAGMA shrink_memory");          /* what is cached need not be read */
-    set_read((sqlite3_syscall_ptr)refuse_read);
+    set_call("pread", (sqlite3_syscall_ptr)refuse_read);
     assert_int_equal(ebb_store_load(s, f.id, &g, &u, &err), EBB_IO);
     assert_non_null(strstr(err.msg, "cannot be read: Input/output error"));
-    set_read(NULL);
+    set_call("pread", NULL);
     assert_int_equal(ebb_store_load(s, f.id, &g, &u, &err), EBB_OK);
     ebb_session_facts_fini(&f);
     ebb_session_facts_fini(&g);
