@@ -345,8 +345,7 @@ ebb_status ebb_file_lock_wait(int fd, const char *path, ebb_error *err)
     return st;
 }
 
-/* The process that holds the lock, as this one sees it; 0: none, or one of another PID namespace. */
-static pid_t lock_holder(int fd)
+pid_t ebb_file_lock_holder(int fd)
 {
     struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
@@ -355,9 +354,9 @@ static pid_t lock_holder(int fd)
 
 bool ebb_file_signal_holder(int fd, int number)
 {
-    pid_t pid = lock_holder(fd);
+    pid_t pid = ebb_file_lock_holder(fd);
     int process = pid ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
-    bool ok = process >= 0 && lock_holder(fd) == pid &&  /* still: so it is this process that the number named */
+    bool ok = process >= 0 && ebb_file_lock_holder(fd) == pid &&   /* still: it is this process that the number named */
               syscall(SYS_pidfd_send_signal, process, number, NULL, 0) == 0;
 
     if (process >= 0)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "ebb/status.h"
@@ -111,6 +112,9 @@ bool ebb_file_is_locked(int fd);
  * SQLite does while it has a database open. */
 bool ebb_file_has_locked_bytes(int fd);
 
+/* The process that has taken the file, as this one sees it; 0: nobody has, this very process has,
+ * or one of another PID namespace. */
+pid_t ebb_file_lock_holder(int fd);
 /* Send a signal to the program that has taken the file: to that process, whoever has its number
  * meanwhile or elsewhere.  false: nobody has it, or it cannot be reached from here (another
  * container, a kernel before 5.3). */

@@ -96,6 +96,22 @@ static bool restore_unsent(ebb_app *a, ebb_buf *out, ebb_error *err)
                                                     out, err)));
 }
 
+/* It may be behind a connection that hangs: whoever has logged in anew would look for it here. */
+static void hint_running(ebb_app *a)
+{
+    char session[EBB_SESSION_KEY_BYTES];
+    pid_t process;
+
+    ebb_chat_session_key(a->frontend.chat, session);
+    if (!ebb_unsent_find_running(ebb_buf_text(&a->frontend.state_dir), session, &process))
+        return;
+    if (process > 0)
+        ebb_app_hint(a, "process %ld has your unsent text: `fg` if stopped, or `kill %ld` and start again",
+                     (long)process, (long)process);
+    else
+        ebb_app_hint(a, "another ebb has your unsent text; leave that one, then start again");
+}
+
 void ebb_app_restore_unsent(ebb_app *a)
 {
     ebb_buf text = { 0 };
@@ -104,7 +120,8 @@ void ebb_app_restore_unsent(ebb_app *a)
     if (restore_unsent(a, &text, &err)) {
         ebb_frontend_offer(&a->frontend, text.data, text.len);
         ebb_app_hint(a, "unsent when you left; Enter sends it, Ctrl-C drops it");
-    }
+    } else
+        hint_running(a);
     if (err.code != EBB_OK)
         ebb_app_hint_left(a, &err);
     ebb_buf_fini(&text);

@@ -76,6 +76,12 @@ static unsent_head head_of(const ebb_buf *whole)
     return h;
 }
 
+static bool is_of(const ebb_buf *whole, const unsent_head *h, const char *session)
+{
+    return h->n_line < whole->len && h->n_session == strlen(session) &&
+           memcmp(whole->data, session, h->n_session) == 0;
+}
+
 /* The whole of a file: its head, and the text. */
 static bool add_whole(ebb_buf *whole, const char *session, const char *text, size_t n, const ebb_unsent_lent *lent)
 {
@@ -247,7 +253,7 @@ static bool restore_file(ebb_unsent_file *d, const char *path, const char *sessi
                             open_text(ebb_seal_here(), &whole);
 
     h = head_of(&whole);
-    is_it = is_it && h.n_line < whole.len && h.n_session == n && memcmp(whole.data, session, n) == 0;
+    is_it = is_it && is_of(&whole, &h, session);
     has_saved = is_it && h.path[0] && take_in_saved(&h, &whole, err) == EBB_OK;
     n_text = is_it ? whole.len - n - 1 : 0;
     if (is_it && !take_autosave(d, path, EBB_FILE_UPDATE_HERE))
@@ -305,6 +311,43 @@ static ebb_status for_all_unsent(const char *state_dir, unsent_fn *fn, void *arg
         closedir(dir);
     ebb_buf_fini(&path);
     return st;
+}
+
+typedef struct running {
+    const char *session;
+    bool        is_there;
+    pid_t       process;
+} running;
+
+static ebb_status look_for_running(void *arg, const char *path, ebb_error *err)
+{
+    running *r = arg;
+    ebb_buf whole = { 0 };
+    unsent_head h;
+    uint64_t n_bytes;
+    int fd = -1;
+    bool ok = ebb_file_open(path, EBB_FILE_READ, &fd, NULL) == EBB_OK &&
+              ebb_file_size(fd, path, &n_bytes, NULL) == EBB_OK && ebb_file_is_locked(fd) &&
+              ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && open_text(ebb_seal_here(), &whole);
+
+    (void)err;                                   /* what cannot be read belongs to nobody */
+    h = head_of(&whole);
+    if (ok && is_of(&whole, &h, r->session) && (h.path[0] || whole.len > h.n_line + 1)) {
+        r->is_there = true;
+        r->process = ebb_file_lock_holder(fd);
+    }
+    ebb_file_close(fd);
+    ebb_buf_fini(&whole);
+    return EBB_OK;
+}
+
+bool ebb_unsent_find_running(const char *state_dir, const char *session, pid_t *process)
+{
+    running r = { .session = session };
+
+    (void)!for_all_unsent(state_dir, look_for_running, &r, NULL);
+    *process = r.process;
+    return r.is_there;
 }
 
 typedef struct turning {

@@ -10,6 +10,7 @@
 #ifndef EBB_TUI_UNSENT_H
 #define EBB_TUI_UNSENT_H
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/buf.h"
 #include "ebb/status.h"
@@ -45,6 +46,10 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
  * alone otherwise. */
 bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *session,
                         ebb_buf *out, ebb_error *err);
+
+/* Whether another program that runs has text of this conversation: in another terminal, or behind a
+ * connection that hangs.  *process is that one; 0: it cannot be seen from here. */
+bool ebb_unsent_find_running(const char *state_dir, const char *session, pid_t *process);
 
 /* Write all of them anew, encrypted by `to` (NULL: in the clear), with what editors have saved;
  * what was in the clear is overwritten.  `from` opens those that are encrypted.  What programs that

@@ -209,6 +209,7 @@ static void unsent_survives_a_kill(void **state)
     assert_int_equal(n_drafts(), 1);
     screen_open(&other, 12, 60, ebb_own_dir);            /* of a program that runs it is its own */
     assert_has(&other, "> Ask something.");
+    assert_has(&other, "another ebb has your unsent text");
     screen_close(&other);
     fake_ready(s.chat);
     screen_keys(&s, "\r");
@@ -221,6 +222,40 @@ static void unsent_survives_a_kill(void **state)
     screen_step(&s, 0);
     assert_int_equal(n_drafts(), 0);
     screen_close(&s);
+}
+
+/* Whoever has logged in anew is told where the text is, and has it once the ebb that hangs is ended. */
+static void unsent_behind_a_connection_that_hangs(void **state)
+{
+    char place[100], typed;
+    screen s;
+    int typing[2];
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(typing), 0);
+    pid = fork();
+    if (pid == 0) {
+        screen_open(&s, 12, 80, ebb_own_dir);
+        screen_keys(&s, "a long question");
+        screen_step(&s, 2);
+        (void)!write(typing[1], "", 1);
+        for (;;)
+            pause();
+    }
+    assert_int_equal(read(typing[0], &typed, 1), 1);
+    screen_open(&s, 12, 80, ebb_own_dir);
+    assert_has(&s, "> Ask something.");
+    snprintf(place, sizeof place, "process %ld has your unsent text: `fg` if stopped, or `kill %ld` and", (long)pid,
+             (long)pid);
+    assert_has(&s, place);
+    screen_close(&s);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    screen_open(&s, 12, 80, ebb_own_dir);
+    assert_has(&s, "> a long question\n");
+    screen_close(&s);
+    assert_int_equal(close(typing[0]) + close(typing[1]), 0);
 }
 
 /* With an editor open, it is what that has saved, in the place of what it was given. */
@@ -446,6 +481,7 @@ int main(void)
         WITH_FOLDER(unsent_is_what_was_typed),
         WITH_FOLDER(unsent_is_what_was_edited),
         WITH_FOLDER(unsent_survives_a_kill),
+        WITH_FOLDER(unsent_behind_a_connection_that_hangs),
         WITH_FOLDER(unsent_survives_a_kill_in_the_editor),
         WITH_FOLDER(unsent_on_a_full_disk),
         WITH_FOLDER(what_an_editor_puts_aside_is_unsent),
