@@ -267,8 +267,8 @@ int main(int argc, char **argv)
     if (command->only_looks)
         ebb_cli_confine(&args, EBB_CLI_LOOK, NULL);
     status = finish_output(command->run(&args));
-    if (ebb_log_has_gaps())
-        fprintf(stderr, "ebb: %s: lines of the trace are missing; its disk was full\n", args.trace);
+    if (ebb_log_gap_errno())
+        fprintf(stderr, "ebb: %s: lines of the trace are missing: %s\n", args.trace, strerror(ebb_log_gap_errno()));
     ebb_log_close();
     ebb_buf_fini(&config);
     return status;

@@ -20,7 +20,7 @@ grep -q 'could be written' "$dir/err" || fail "lost JSON is not told"
 # The trace has gaps, and the answer is there.
 run --trace /dev/full -p "How do I leave?" >"$dir/out" || fail "a full trace ends an answer"
 [ -s "$dir/out" ] || fail "no answer with a full trace"
-grep -q '/dev/full: lines of the trace are missing' "$dir/err" || fail "the trace's gap is not told"
+grep -q '/dev/full: lines of the trace are missing: No space left' "$dir/err" || fail "the trace's gap is not told"
 
 mount -t tmpfs -o size=2m none "$dir/disk" 2>/dev/null || { echo "no tmpfs can be mounted here: half of this was run"; exit 77; }
 run -s talk -p "How do I leave?" >"$dir/out" || fail "no answer"

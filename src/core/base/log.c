@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 
 static atomic_int log_fd = -1;
 static atomic_uint n_lost;       /* lines since the last that was written */
-static atomic_bool has_lost;
+static atomic_int why_lost;      /* an errno; 0: none is */
 
 ebb_status ebb_log_open(const char *path, ebb_error *err)
 {
@@ -26,7 +27,7 @@ ebb_status ebb_log_open(const char *path, ebb_error *err)
         return EBB_FAIL(err, EBB_IO, "trace file %s cannot be opened: %s", path, strerror(errno));
     ebb_log_close();
     atomic_store(&n_lost, 0);
-    atomic_store(&has_lost, false);
+    atomic_store(&why_lost, 0);
     atomic_store(&log_fd, fd);
     return EBB_OK;
 }
@@ -39,6 +40,16 @@ void ebb_log_close(void)
         close(fd);
 }
 
+/* Part of it is as good as nothing: for the rest there was no space. */
+static bool write_whole(int fd, const char *bytes, size_t n)
+{
+    ssize_t written = write(fd, bytes, n);
+
+    if (written >= 0 && (size_t)written < n)
+        errno = ENOSPC;
+    return written == (ssize_t)n;
+}
+
 /* A full disk must not stop a chat: the trace then has a gap, which the next line that fits begins with. */
 static void write_line(int fd, const char *line, size_t n)
 {
@@ -46,15 +57,15 @@ static void write_line(int fd, const char *line, size_t n)
     char gap[64];
     int n_gap = lost ? snprintf(gap, sizeof gap, "\n%.6f trace: %u lines are missing here\n", ebb_clock_s(), lost) : 0;
 
-    if ((n_gap == 0 || write(fd, gap, (size_t)n_gap) == n_gap) && write(fd, line, n) == (ssize_t)n)
+    if ((n_gap == 0 || write_whole(fd, gap, (size_t)n_gap)) && write_whole(fd, line, n))
         return;
+    atomic_store(&why_lost, errno);
     atomic_fetch_add(&n_lost, lost + 1);
-    atomic_store(&has_lost, true);
 }
 
-bool ebb_log_has_gaps(void)
+int ebb_log_gap_errno(void)
 {
-    return atomic_load(&has_lost);
+    return atomic_load(&why_lost);
 }
 
 void ebb_log(const char *module, const char *fmt, ...)
