@@ -25,6 +25,15 @@ static void add_typed(ebb_buf *out, const char *line)
         add_unsent(out, line + (line[0] == '/'));
 }
 
+/* What was typed before a line of the history took its place: it is there again below that, whatever becomes of the
+ * line. */
+static const char *typed_before_history(const ebb_app *a)
+{
+    const ebb_history *h = &a->history;
+
+    return h->at < h->n ? ebb_buf_text(&h->unsent) : "";
+}
+
 /* The input; where a line of the history has taken its place, what was typed before, and that line if it was
  * changed.  The result: where the line begins. */
 static size_t gather_input(const ebb_app *a, ebb_buf *out)
@@ -37,8 +46,7 @@ static size_t gather_input(const ebb_app *a, ebb_buf *out)
         ebb_buf_adds(&line, ebb_buf_text(&a->search.before));
     else
         ebb_editor_text(&a->editor, &line);
-    if (h->at < h->n && line.len > 0)
-        add_typed(out, ebb_buf_text(&h->unsent));
+    add_typed(out, typed_before_history(a));
     n_before = out->len;
     if (h->at == h->n || strcmp(ebb_buf_text(&line), h->entries[h->at]) != 0)
         add_typed(out, ebb_buf_text(&line));
@@ -147,7 +155,7 @@ bool ebb_app_unsent_save(ebb_app *a)
 void ebb_app_unsent_tick(ebb_app *a, double now_s)
 {
     size_t seen = a->editor.n_edits + a->queue.n;
-    bool is_empty = a->editor.text.len == 0 && a->queue.n == 0 && !has_editor(a);
+    bool is_empty = a->editor.text.len == 0 && !*typed_before_history(a) && a->queue.n == 0 && !has_editor(a);
     char session[EBB_SESSION_KEY_BYTES];
 
     ebb_chat_session_key(a->frontend.chat, session);

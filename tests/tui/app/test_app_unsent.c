@@ -139,6 +139,8 @@ static void unsent_is_what_was_typed(void **state)
     expect_kept("half a line\033[A", "> half a line\n");
     expect_kept("half a line\033[A and more", "> half a line\n  an old line and more\n");
     expect_kept("half a line\033[A\x12old", "> half a line\n");
+    expect_kept("half a line\033[A\x15", "> half a line\n");
+    expect_kept("half a line\033[A\x15" "another", "> half a line\n  another\n");
     expect_kept("\033[A", "> Ask something.");
     expect_kept("//half a line", "> //half a line\n");
 }
