@@ -164,6 +164,14 @@ void fake_done(ebb_chat *c, ebb_finish finish)
     post(c, EBB_EVENT_DONE, 0, 0, NULL);
 }
 
+void fake_error(ebb_chat *c, const char *line)
+{
+    c->busy = false;
+    c->n--;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
+    post(c, EBB_EVENT_ERROR, 0, 0, line);
+}
+
 void fake_attached(ebb_chat *c, long writer, const char *question)
 {
     add(c, EBB_ROLE_USER, question, EBB_FINISH_STOP);
@@ -377,6 +385,11 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
             fake_text(c, " (more)");
             fake_done(c, EBB_FINISH_STOP);
         }
+        return EBB_OK;
+    }
+    if (c->n > 0 && c->messages[c->n - 1].role == EBB_ROLE_USER) {
+        add(c, EBB_ROLE_ASSISTANT, "", EBB_FINISH_NONE);
+        c->busy = true;
         return EBB_OK;
     }
     return EBB_FAIL(err, EBB_USAGE, "the last answer is complete");

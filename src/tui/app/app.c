@@ -244,6 +244,7 @@ static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
         app_say(&a->frontend, EBB_SAY_ERROR, ev->text, ev->n_text);
         a->figures.has_failed = !ebb_chat_is_ready(a->frontend.chat);
         a->figures.load_total = a->figures.has_failed ? 0 : a->figures.load_total;
+        ebb_app_hold_queue(a);
         break;
     case EBB_EVENT_REFUSED:
         app_say(&a->frontend, EBB_SAY_ERROR, ev->text, ev->n_text);
@@ -258,7 +259,7 @@ static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
         ring_bell(a);
         if (a->is_stopping)
             ebb_app_hint(a, "stopped; Enter on an empty line continues");
-        a->is_stopping = false;
+        a->is_stopping = a->queue.is_held = false;
         break;
     case EBB_EVENT_READY:
         ebb_frontend_ready(&a->frontend);

@@ -67,6 +67,7 @@ typedef struct ebb_message_queue {
     size_t   n;
     uint32_t generation;         /* of the chat, when the last one came: they are for that
                                   * conversation */
+    bool     is_held;            /* the question before them got an error in place of an answer */
 } ebb_message_queue;
 
 /* Edits of the line (ebb_editor.n_edits) that something belongs to. */
@@ -234,6 +235,9 @@ void ebb_app_documents_stop(ebb_app *a);
 /* The oldest waiting message, if it is its turn; all of them back into the editor if the
  * conversation is another one by now. */
 void ebb_app_send_next(ebb_app *a);
+/* After an error: what waits stays where it is while the question before it has no answer, since
+ * it would take that question's place.  Enter asks that again. */
+void ebb_app_hold_queue(ebb_app *a);
 /* The newest waiting message, back into the editor; all of them. */
 void ebb_app_unqueue(ebb_app *a);
 void ebb_app_take_back_queue(ebb_app *a);

@@ -61,6 +61,12 @@ static bool can_send(const ebb_app *a)
     return ebb_chat_is_ready(a->frontend.chat) && !ebb_chat_is_busy(a->frontend.chat);
 }
 
+/* The question may have been taken back meanwhile. */
+static bool is_queue_held(const ebb_app *a)
+{
+    return a->queue.is_held && ebb_frontend_is_question_open(&a->frontend);
+}
+
 static const char queued[] = "queued; Ctrl-X takes it back";
 
 static bool enqueue(ebb_app *a, const char *text)
@@ -122,13 +128,20 @@ void ebb_app_take_back_queue(ebb_app *a)
     a->frame.is_dirty = true;
 }
 
+void ebb_app_hold_queue(ebb_app *a)
+{
+    a->queue.is_held = ebb_chat_is_ready(a->frontend.chat);
+    if (a->queue.n > 0 && is_queue_held(a))
+        ebb_app_hint(a, "Enter asks again, and sends what waits then; Ctrl-X takes it back");
+}
+
 void ebb_app_send_next(ebb_app *a)
 {
     if (a->queue.n > 0 && a->queue.generation != ebb_chat_generation(a->frontend.chat)) {
         ebb_app_take_back_queue(a);
         ebb_app_hint(a, "this is another conversation: what waited is not sent yet");
     }
-    if (a->queue.n == 0 || !can_send(a) || ebb_chat_awaits_overflow_choice(a->frontend.chat))
+    if (a->queue.n == 0 || !can_send(a) || is_queue_held(a) || ebb_chat_awaits_overflow_choice(a->frontend.chat))
         return;
     char *text = dequeue(a, 0);
     if (a->queue.n == 0 && strcmp(ebb_buf_text(&a->hint), queued) == 0)
@@ -155,7 +168,6 @@ static bool run_line(ebb_app *a, const char *line, const char *whole)
 {
     bool ok = true;
 
-
     if (ebb_slash_command_is(line)) {
         ebb_transcript_end(&a->view);
         ebb_frontend_leave_edit(&a->frontend);   /* a command instead of the message that was to be edited */
@@ -172,6 +184,8 @@ static bool run_line(ebb_app *a, const char *line, const char *whole)
             ebb_app_hint(a, "%s", queued);
         else
             ebb_app_hint(a, "%d messages are waiting already", QUEUE_MAX);
+        if (is_queue_held(a))
+            ebb_frontend_go_on(&a->frontend);
     }
     if (!ok)
         ebb_editor_set(&a->editor, line, strlen(line));

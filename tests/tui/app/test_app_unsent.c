@@ -442,6 +442,33 @@ static void unsent_is_no_pipe(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+/* Each would take the place of the question before it, and get the same error. */
+static void what_waits_is_held_after_an_error(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 16, 80);
+    screen_keys(&s, "one\rtwo\r");
+    fake_error(s.chat, "nas: Couldn't connect to server");
+    screen_step(&s, 0.1);
+    assert_has(&s, "> one\n");
+    assert_has(&s, "waits: two\n");
+    assert_has(&s, "Enter asks again, and sends what waits then");
+    screen_keys(&s, "three\r");                  /* in its turn */
+    assert_true(ebb_chat_is_busy(s.chat));
+    assert_has(&s, "waits: two\nwaits: three\n");
+    fake_error(s.chat, "nas: Couldn't connect to server");
+    screen_step(&s, 0.1);
+    screen_keys(&s, "\r");
+    screen_answer(&s, "A");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 4);
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "one");
+    assert_string_equal(ebb_chat_message(s.chat, 2)->text, "two");
+    assert_has(&s, "waits: three\n");
+    screen_close(&s);
+}
+
 static void refused_text_comes_back(void **state)
 {
     screen s;
@@ -491,6 +518,7 @@ int main(void)
         WITH_FOLDER(nothing_that_is_private_stays),
         WITH_FOLDER(what_an_editor_saved_on_a_full_disk),
         WITH_FOLDER(unsent_is_no_pipe),
+        cmocka_unit_test(what_waits_is_held_after_an_error),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(refused_queue_comes_back),
     };
