@@ -11,7 +11,7 @@ void fake_loading(ebb_chat *c, uint64_t done, uint64_t total);
 void fake_text(ebb_chat *c, const char *s);      /* more of the answer */
 void fake_text_n(ebb_chat *c, const char *s, size_t n);
 void fake_done(ebb_chat *c, ebb_finish finish);
-void fake_error(ebb_chat *c, const char *line);  /* the answer ends with this before its first word */
+void fake_error(ebb_chat *c, const char *line);  /* this comes in place of an answer */
 /* Process `writer` writes an answer to this question; fake_text and fake_done are what it does. */
 void fake_attached(ebb_chat *c, long writer, const char *question);
 void fake_notice(ebb_chat *c, const char *line);

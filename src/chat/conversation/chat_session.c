@@ -60,10 +60,15 @@ ebb_status ebb_chat_enter_imported(ebb_chat *c, ebb_session_facts *facts, ebb_tr
 
 void ebb_chat_report_interrupted(ebb_chat *c)
 {
-    const ebb_node *leaf = ebb_tree_leaf(&c->tree);
+    const ebb_node *leaf;
 
+    if (!ebb_writer_find(c, c->facts.id))        /* one may have begun since */
+        ebb_turn_drop_unbegun(c);
+    leaf = ebb_tree_leaf(&c->tree);
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
         ebb_chat_notice(c, "the last answer was cut off; /continue resumes it");
+    else if (leaf && leaf->m.role == EBB_ROLE_USER)
+        ebb_chat_notice(c, "the last question has no answer yet; /continue asks it again");
 }
 
 ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err)

@@ -34,7 +34,7 @@ ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err)
  * is asked about. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err);
-/* Say so if the last answer was never finished. */
+/* Say so if the last answer was never finished, or never begun; then it is dropped. */
 void ebb_chat_report_interrupted(ebb_chat *c);
 
 /* -- chat_save.c ------------------------------------------------------------------- */

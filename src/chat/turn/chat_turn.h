@@ -81,6 +81,9 @@ void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev);
 /* It has ended and is saved.  true: there is an answer; false: it was an error, or nothing came,
  * which the front end was told. */
 bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev);
+/* Drop the newest answers that were begun and have no token: the program that wrote them was
+ * killed, and nobody writes them now.  Their question is the leaf again, and saved so. */
+void ebb_turn_drop_unbegun(ebb_chat *c);
 /* Saved, so nobody needs to look on; without a terminal only when all of the turn has ended. */
 void ebb_turn_release_lock(ebb_chat *c);
 

@@ -169,11 +169,44 @@ static void test_under_way(void **state)
     kill_one(0, 40000, 20);
 }
 
+/* While the prompt is read: such answers are none, and the question waits for another. */
+static void test_before_the_first_token(void **state)
+{
+    fake_script script = { .n_tokens = 3, .hold_at = 1, .fingerprint = "killed" };
+    ebb_chat *c;
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    if (pid == 0) {
+        if (!(c = open_chat(&script)) || !fake_wait(c, EBB_EVENT_READY, NULL, 0) ||
+            ebb_chat_send_several(c, 3, "hi", 2, NULL) != EBB_OK)
+            _exit(1);
+        _exit(0);                                /* as if killed: nothing is closed */
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    script = (fake_script){ .n_tokens = 3, .fingerprint = "killed" };
+    for (int i = 0; i < 2; i++) {                /* it is saved as it is shown */
+        ebb_chat_close(i ? c : NULL);
+        assert_non_null(c = open_chat(&script));
+        assert_int_equal(ebb_chat_n_messages(c), 1);
+        assert_string_equal(ebb_chat_message(c, 0)->text, "hi");
+    }
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_int_equal(ebb_chat_continue(c, NULL), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_DONE, NULL, 0));
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    assert_string_equal(ebb_chat_message(c, 1)->text, "a1.0 a1.1 a1.2 ");
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_random_moments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_under_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_before_the_first_token, setup, teardown),
     };
     return cmocka_run_group_tests_name("kill", tests, NULL, NULL);
 }
