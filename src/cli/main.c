@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "base/closest.h"
@@ -168,6 +169,15 @@ static int finish_output(int status)
     return EBB_EXIT_FAILED;
 }
 
+/* Files get the modes that they are made with, for nobody else; a umask that took their owner's part, too, would lock
+ * him out of his own folders for good. */
+static void keep_owner_modes(void)
+{
+    const mode_t of_owner = 0700;
+
+    umask(umask(of_owner) & ~of_owner);
+}
+
 /* A core would have the conversation in it.  A limit of 1 byte, not of 0: that one does not hold for a core that goes
  * to a program (core(5)). */
 static void forbid_cores(void)
@@ -230,6 +240,7 @@ int main(int argc, char **argv)
     int status;
 
     hold_standard_files();
+    keep_owner_modes();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);                    /* a file beyond `ulimit -f` is a write that fails, with a line */
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {

@@ -30,3 +30,8 @@ turn four --no-kv-cache -p "And how do I edit a question?"
 for i in three four; do sed -n 's/.*\("text": *"[^"]*"\).*/\1/p' "$dir/$i" >"$dir/text-$i"; done
 [ -s "$dir/text-three" ]
 cmp "$dir/text-three" "$dir/text-four"
+
+# a umask that takes all locks nobody out of what ebb makes
+(umask 0777; XDG_STATE_HOME=$dir/state3 XDG_CACHE_HOME=$dir/cache3 "$EBB" run -m models/guide.gguf -s talk -n 4 -p "How do I leave?" >/dev/null </dev/null)
+[ -z "$(find "$dir/state3" "$dir/cache3" -type d ! -perm 700)" ]
+[ -z "$(find "$dir/state3" "$dir/cache3" -type f ! -perm 600)" ]
