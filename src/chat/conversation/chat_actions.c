@@ -70,6 +70,7 @@ static ebb_status want_answers(ebb_chat *c, uint32_t n, ebb_error *err)
 
 ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *text, size_t n, ebb_error *err)
 {
+    ebb_node *leaf = ebb_tree_leaf(&c->tree);
     ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st == EBB_OK && n == 0)
@@ -79,7 +80,10 @@ ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *te
     if (st != EBB_OK)
         return st;
     /* An unanswered question at the leaf is left out: the new one becomes its sibling. */
-    return ask_question(c, ebb_tree_above_question(ebb_tree_leaf(&c->tree)), text, n, err);
+    st = ask_question(c, ebb_tree_above_question(leaf), text, n, err);
+    if (st == EBB_OK && is_question_open(leaf))
+        ebb_chat_notice(c, "the question before has no answer and is left out; /tree shows it");
+    return st;
 }
 
 ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err)

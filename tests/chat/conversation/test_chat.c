@@ -272,6 +272,26 @@ static void test_error_in_an_answer(void **state)
     ebb_chat_close(c);
 }
 
+/* Another question takes the place of one without an answer, which is said. */
+static void test_a_question_is_left_out(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    char text[128];
+
+    (void)state;
+    script.fail_answer = true;
+    send(c, "go");
+    assert_true(fake_wait(c, EBB_EVENT_ERROR, NULL, 0));
+    script.fail_answer = false;
+    send(c, "go on");
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_string_equal(text, "the question before has no answer and is left out; /tree shows it");
+    done(c);
+    assert_string_equal(ebb_chat_message(c, 0)->text, "go on");
+    assert_int_equal(count_messages(c), 3);
+    ebb_chat_close(c);
+}
+
 /* An action that fails changes nothing. */
 static void test_refused_prompt(void **state)
 {
@@ -870,6 +890,7 @@ int main(void)
         T(test_several_answers_are_siblings), T(test_several_answers_are_stopped),
         T(test_edit_makes_a_branch),
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer),
+        T(test_a_question_is_left_out),
         T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
         T(test_ids_survive_a_restart),
