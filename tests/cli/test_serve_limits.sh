@@ -44,6 +44,12 @@ def send(data, reads=True, close=True):
     return parse(read_all(c))
 
 
+# Who has said all and ends what he sends is answered.
+for body in good, good.replace(b'"stream": true', b'"stream": false'):
+    status, _, text = send(head.replace(b"Content-Length: %d" % len(good), b"Content-Length: %d" % len(body)) + body)
+    if status != 200 or (b"[DONE]" not in text if body == good else json.loads(text)["choices"][0]["message"]["content"] != want):
+        fail("a client that sends no more is answered with", status, text)
+
 # Too much of anything.
 status, _, body = send(b"POST /completion HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 99999999999\r\n\r\n", close=False)
 if status != 413 or json.loads(body)["error"]["code"] != 413:

@@ -116,9 +116,12 @@ static int socket_of(const ebb_http_exchange *x)
     return fd_of(x->server, x->connection);
 }
 
+/* Who sends no more may still read.  At a UNIX socket that differs from one who has left (POLLHUP, which needs no
+ * asking for); over TCP it looks the same, and there nobody is computed for who has probably left. */
 ebb_http_wake ebb_http_wait(ebb_http_exchange *x, int fd, int ms)
 {
-    struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = socket_of(x), .events = POLLRDHUP } };
+    short leaving = x->server->opts.is_owner_only ? 0 : POLLRDHUP;
+    struct pollfd p[2] = { { .fd = fd, .events = POLLIN }, { .fd = socket_of(x), .events = leaving } };
     int n = poll(p, 2, ms);
 
     if (n > 0 && p[1].revents)

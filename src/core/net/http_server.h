@@ -86,8 +86,8 @@ typedef enum ebb_http_wake {
     EBB_HTTP_TIME = 0,
     EBB_HTTP_READY = 1
 } ebb_http_wake;
-/* Wait until `fd` is readable, the client has closed its end, or so many milliseconds have gone
- * by. */
+/* Wait until `fd` is readable, the client has left, or so many milliseconds have gone by.  Over TCP
+ * a client that has only ended what it sends has left, too. */
 ebb_http_wake ebb_http_wait(ebb_http_exchange *x, int fd, int ms);
 
 #endif
