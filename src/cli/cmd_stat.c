@@ -22,17 +22,6 @@
 
 enum { MAX_ANSWER = 1 << 16, WAIT_MS = 2000, RETRY_MS = 20 };
 
-/* Whose socket this is, as this process sees it, even from another PID namespace. */
-static int open_peer(int fd)
-{
-    struct ucred peer;
-    socklen_t n = sizeof peer;
-
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.pid <= 1 || peer.uid != geteuid())
-        return -1;
-    return (int)syscall(SYS_pidfd_open, peer.pid, 0);
-}
-
 /* A process that is asked at its socket. */
 typedef struct asked {
     struct sockaddr_un at;
@@ -49,6 +38,20 @@ static void hang_up(asked *q)
     q->fd = -1;
 }
 
+/* Whose socket this is, as this process sees it, even from another PID namespace.  False: of another user, who may say
+ * what he likes: that he has a model, for instance, for which everybody then waits. */
+static bool take_peer(asked *q)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+
+    if (getsockopt(q->fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.uid != geteuid())
+        return false;
+    if (peer.pid > 1)
+        q->process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    return true;
+}
+
 static bool is_socket(const char *path)
 {
     struct stat s;
@@ -60,8 +63,9 @@ static bool is_socket(const char *path)
 static void connect_asked(asked *q)
 {
     if (connect(q->fd, (struct sockaddr *)&q->at, sizeof q->at) == 0) {
-        q->is_connected = true;
-        q->process = open_peer(q->fd);
+        q->is_connected = take_peer(q);
+        if (!q->is_connected)
+            hang_up(q);
     } else if (errno != EAGAIN && errno != EINTR) {
         if (errno == ECONNREFUSED && is_socket(q->at.sun_path))
             unlink(q->at.sun_path);
