@@ -89,7 +89,8 @@ ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned fl
  * a->first_notice has it. */
 void ebb_cli_share(ebb_args *a, bool tells);
 /* Of a server, before it loads the model at `path`: a chat that has the same file hands it over;
- * waits until it has, while *stop is 0, for ten minutes at most. */
+ * waits until it has, while *stop is 0, for ten minutes at most, and for ten seconds while it has
+ * nothing else to do. */
 void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_atomic_t *stop);
 
 /* What the chats and servers of this user say that run now, an array of `ebb stat`'s objects; of

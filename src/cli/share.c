@@ -26,8 +26,9 @@
 /* a chat that begins is found within the product */
 enum { BEGIN_TRIES = 100, BEGIN_MS = 20 };
 enum { REPLY_MS = 2000, REPLY_BYTES = 1 << 20, TRY_MS = 100 };
-/* of a chat that is asked to hand over its model: looks, their distance, looks between two requests */
-enum { TAKE_TRIES = 6000, TAKE_MS = 100, TAKE_AGAIN = 20 };
+/* of a chat that is asked to hand over its model: looks, their distance, looks between two requests, and at one that
+ * is idle, which only has to hear of it */
+enum { TAKE_TRIES = 6000, TAKE_MS = 100, TAKE_AGAIN = 20, TAKE_IDLE = 100 };
 
 /* -- A server -------------------------------------------------------------------------------------------------- */
 
@@ -234,8 +235,8 @@ void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_a
     json_t *o;
 
     find_wanted(&of, &real);
-    for (int i = 0; real && ebb_models_file_id(real, id) && i < TAKE_TRIES && !*stop && has_libraries() &&
-                    (o = find_offer(id)) != NULL; i++) {
+    for (int i = 0, n_idle = 0; real && ebb_models_file_id(real, id) && i < TAKE_TRIES && n_idle < TAKE_IDLE &&
+                                !*stop && has_libraries() && (o = find_offer(id)) != NULL; i++) {
         const struct timespec wait = { .tv_nsec = TAKE_MS * 1000000L };
         pid_t pid = (pid_t)json_integer_value(json_object_get(o, "pid"));
 
@@ -244,6 +245,9 @@ void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_a
                     is_answering(o) ? " as soon as its answer has ended" : "");
         if (i % TAKE_AGAIN == 0)
             (void)!ebb_cli_signal(o, SIGUSR2);
+        n_idle = strcmp(text_of(o, "state"), "idle") == 0 ? n_idle + 1 : 0;
+        if (n_idle == TAKE_IDLE && !a->quiet)
+            fprintf(stderr, "process %ld keeps it, so the model is in memory twice\n", (long)pid);
         json_decref(o);
         nanosleep(&wait, NULL);
     }

@@ -107,6 +107,17 @@ for who in d e; do
     [ "$(engines)" = 1 ] || fail "$who: $(engines)"
     tm kill-session -t $who; [ $who = e ] || wait_until '[ "$(engines)" = 0 ]'
 done
+one=$(servers)
+kill "$one"
+wait_until '! kill -0 "$one" 2>/dev/null'
+
+# One that has nothing to do and keeps it all the same is not waited for.
+sed -i 's/"decode"/"idle"/' "$dir/busy.py"
+python3 "$dir/busy.py" "$dir/run/ebb" "$file" & busy=$!
+wait_until '[ "$(offers)" = 1 ]'
+timeout 60 $EBB run --greedy -n 30 -m "$dir/big.gguf" "What is a token?" </dev/null >"$dir/out" 2>"$dir/err" || fail "it is waited for: $(cat "$dir/err")"
+[ "$(cat "$dir/out")" = "$want" ] && [ "$(servers | wc -w)" = 1 ] || fail "no answer of a server: $(cat "$dir/out" "$dir/err")"
+kill $busy
 for p in $(servers); do kill "$p"; done
 wait_until '[ "$(engines)" = 0 ]'
 
