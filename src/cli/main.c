@@ -149,6 +149,8 @@ static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
         ebb_status st = ebb_file_slurp(path.data, MAX_CONFIG, text, &err);
         if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
             st = EBB_FAIL(&err, EBB_FORMAT, "%s: not a text file; it may be damaged", path.data);
+        if (st == EBB_OK && text->len)           /* filters are programs to run */
+            st = ebb_file_expect_trusted(path.data, &err);
         if (st == EBB_OK && text->len)
             ebb_args_config(a, text->data, path.data, mask, complain_of_config);
         else if (st != EBB_OK && st != EBB_NOTFOUND)

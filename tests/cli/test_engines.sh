@@ -100,6 +100,8 @@ grep -q "Bearer $key" "$dir/a/log" || fail "the key has not reached its server"
 grep -q "\"extra\": \"$key\"" "$dir/a/log" || fail "the header has not reached its server"
 chmod 644 "$engines"
 says "holds secrets" $EBB engines list
+chmod 666 "$engines"
+says "every user may write to it" $EBB run -e cmd hi
 chmod 600 "$engines"
 for at in far ; do
     $EBB engines add -q $at http://192.0.2.1:8080 --key-file "$dir/key"

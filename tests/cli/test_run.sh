@@ -88,6 +88,11 @@ grep -q 'is not a text file; `filter .bin = COMMAND`' "$dir/err" || fail "no fil
 status 1 "$EBB" run --filter '.rev=no-such-program' -p "@$dir/word.rev What?"
 grep -q 'no-such-program is not installed' "$dir/err" || fail "no program: $(cat "$dir/err")"
 status 2 "$EBB" run --filter 'rev' -p x
+# ... but not of a configuration that everybody may write to.
+chmod 666 "$dir/.config/ebb/config"
+status 0 "$EBB" run -v --greedy -n 3 -p "@$dir/word.up What is the word?"
+grep -q 'every user may write to it' "$dir/err" && ! grep -q 'reading word.up with tr' "$dir/err" ||
+    fail "a configuration of everybody's: $(cat "$dir/err")"
 rm "$dir/.config/ebb/config"
 
 # Binary input is named, a reader that has seen enough is no error, a text that is too long says what would help, and one

@@ -144,6 +144,19 @@ ebb_status ebb_file_expect_regular(const char *path, ebb_error *err)
     return EBB_FAIL(err, EBB_FORMAT, "%s is not a file; move it away", path);
 }
 
+ebb_status ebb_file_expect_trusted(const char *path, ebb_error *err)
+{
+    struct stat st;
+
+    if (ebb_os_fault(EACCES) || stat(path, &st) != 0)
+        return EBB_FAIL(err, EBB_IO, "%s: %s", path, strerror(errno));
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return EBB_FAIL(err, EBB_IO, "%s: belongs to another user, so it is not followed; copy it", path);
+    if (S_ISREG(st.st_mode) && (st.st_mode & S_IWOTH))
+        return EBB_FAIL(err, EBB_IO, "%s: every user may write to it, so it is not followed; chmod o-w it", path);
+    return EBB_OK;
+}
+
 bool ebb_file_is_same(const char *path, const char *other)
 {
     struct stat a, b;

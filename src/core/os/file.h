@@ -53,6 +53,12 @@ bool ebb_file_look_up(const char *path, ebb_file_id *out);
 EBB_MUST_CHECK
 ebb_status ebb_file_expect_regular(const char *path, ebb_error *err);
 
+/* For a file that says what is to be run: IO where it is another user's (but root's), or every user
+ * may write to it.  To be asked after it was read, so that nothing is put in its place meanwhile.
+ * Cost: a stat. */
+EBB_MUST_CHECK
+ebb_status ebb_file_expect_trusted(const char *path, ebb_error *err);
+
 /* Whether it is a regular file of this user's; that besides no other user may read or write. */
 bool ebb_file_is_own(int fd);
 bool ebb_file_is_private(int fd);

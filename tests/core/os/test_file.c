@@ -169,6 +169,31 @@ static void test_slurp(void **state)
     free(data);
 }
 
+/* What says what to run is this user's own, or root's. */
+static void test_trusted(void **state)
+{
+    char path[128];
+    ebb_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    unlink(path);
+    assert_int_equal(ebb_file_expect_trusted(path, &err), EBB_IO);
+    assert_int_equal(ebb_file_replace(path, "x", 1, NULL), EBB_OK);
+    assert_int_equal(ebb_file_expect_trusted(path, &err), EBB_OK);
+    assert_int_equal(ebb_file_expect_trusted("/etc/passwd", &err), EBB_OK);
+    assert_int_equal(chmod(path, 0664), 0);
+    assert_int_equal(ebb_file_expect_trusted(path, &err), EBB_OK);
+    assert_int_equal(chmod(path, 0666), 0);
+    assert_int_equal(ebb_file_expect_trusted(path, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "chmod o-w"));
+    assert_int_equal(chmod(path, 0600), 0);
+    if (geteuid() != 0 || chown(path, 65534, 65534) != 0)
+        return;
+    assert_int_equal(ebb_file_expect_trusted(path, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "another user"));
+}
+
 /* Without /proc the name is taken, if it still names that file. */
 static void test_reopen(void **state)
 {
@@ -415,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_only_new),
         cmocka_unit_test(test_short_reads),
         cmocka_unit_test(test_slurp),
+        cmocka_unit_test(test_trusted),
         cmocka_unit_test(test_reopen),
         cmocka_unit_test(test_links_and_pipes),
         cmocka_unit_test(test_a_terminal_is_no_file),
