@@ -37,6 +37,7 @@ listed 'embed.gguf' 'embedder, not for a chat'
 listed 'eagle.gguf' 'drafter, not for a chat'
 listed 'mtp.gguf' 'drafter, not for a chat'
 listed 'lora.gguf' 'adapter, not for a chat'
+listed 'cvec.gguf' 'adapter, not for a chat'
 listed 'imatrix.gguf' 'importance matrix, not for a chat'
 listed 'vocab.gguf' 'vocabulary, not for a chat'
 listed 'owner_repo_Cached-Q8_0.gguf' "(llama.cpp's)"
@@ -44,7 +45,7 @@ listed 'Studio-GGUF/Studio-Q8_0.gguf' "(LM Studio's)"
 listed 'Older-Q8_0.gguf' "(LM Studio's)"
 listed 'janhq/Jan-v3  ' "(Jan's)"
 listed 'Everybody-Q8_0.gguf' "(GPT4All's)"
-[ "$(grep -c "'s)" list)" -eq 20 ] || fail "$(grep -c "'s)" list) files, not 20: $(cat list)"
+[ "$(grep -c "'s)" list)" -eq 21 ] || fail "$(grep -c "'s)" list) files, not 21: $(cat list)"
 grep -q 'hostile\|outside\|Again' list && fail "found what lies outside, or twice: $(cat list)"
 
 # Each of them is loaded by its name, and answers as the model does.

@@ -124,6 +124,7 @@ snapshot("embed.gguf", gguf(("general.architecture", "qwen3"), ("qwen3.pooling_t
 snapshot("eagle.gguf", gguf(("general.architecture", "eagle3")))
 snapshot("mtp.gguf", gguf(("general.architecture", "glm4moe"), ("glm4moe.block_count", 1), ("glm4moe.nextn_predict_layers", 1)))
 snapshot("lora.gguf", gguf(("general.architecture", "llama"), ("general.type", "adapter"), ("adapter.type", "lora")))
+snapshot("cvec.gguf", gguf(("general.architecture", "controlvector"), ("controlvector.model_hint", "llama")))
 snapshot("imatrix.gguf", gguf(("general.type", "imatrix")))
 snapshot("vocab.gguf", gguf(("general.architecture", "llama"), n_tensors=0))
 link(outside, H + "snapshots/" + "c" * 40 + "/hostile.gguf")

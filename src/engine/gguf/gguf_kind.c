@@ -18,7 +18,8 @@ static const char *const kind_names[] = {
 static const struct { const char *name; ebb_model_kind kind;
 } named_kinds[] = {
     { "clip", EBB_KIND_PROJECTOR },         { "mmproj", EBB_KIND_PROJECTOR },
-    { "adapter", EBB_KIND_ADAPTER },        { "imatrix", EBB_KIND_IMATRIX },
+    { "adapter", EBB_KIND_ADAPTER },        { "controlvector", EBB_KIND_ADAPTER },
+    { "imatrix", EBB_KIND_IMATRIX },
     { "vocab", EBB_KIND_VOCABULARY },       { "bert", EBB_KIND_EMBEDDER },
     { "nomic-bert", EBB_KIND_EMBEDDER },    { "nomic-bert-moe", EBB_KIND_EMBEDDER },
     { "neo-bert", EBB_KIND_EMBEDDER },      { "jina-bert-v2", EBB_KIND_EMBEDDER },
