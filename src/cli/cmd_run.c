@@ -88,6 +88,14 @@ static ebb_status attach_files(const ebb_args *a, ebb_buf *prompt, ebb_error *er
     return st;
 }
 
+/* Who shares the pipe may have asked for reads that do not wait.  False: the read failed for another reason. */
+static bool wait_for_more(void)
+{
+    struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+
+    return errno == EAGAIN && (poll(&p, 1, -1) > 0 || errno == EINTR);
+}
+
 static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err)
 {
     prompt->max = MAX_INPUT;
@@ -110,8 +118,10 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
             ssize_t got = read(STDIN_FILENO, chunk, sizeof chunk);
             if (stop_signal)
                 return EBB_FAIL(err, EBB_CANCELED, "run: stopped while the input was read");
-            if (got < 0 && errno == EINTR)
+            if (got < 0 && (errno == EINTR || wait_for_more()))
                 continue;
+            if (got < 0 && prompt->len > start)
+                return EBB_FAIL(err, EBB_IO, "run: the input breaks off: %s", strerror(errno));
             if (got <= 0)                        /* closed or unreadable: what -p says is the prompt */
                 break;
             if (!ebb_buf_add(prompt, chunk, (size_t)got))
