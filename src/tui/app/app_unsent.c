@@ -18,11 +18,24 @@ static void add_unsent(ebb_buf *out, const char *text)
     ebb_buf_adds(out, text);
 }
 
-/* A line as it is typed: a command is no message, and of two slashes one is the message's. */
+/* In front of a command, so that it comes back as one and not as a message that begins with a slash. */
+static const char command_mark = '\x1f';
+
+/* `/system` and a prompt of many lines is worth as much as a message; the name of a command alone is not. */
+static bool has_words(const char *command)
+{
+    const char *name_end = command + strcspn(command, " \n");
+
+    return name_end[strspn(name_end, " \n")] != '\0';
+}
+
+/* A line as it is typed: a command is kept where no message is, and of two slashes one is the message's. */
 static void add_typed(ebb_buf *out, const char *line)
 {
     if (!ebb_slash_command_is(line))
         add_unsent(out, line + (line[0] == '/'));
+    else if (out->len == 0 && has_words(line) && ebb_buf_addc(out, command_mark))
+        ebb_buf_adds(out, line);
 }
 
 /* What was typed before a line of the history took its place: it is there again below that, whatever becomes of the
@@ -126,8 +139,13 @@ void ebb_app_restore_unsent(ebb_app *a)
     ebb_error err = { .code = EBB_OK };
 
     if (restore_unsent(a, &text, &err)) {
-        ebb_frontend_offer(&a->frontend, text.data, text.len);
-        ebb_app_hint(a, "unsent when you left; Enter sends it, Ctrl-C drops it");
+        bool is_command = text.data[0] == command_mark;
+
+        if (is_command)
+            a->frontend.edit(&a->frontend, text.data + 1, text.len - 1);
+        else
+            ebb_frontend_offer(&a->frontend, text.data, text.len);
+        ebb_app_hint(a, "unsent when you left; Enter %s it, Ctrl-C drops it", is_command ? "runs" : "sends");
     } else
         hint_running(a);
     if (err.code != EBB_OK)

@@ -141,6 +141,9 @@ static void unsent_is_what_was_typed(void **state)
     expect_kept("half a line\033[A\x12old", "> half a line\n");
     expect_kept("half a line\033[A\x15", "> half a line\n");
     expect_kept("half a line\033[A\x15" "another", "> half a line\n  another\n");
+    expect_kept("/system Speak of ebb", "> /system Speak of ebb\n");
+    expect_kept("/system Speak of ebb\033[A", "> /system Speak of ebb\n");
+    expect_kept("/system ", "> Ask something.");
     expect_kept("\033[A", "> Ask something.");
     expect_kept("//half a line", "> //half a line\n");
 }
