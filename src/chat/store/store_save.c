@@ -369,13 +369,22 @@ static ebb_status load_messages(ebb_store *s, int64_t session, ebb_tree *t, ebb_
     return st;
 }
 
+/* An answer that was never begun is deleted before the session is saved without it: killed in between, the session ends
+ * with its newest message, not nowhere. */
+static ebb_node *find_leaf(const ebb_tree *t, int64_t leaf)
+{
+    ebb_node *node = ebb_tree_find(t, leaf);
+
+    return node || t->n_nodes == 0 ? node : t->nodes[t->n_nodes - 1];
+}
+
 ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     ebb_status st = load_facts(s, session, f, err);
 
     if (st == EBB_OK)
         st = load_messages(s, session, t, err);
-    if (st == EBB_OK && f->leaf && !ebb_tree_set_leaf(t, ebb_tree_find(t, f->leaf)))
+    if (st == EBB_OK && f->leaf && !ebb_tree_set_leaf(t, find_leaf(t, f->leaf)))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for session %lld", (long long)session);
     if (st != EBB_OK) {
         ebb_session_facts_fini(f);

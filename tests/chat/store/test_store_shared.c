@@ -60,6 +60,28 @@ static void test_drop_has_children(void **state)
     end_two(s, other, &t, &u, &all);
 }
 
+/* Killed between the two, a program leaves a session whose last message is gone: it is opened above that. */
+static void test_dropped_and_killed(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t" }, g = { 0 };
+    ebb_tree t = { 0 }, u = { 0 };
+    ebb_error err;
+    ebb_node *empty;
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "q");
+    empty = say(&t, EBB_ROLE_ASSISTANT, "");
+    save(s, &f, &t);
+    assert_int_equal(ebb_store_delete_message(s, empty->m.id, &err), EBB_OK);
+    assert_int_equal(ebb_store_load(s, f.id, &g, &u, &err), EBB_OK);
+    assert_int_equal(u.n_path, 1);
+    assert_string_equal(u.path[0]->m.text, "q");
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
+    ebb_store_close(s);
+}
+
 /* A message that one program took back is written again by another that goes on from it, or changes it. */
 static void test_parent_dropped_elsewhere(void **state)
 {
@@ -321,7 +343,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_parent_dropped_elsewhere), T(test_both_go_on),
+        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_dropped_and_killed),
+        T(test_parent_dropped_elsewhere), T(test_both_go_on),
         T(test_two_writers), T(test_lost_log), T(test_lost_index), T(test_lost_both), T(test_cut_index),
         T(test_cut_log), T(test_no_second_log),
     };
