@@ -40,7 +40,7 @@ static void check_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *m
         snprintf(advice, sizeof advice, "ebb pull %s gets %s (%.1f GB); ebb pull --suggest lists others",
                  suits.source, suits.name, suits.file_bytes / 1e9);
         ebb_doctor_advise(ebb_doctor_add(r, "models", "only the built-in guide"), "%s", advice);
-    } else if (ebb_models_rate(files, n, &a->engine, machine, true, &ratings, NULL) == EBB_OK) {
+    } else if (ebb_models_rate(files, n, &a->engine, machine, true, 0, &ratings, NULL) == EBB_OK) {
         ebb_models_explain(ratings, n, &why);
         ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)),
                           "ebb plan lists them");

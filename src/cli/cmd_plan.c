@@ -185,7 +185,7 @@ static bool plan_all(const ebb_args *a, int *status, ebb_error *err, ebb_status 
         return false;
     *st = get_machine(a, &machine, &is_described, err);
     if (*st == EBB_OK)
-        *st = ebb_models_rate(files, n, &a->engine, &machine, !is_described, &r, err);
+        *st = ebb_models_rate(files, n, &a->engine, &machine, !is_described, 0, &r, err);
     else
         ebb_models_free(files, n);
     if (*st != EBB_OK)

@@ -104,10 +104,11 @@ typedef struct ebb_model_rating {
  * that stay in memory and do 1.5 tok/s the one with most worth * v / (v + 1 tok/s) for its speed v,
  * then slower ones, the fastest first, then those that are read from disk in part.  *out is for
  * ebb_models_rating_free.  With `measures`, *machine gets the speeds that the models need and that
- * it lacks.  Error: NOMEM.  Cost: opens every file's header. */
+ * it lacks.  Error: NOMEM.  Cost: opens every file's header, in the order given, but none later
+ * than ebb_clock_s() `until_s` (0: however long it takes); why_not says so of the others. */
 EBB_MUST_CHECK
 ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts,
-                           ebb_machine *machine, bool measures,
+                           ebb_machine *machine, bool measures, double until_s,
                            ebb_model_rating **out, ebb_error *err);
 void ebb_models_rating_free(ebb_model_rating *r, size_t n);
 /* The order of ebb_models_rate, for qsort. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "models/guide.h"
 #include "models/models.h"
@@ -139,7 +140,7 @@ int ebb_models_compare(const void *a, const void *b)
 }
 
 ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opts *opts, ebb_machine *machine,
-                           bool measures, ebb_model_rating **out, ebb_error *err)
+                           bool measures, double until_s, ebb_model_rating **out, ebb_error *err)
 {
     *out = calloc(n + 1, sizeof **out);
     if (!*out) {
@@ -148,7 +149,10 @@ ebb_status ebb_models_rate(ebb_model_file *files, size_t n, const ebb_engine_opt
     }
     for (size_t i = 0; i < n; i++) {
         (*out)[i].file = files[i];
-        rate_model(&(*out)[i], opts, machine, measures);
+        if (until_s > 0 && ebb_clock_s() > until_s)
+            snprintf((*out)[i].why_not, sizeof (*out)[i].why_not, "not rated: there are too many");
+        else
+            rate_model(&(*out)[i], opts, machine, measures);
     }
     free(files);                                 /* the paths are owned by the list now */
     qsort(*out, n, sizeof **out, ebb_models_compare);
@@ -355,7 +359,7 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
         return st;
     st = ebb_machine_probe(NULL, false, &machine, err);
     if (st == EBB_OK)
-        st = ebb_models_rate(files, n, opts, &machine, n > 1, &r, err);
+        st = ebb_models_rate(files, n, opts, &machine, n > 1, 0, &r, err);
     else
         ebb_models_free(files, n);
     if (st != EBB_OK)

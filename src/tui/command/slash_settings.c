@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "ebb/experimental/plan.h"
 #include "command/slash_impl.h"
@@ -316,9 +317,11 @@ static void note_rating(ebb_buf *out, const ebb_model_rating *r, const ebb_model
         ebb_buf_adds(out, ", loaded");
 }
 
-/* All models found, the best first, by the name that their files have; *files is taken over. */
+/* All models found, the best first, by the name that their files have; *files is taken over.  The next key waits for
+ * it, and headers may be large, cold and many. */
 static void complete_ratings(ebb_frontend *f, ebb_model_file *files, size_t n, ebb_candidate_fn *fn, void *arg)
 {
+    static const double rating_s = 0.25;
     ebb_model_rating *r;
     ebb_buf note = { 0 };
     ebb_machine machine;
@@ -331,7 +334,7 @@ static void complete_ratings(ebb_frontend *f, ebb_model_file *files, size_t n, e
     }
     ebb_chat_stats(f->chat, &now);
     machine.available_bytes += now.rss_anon_bytes;       /* another model replaces the open one */
-    if (ebb_models_rate(files, n, &opts, &machine, false, &r, NULL) != EBB_OK)
+    if (ebb_models_rate(files, n, &opts, &machine, false, ebb_clock_s() + rating_s, &r, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++) {
         const char *name = ebb_models_name(&r[i].file);

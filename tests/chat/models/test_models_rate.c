@@ -43,7 +43,7 @@ static rated rate_with(uint64_t bytes, double memory_bytes_s, double disk_bytes_
     rated out;
 
     assert_int_equal(ebb_models_find(&files, &out.n, &err), EBB_OK);
-    if (ebb_models_rate(files, out.n, opts, &machine, false, &out.r, &err) != EBB_OK)
+    if (ebb_models_rate(files, out.n, opts, &machine, false, 0, &out.r, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     ebb_models_explain(out.r, out.n, &why);
     snprintf(out.why, sizeof out.why, "%s", ebb_buf_text(&why));
@@ -205,12 +205,36 @@ static void test_chosen(void **state)
     ebb_buf_fini(&chosen);
 }
 
+/* Whoever waits for the list does not wait for headers without end: what was not opened in time is there, and last. */
+static void test_a_time_for_all(void **state)
+{
+    ebb_machine machine = { .available_bytes = GB, .available_why = "a test", .n_cpus = 2, .memory_bytes_s = 20e9,
+                            .disk_bytes_s = 2e9, .int8_mac_s = 200e9 };
+    ebb_model_file *files;
+    ebb_model_rating *r;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    tiny("one", EBB_TYPE_Q8_0, 1, 512);
+    tiny("two", EBB_TYPE_Q8_0, 2, 512);
+    assert_int_equal(ebb_models_find(&files, &n, &err), EBB_OK);
+    assert_int_equal(ebb_models_rate(files, n, NULL, &machine, false, 1e-9, &r, &err), EBB_OK);
+    assert_int_equal(n, 2);
+    for (size_t i = 0; i < n; i++) {
+        assert_non_null(strstr(r[i].why_not, "not rated"));
+        assert_non_null(strstr(r[i].file.path, i == 0 ? "one" : "two"));
+        assert_int_equal(r[i].n_params, 0);
+    }
+    ebb_models_rating_free(r, n);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, models_folder_setup, models_folder_teardown)
     const struct CMUnitTest tests[] = {
         T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_context_counts), T(test_streams_a_little),
-        T(test_small_ones), T(test_chosen),
+        T(test_small_ones), T(test_chosen), T(test_a_time_for_all),
     };
     return cmocka_run_group_tests_name("models_rate", tests, NULL, NULL);
 }
