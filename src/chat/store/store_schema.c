@@ -245,8 +245,8 @@ ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
         return ebb_store_fail(s, SQLITE_NOTADB, err);
     if (rc == SQLITE_OK && version > N_SCRIPTS)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
-                        "%s was written by a newer ebb (version %d of the format, this one reads %d)",
-                        s->path, version, N_SCRIPTS);
+                        "%s was written by a newer ebb (format %d, this one reads %d): use that one, or set "
+                        "XDG_STATE_HOME to another folder", s->path, version, N_SCRIPTS);
     if (rc == SQLITE_OK && version > 0 && version < N_SCRIPTS && !s->is_readonly && strcmp(s->path, ":memory:") != 0 &&
         copy_database(s, version, err) != EBB_OK)
         return EBB_IO;

@@ -384,7 +384,7 @@ static void test_newer(void **state)
     (void)state;
     sql(s->db, "PRAGMA user_version = 99");
     ebb_store_close(s);
-    expect_open(EBB_UNSUPPORTED, "newer ebb");
+    expect_open(EBB_UNSUPPORTED, "use that one, or set XDG_STATE_HOME");
 }
 
 /* What was written while the clock was a century ahead is not the newest session ever after. */
