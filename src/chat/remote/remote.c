@@ -113,7 +113,7 @@ static void make_facts(ebb_remote *r)
                  "serve), %s; /engine here loads it for this one alone", r->name, ctx);
         return;
     }
-    snprintf(f->notice, sizeof f->notice, "%.32s answers: %.16s%s%.24s at %.40s, %.40s, %s%s", r->entry.name, d->name,
+    snprintf(f->notice, sizeof f->notice, "%.32s answers: %.22s%s%.24s at %.40s, %.40s, %s%s", r->entry.name, d->name,
              r->server.version[0] ? " " : "", r->server.version, r->link.address.host, r->name, ctx,
              f->is_private ? "" : "; what is said can be read on the way (http)");
 }

@@ -53,7 +53,7 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t
     fail_msg("no event %d came", (int)kind);
 }
 
-static ebb_chat *open_chat(const char *how, const char *session)
+static ebb_chat *begin_chat(const char *how, const char *session)
 {
     ebb_chat_opts o = { .engine_name = server.url, .store_path = db, .session_name = session,
                         .sampling = ebb_sampler_params_default() };
@@ -65,6 +65,13 @@ static ebb_chat *open_chat(const char *how, const char *session)
     test_hub_how(&server, how);
     if (ebb_chat_open(&o, &c, &err) != EBB_OK)
         fail_msg("%s", err.msg);
+    return c;
+}
+
+static ebb_chat *open_chat(const char *how, const char *session)
+{
+    ebb_chat *c = begin_chat(how, session);
+
     wait_event(c, EBB_EVENT_READY, NULL, 0);
     return c;
 }
@@ -81,6 +88,18 @@ static void say(ebb_chat *c, const char *text)
     if (ebb_chat_send(c, text, strlen(text), &err) != EBB_OK)
         fail_msg("%s", err.msg);
     wait_event(c, EBB_EVENT_DONE, NULL, 0);
+}
+
+/* What speaks OpenAI's protocol and is nothing that is known has the longest name. */
+static void test_a_server_is_named(void **state)
+{
+    ebb_chat *c = begin_chat("kind=any", "named");
+    char text[256];
+
+    (void)state;
+    wait_event(c, EBB_EVENT_NOTICE, text, sizeof text);
+    assert_non_null(strstr(text, " answers: an OpenAI-style server at 127.0.0.1, "));
+    ebb_chat_close(c);
 }
 
 static void test_figures_are_kept(void **state)
@@ -273,6 +292,7 @@ static void test_another_test_waits_for_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_server_is_named),
         cmocka_unit_test(test_figures_are_kept),
         cmocka_unit_test(test_tree_needs_no_ids),
         cmocka_unit_test(test_refusals_say_who_can),
