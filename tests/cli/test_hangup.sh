@@ -77,6 +77,15 @@ try:
         n += 1
         if len(answers()) != n or answers()[-1][0] == 0:
             sys.exit("%s: answers %r after SIGTERM" % (options, answers()))
+    # The end of what a terminal sends may be a hang-up whose signal is late, or never comes.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+    t = start("--plain")
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGHUP])
+    t.until(rb"You: ", 0)
+    t.hang_up()
+    status = t.end()
+    if status != 129:
+        sys.exit("exit %r after a hang-up that is seen by its input alone" % status)
     # A terminal that takes nothing more (a link that stalls) holds up neither an answer nor its saving.
     for options in ([], ["--inline"]):
         t = start(*LONG, *options)

@@ -384,6 +384,12 @@ static bool run_next_line(plain *p)
     return true;
 }
 
+/* A read says either; the SIGHUP may come later, or not to us. */
+static bool has_hung_up(const plain *p, ssize_t got)
+{
+    return p->is_terminal && ((got < 0 && errno == EIO) || (got == 0 && !isatty(STDIN_FILENO)));
+}
+
 /* Only once all that was read before is run: who sends more than can be answered waits. */
 static void plain_read_input(plain *p)
 {
@@ -392,8 +398,8 @@ static void plain_read_input(plain *p)
     if (got > 0) {
         p->in_at = 0;
         p->in_end = (size_t)got;
-    } else if (got < 0 && errno == EIO && p->is_terminal) {
-        p->signal = SIGHUP;                      /* the terminal hung up without a SIGHUP to us */
+    } else if (has_hung_up(p, got)) {
+        p->signal = SIGHUP;
         p->frontend.quit = true;
     } else if (got < 0 && errno != EINTR && errno != EAGAIN) {
         fprintf(stderr, "ebb: standard input cannot be read: %s\n", strerror(errno));
