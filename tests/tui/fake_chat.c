@@ -230,6 +230,10 @@ bool ebb_chat_awaits_overflow_choice(const ebb_chat *c) { return c->is_undecided
 bool ebb_chat_awaits_report(const ebb_chat *c) { (void)c; return false; }
 long ebb_chat_writer_pid(const ebb_chat *c) { return c->writer; }
 bool ebb_chat_is_busy(const ebb_chat *c) { return c->busy || c->job; }
+bool ebb_chat_is_question_open(const ebb_chat *c)
+{
+    return c->n > 0 && c->messages[c->n - 1].role == EBB_ROLE_USER;
+}
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
 int64_t ebb_chat_session_id(const ebb_chat *c) { return strcmp(c->session, "trip") == 0

@@ -117,6 +117,8 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out);
 /* -- State --------------------------------------------------------------------- */
 bool ebb_chat_is_ready(const ebb_chat *c);       /* model loaded */
 bool ebb_chat_is_busy(const ebb_chat *c);        /* an answer is under way, or a job */
+/* The conversation ends with a question that has no answer, not even the beginning of one. */
+bool ebb_chat_is_question_open(const ebb_chat *c);
 /* BUSY, with what has to end first, where it is. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err);

@@ -14,12 +14,9 @@ static ebb_status fail_no_message_memory(ebb_error *err)
     return EBB_FAIL(err, EBB_NOMEM, "no memory for another message");
 }
 
-/* Is the leaf a question without an answer, notes below the question aside? */
-static bool is_question_open(const ebb_node *leaf)
+bool ebb_chat_is_question_open(const ebb_chat *c)
 {
-    while (leaf && leaf->m.role == EBB_ROLE_NOTE)
-        leaf = leaf->parent;
-    return leaf && leaf->m.role == EBB_ROLE_USER;
+    return ebb_tree_is_question_open(ebb_tree_leaf(&c->tree));
 }
 
 /* -- Asking ---------------------------------------------------------------------------- */
@@ -81,7 +78,7 @@ ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *te
         return st;
     /* An unanswered question at the leaf is left out: the new one becomes its sibling. */
     st = ask_question(c, ebb_tree_above_question(leaf), text, n, err);
-    if (st == EBB_OK && is_question_open(leaf))
+    if (st == EBB_OK && ebb_tree_is_question_open(leaf))
         ebb_chat_notice(c, "the question before has no answer and is left out; /tree shows it");
     return st;
 }
@@ -192,7 +189,7 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
         return st;
     if (leaf && c->overflow.asked_at == leaf)    /* /continue answers the overflow question: forget */
         return ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 0, err);
-    if (is_question_open(leaf))
+    if (ebb_tree_is_question_open(leaf))
         return ebb_chat_begin_answer(c, false, err);
     if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer to continue");
@@ -214,7 +211,7 @@ ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers, ebb_error *er
         st = want_answers(c, n_answers, err);
     if (st != EBB_OK)
         return st;
-    if (is_question_open(leaf))
+    if (ebb_tree_is_question_open(leaf))
         return ebb_chat_begin_answer(c, false, err);
     while (answer && answer->m.role == EBB_ROLE_NOTE)
         answer = answer->parent;

@@ -67,7 +67,7 @@ void ebb_chat_report_interrupted(ebb_chat *c)
     leaf = ebb_tree_leaf(&c->tree);
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
         ebb_chat_notice(c, "the last answer was cut off; /continue resumes it");
-    else if (leaf && leaf->m.role == EBB_ROLE_USER)
+    else if (ebb_tree_is_question_open(leaf))
         ebb_chat_notice(c, "the last question has no answer yet; /continue asks it again");
 }
 

@@ -256,6 +256,13 @@ bool ebb_tree_redo(ebb_tree *t)
     return true;
 }
 
+bool ebb_tree_is_question_open(const ebb_node *leaf)
+{
+    while (leaf && leaf->m.role == EBB_ROLE_NOTE)
+        leaf = leaf->parent;
+    return leaf && leaf->m.role == EBB_ROLE_USER;
+}
+
 ebb_node *ebb_tree_above_question(ebb_node *leaf)
 {
     ebb_node *node = leaf;

@@ -68,6 +68,8 @@ bool ebb_tree_set_leaf(ebb_tree *t, ebb_node *leaf);
 bool ebb_tree_undo(ebb_tree *t);
 /* Where the last undo left.  false: nothing was undone since the path was changed. */
 bool ebb_tree_redo(ebb_tree *t);
+/* Whether a path ends with a question that has no answer, notes below it aside. */
+bool ebb_tree_is_question_open(const ebb_node *leaf);
 /* Where the next question hangs: `leaf`, but above a question that has no answer, and the notes
  * below it. */
 ebb_node *ebb_tree_above_question(ebb_node *leaf);

@@ -249,11 +249,14 @@ static bool drop_empty_answers(ebb_chat *c, ebb_finish finish)
 void ebb_turn_drop_unbegun(ebb_chat *c)
 {
     size_t n_before = c->tree.n_nodes;
-    ebb_node *newest;
 
-    while (c->tree.n_nodes > 0 && (newest = c->tree.nodes[c->tree.n_nodes - 1])->m.role == EBB_ROLE_ASSISTANT &&
-           newest->m.finish == EBB_FINISH_NONE && drop_if_empty(c, newest, EBB_FINISH_CANCELED))
-        ;
+    while (c->tree.n_nodes > 0) {
+        ebb_node *newest = c->tree.nodes[c->tree.n_nodes - 1];
+
+        if (newest->m.role != EBB_ROLE_ASSISTANT || newest->m.finish != EBB_FINISH_NONE ||
+            !drop_if_empty(c, newest, EBB_FINISH_CANCELED))
+            break;
+    }
     if (c->tree.n_nodes < n_before)
         ebb_chat_save(c, true);
 }

@@ -64,7 +64,7 @@ static bool can_send(const ebb_app *a)
 /* The question may have been taken back meanwhile. */
 static bool is_queue_held(const ebb_app *a)
 {
-    return a->queue.is_held && ebb_frontend_is_question_open(&a->frontend);
+    return a->queue.is_held && ebb_chat_is_question_open(a->frontend.chat);
 }
 
 static const char queued[] = "queued; Ctrl-X takes it back";

@@ -175,28 +175,14 @@ void ebb_frontend_leave_edit(ebb_frontend *f)
     f->is_cutting = false;
 }
 
-/* Notes aside; NULL: nothing was. */
-static const ebb_message *last_said(const ebb_chat *c)
-{
-    size_t n = ebb_chat_n_messages(c);
-
-    while (n > 0 && ebb_chat_message(c, n - 1)->role == EBB_ROLE_NOTE)
-        n--;
-    return n > 0 ? ebb_chat_message(c, n - 1) : NULL;
-}
-
-bool ebb_frontend_is_question_open(const ebb_frontend *f)
-{
-    const ebb_message *m = last_said(f->chat);
-
-    return m && m->role == EBB_ROLE_USER;
-}
-
 bool ebb_frontend_go_on(ebb_frontend *f)
 {
-    const ebb_message *m = last_said(f->chat);
+    size_t n = ebb_chat_n_messages(f->chat);
+    const ebb_message *m = n ? ebb_chat_message(f->chat, n - 1) : NULL;
     ebb_error err;
 
+    while (m && m->role == EBB_ROLE_NOTE)
+        m = --n ? ebb_chat_message(f->chat, n - 1) : NULL;
     if (!m || m->role == EBB_ROLE_SYSTEM || (m->role == EBB_ROLE_ASSISTANT && m->finish == EBB_FINISH_STOP) ||
         !ebb_chat_is_ready(f->chat) || ebb_chat_is_busy(f->chat))
         return false;

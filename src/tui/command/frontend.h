@@ -61,8 +61,6 @@ void ebb_frontend_leave_edit(ebb_frontend *f);
 /* An empty line was entered: an answer that was stopped or cut goes on, a question that
  * has none gets one.  False: there is none. */
 bool ebb_frontend_go_on(ebb_frontend *f);
-/* The conversation ends with a question that has no answer, not even the beginning of one. */
-bool ebb_frontend_is_question_open(const ebb_frontend *f);
 /* A model can answer: said, if another one did before. */
 void ebb_frontend_ready(ebb_frontend *f);
 /* Leave, unless something is not saved: then that is said first, and the second time counts. */
