@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { STOP_LOOK_NS = 5 * 1000 * 1000, STOP_LOOKS = 20, SURE_STOP_LOOKS = 2000, LEAVE_LOOK_S = 2 };
+enum { STOP_LOOK_NS = 5 * 1000 * 1000, STOP_LOOKS = 20, SURE_STOP_LOOKS = 200, LEAVE_LOOK_S = 2 };
 
 static const int caught[] = { SIGTERM, SIGUSR1, SIGUSR2, SIGHUP, SIGINT, SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP, SIGCHLD };
 static int wake_pipe[2] = { -1, -1 };
@@ -169,11 +169,12 @@ static bool has_shell(void)
 }
 
 /* A stopped process gets SIGCONT when it is continued, perhaps in another thread, which takes its time on a busy
- * machine: wait for that. */
+ * machine: wait for that.  Where no stop fails it only keeps the screen from being drawn twice. */
 bool ebb_signals_stop(void)
 {
     struct timespec look = { .tv_nsec = STOP_LOOK_NS };
-    int looks = has_shell() ? SURE_STOP_LOOKS : STOP_LOOKS;
+    bool is_sure = has_shell();
+    int looks = is_sure ? SURE_STOP_LOOKS : STOP_LOOKS;
 
     was_continued = false;
     install_signal(SIGTSTP, SIG_DFL);
@@ -181,5 +182,5 @@ bool ebb_signals_stop(void)
     install_signal(SIGTSTP, write_signal_byte);
     for (int i = 0; i < looks && !was_continued; i++)
         nanosleep(&look, NULL);
-    return was_continued;
+    return is_sure || was_continued;
 }
