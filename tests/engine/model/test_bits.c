@@ -9,6 +9,12 @@
 #include "support/tiny_model.h"
 
 enum { N_FEW = 70, N_MANY = 520 };
+/* Threads meet in the same places whatever the type, and under their sanitizer all types take half an hour. */
+#ifdef __SANITIZE_THREAD__
+enum { TYPE_STEP = 5 };
+#else
+enum { TYPE_STEP = 1 };
+#endif
 
 static void keep_logits(void *arg, size_t pos, const float *logits, size_t n_vocab)
 {
@@ -102,11 +108,9 @@ static void test_every_type(void **state)
 
     (void)state;
     for (uint32_t t = 0; t < EBB_TYPE_LIMIT; t++)
-        if (ebb_kernel_has_type((ebb_type)t)) {
+        if (ebb_kernel_has_type((ebb_type)t) && n++ % TYPE_STEP == 0)
             check_bits_of_type((ebb_type)t);
-            n++;
-        }
-    print_message("%d types\n", n);
+    print_message("%d types\n", (n + TYPE_STEP - 1) / TYPE_STEP);
     assert_true(n >= 25);
 }
 
