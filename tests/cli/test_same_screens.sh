@@ -20,7 +20,7 @@ state() { "$EBB" stat --json 2>/dev/null | python3 -c 'import json, sys
 p = [p for p in json.load(sys.stdin)["running"] if p["session"] != "ebb serve"]
 print(p[0]["state"] if p else "none")'; }
 messages() { "$EBB" sessions list --json | sed -n 's/.*"messages":\([0-9]*\).*/\1/p' | head -n 1; }
-is_idle() { [ "$(state)" = idle ] && [ "$(messages)" -ge "$1" ]; }
+is_idle() { [ "$(messages)" -ge "$1" ] && [ "$(state)" = idle ]; }     # in this order: idle before it began is no end
 settle() { wait_until "is_idle $1"; }
 # What is on the screen but figures: no panel, no lines of receipts, no line of the status
 words() { screen | grep -vE ' tok([ ·]|$)|tok/s|ctx |layers |^─*$|stopped ·|s \+ [0-9]|answers|computed again|^ {60}' | sed 's/ *$//' | grep -v '^$'; }
