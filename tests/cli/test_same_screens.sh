@@ -24,8 +24,10 @@ is_idle() { [ "$(messages)" -ge "$1" ] && [ "$(state)" = idle ]; }     # in this
 settle() { wait_until "is_idle $1"; }
 # What is on the screen but figures: no panel, no lines of receipts, no line of the status
 words() { screen | grep -vE ' tok([ ·]|$)|tok/s|ctx |layers |^─*$|stopped ·|s \+ [0-9]|answers|computed again|^ {60}' | sed 's/ *$//' | grep -v '^$'; }
+# What was told before a key is on the screen with it
+drawn() { tm send-keys -l '~~'; wait_for '~~'; tm send-keys BSpace BSpace; wait_gone '~~'; }
 keep() {                                          # NAME: once the same words stand there in two looks
-    last=
+    drawn
     wait_until 'now=$(words); sleep 0.2; [ "$now" = "$(words)" ]'
     echo "$now" > "$to/$1"
 }
