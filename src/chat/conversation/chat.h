@@ -150,7 +150,8 @@ bool ebb_chat_is_saved(const ebb_chat *c);
  * *err names the file and what can be done, once: asked again, with nothing new said, the answer is
  * OK.  Errors: those of ebb_store_save. */
 EBB_MUST_CHECK ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err);
-void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);         /* zeroes until an engine exists */
+/* Zeroes until an engine exists.  Its phase is idle only if no answer is under way. */
+void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);
 /* The path of the model of this process if it can be handed over to a server for several
  * (chat_share.c), and which file it is (ebb_models_file_id).  NULL: a small one, or one opened in
  * an own way. */

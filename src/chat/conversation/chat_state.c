@@ -99,6 +99,8 @@ void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)
     *out = (ebb_stats){ 0 };
     if (c->backend)
         c->backend->ops->stats(c->backend, out);
+    if (c->turn.answer && out->phase == EBB_PHASE_IDLE)
+        out->phase = EBB_PHASE_PREFILL;          /* it has not begun yet, or its last words have not come here */
     if ((c->turn.is_path_changed && c->turn.state == EBB_TURN_IDLE) || ebb_chat_facts(c))
         out->n_ctx_used = ebb_chat_n_tokens(c);
 }

@@ -283,7 +283,7 @@ static void fake_set_reference_text(ebb_backend *b, int32_t *ids, size_t n)
 static void fake_stats(ebb_backend *b, ebb_stats *out)
 {
     (void)b;
-    *out = (ebb_stats){ 0 };
+    *out = (ebb_stats){ .phase = EBB_PHASE_IDLE };
 }
 
 /* Both are told from the caller's thread, which a sink must bear. */

@@ -9,6 +9,14 @@ static const ebb_message *last(const ebb_chat *c)
     return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
 }
 
+static ebb_phase phase(const ebb_chat *c)
+{
+    ebb_stats s;
+
+    ebb_chat_stats(c, &s);
+    return s.phase;
+}
+
 static void test_turn(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -18,8 +26,10 @@ static void test_turn(void **state)
 
     (void)state;
     assert_string_equal(ebb_chat_session_name(c), "new session");
+    assert_int_equal(phase(c), EBB_PHASE_IDLE);
     send(c, "hello");
     assert_true(ebb_chat_is_busy(c));
+    assert_int_equal(phase(c), EBB_PHASE_PREFILL);       /* whatever the engine says yet */
     while (!is_done) {                           /* the text told and the text that stands go together */
         assert_true(fake_next(c, &ev));
         if (ev.kind == EBB_EVENT_TEXT)
@@ -28,6 +38,7 @@ static void test_turn(void **state)
             assert_string_equal(last(c)->text, shown);
         is_done = ev.kind == EBB_EVENT_DONE;
     }
+    assert_int_equal(phase(c), EBB_PHASE_IDLE);
     assert_string_equal(shown, "a1.0 a1.1 a1.2 ");
     assert_string_equal(path(c), "[hello] [a1.0 a1.1 a1.2 ]");
     assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
