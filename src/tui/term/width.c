@@ -1,7 +1,6 @@
 /* Grapheme clusters and their columns (width.h). */
 #include "term/width.h"
 
-#include <stdbool.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -133,6 +132,11 @@ size_t ebb_cluster_next(const char *s, size_t n, int *width)
     if (width)
         *width = w;
     return at;
+}
+
+bool ebb_is_wide(uint32_t cp)
+{
+    return is_region(cp) || code_point_width(cp) == 2;
 }
 
 size_t ebb_cluster_prev(const char *s, size_t n, size_t at)

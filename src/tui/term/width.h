@@ -8,6 +8,7 @@
  * drifts, whatever the terminal thinks of newer emoji. */
 #ifndef EBB_TUI_WIDTH_H
 #define EBB_TUI_WIDTH_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,11 @@
  * Never more than EBB_CLUSTER_MAX bytes: what is longer is cut. */
 #define EBB_CLUSTER_MAX 128
 size_t ebb_cluster_next(const char *s, size_t n, int *width);
+
+/* Whether a code point alone fills two columns (an ideograph, kana, Hangul, most emoji) or is half
+ * a flag: what begins with it is a word of its own.  One that is two columns wide for its marks
+ * (U+0915 U+093E) is not. */
+bool ebb_is_wide(uint32_t cp);
 
 /* Start of the cluster that ends at (or holds) byte `at` > 0. */
 size_t ebb_cluster_prev(const char *s, size_t n, size_t at);

@@ -3,8 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "base/grow.h"
+#include "base/utf8.h"
 #include "term/width.h"
 
 void ebb_wrap_fini(ebb_wrap *w)
@@ -91,25 +93,22 @@ static void set_indent(const ebb_wrap *w, size_t start, ebb_row *row)
 }
 
 /* No row begins with these. */
-static bool is_closing(const char *s, size_t n)
+static bool is_closing(uint32_t cp)
 {
-    static const char marks[] =
-        "\u3001\u3002\uFF0C\uFF0E\uFF01\uFF1F\uFF09\u300D\u300F\u3011\u300B\u3009\uFF1A\uFF1B\u30FC";
-    char one[5] = { 0 };
-
-    if (n < 2 || n > 4)
-        return false;
-    memcpy(one, s, n);
-    return strstr(marks, one) != NULL;
+    return cp > 0x7F &&
+           wcschr(L"\u3001\u3002\uFF0C\uFF0E\uFF01\uFF1F\uFF09\u300D\u300F\u3011\u300B\u3009\uFF1A\uFF1B\u30FC",
+                  (wchar_t)cp);
 }
 
 /* One row from `start`; *next receives where the next begins.  True if there is a
- * next one. */
+ * next one.  A cluster may still grow by marks at `limit`, while the row it begins lies behind this one for good: so
+ * where a row may end is asked of what a cluster begins with. */
 static bool break_row(const char *s, size_t start, size_t limit, int width, ebb_row *row, size_t *next)
 {
     size_t pos = start, can_break = 0, used, most = (size_t)width * 16 + 256;
     int col = row->indent, w;
-    bool was_wide = false;
+    bool was_wide = false, is_wide;
+    uint32_t cp;
 
     for (; pos < limit; pos += used, col += w) {
         if (s[pos] == '\n') {
@@ -118,9 +117,11 @@ static bool break_row(const char *s, size_t start, size_t limit, int width, ebb_
             return true;
         }
         used = ebb_cluster_next(s + pos, limit - pos, &w);
-        if ((w == 2 || was_wide) && pos > start && !is_closing(s + pos, used) && s[pos] != ' ')
+        ebb_utf8_decode(s + pos, used, &cp);
+        is_wide = ebb_is_wide(cp);
+        if ((is_wide || was_wide) && pos > start && !is_closing(cp) && s[pos] != ' ')
             can_break = pos;
-        was_wide = w == 2;
+        was_wide = is_wide;
         if ((col + w > width && pos > start) || pos - start > most)
             break;
         if (s[pos] == ' ')

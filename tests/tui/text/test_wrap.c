@@ -34,6 +34,9 @@ static void breaks(void **state)
     assert_string_equal(rows("\u4F60\u597D\u4E16\u754C", 5, false), "\u4F60\u597D|\u4E16\u754C|");
     assert_string_equal(rows("\u4F60\u597D\u3002\u754C", 5, false), "\u4F60|\u597D\u3002|\u754C|");
     assert_string_equal(rows("\u4F60", 1, false), "\u4F60|");
+    assert_string_equal(rows("\U0001F1E9\U0001F1EA\U0001F1EB\U0001F1F7", 3, false),
+                        "\U0001F1E9\U0001F1EA|\U0001F1EB\U0001F1F7|");
+    assert_string_equal(rows("ab \u0915\u093E\u092E\u0915", 6, false), "ab|\u0915\u093E\u092E\u0915|");
     assert_string_equal(rows("e\u0301e\u0301e\u0301", 2, false), "e\u0301e\u0301|e\u0301|");
     assert_string_equal(rows("- one two three", 8, false), "- one|..two|..three|");
     assert_string_equal(rows("12. one two", 8, false), "12. one|....two|");
@@ -127,6 +130,27 @@ static void streaming_is_the_same(void **state)
             check_streaming(text, sizeof text - 1, step, width);
 }
 
+/* A mark that comes alone widens what stands at a row's edge, or ends that it closes a sentence. */
+static void late_marks(void **state)
+{
+    static const char *const texts[] = {
+        "one tw\u302Eab three",
+        "one two\u302Eab three",
+        "some \u0915\u092E\u093E\u092E \u0915\u093E\u0915\u093E \u0915",
+        "\u4F60\u597D\u3002\uFE0F\u4E16\u754C",
+        "\u4F60\u597D\u4E16\u3002\u302E\u754C",
+        "ab \U0001F1E9\U0001F1EA\U0001F1EB\U0001F1F7",
+        "one \u1112\u1161\u11AB\u1112\u1161\u11AB two",
+        "two \U0001F468\u200D\U0001F469\u200D\U0001F467\U0001F44D\U0001F3FD",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (size_t step = 1; step < 6; step++)
+            for (int width = 1; width < 12; width++)
+                check_streaming(texts[i], strlen(texts[i]), step, width);
+}
+
 static void streaming_real_texts(void **state)
 {
     static const char *const names[] = { "data/unicode/UTF-8-demo.txt", "data/unicode/UTF-8-test.txt",
@@ -214,6 +238,7 @@ int main(void)
         cmocka_unit_test(marks_wait),
         cmocka_unit_test(controls_are_seen),
         cmocka_unit_test(streaming_is_the_same),
+        cmocka_unit_test(late_marks),
         cmocka_unit_test(streaming_real_texts),
         cmocka_unit_test(rows_fit),
         cmocka_unit_test(a_megabyte_streams),
