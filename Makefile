@@ -172,6 +172,8 @@ $(if $(FUZZED),$(eval $$(FUZZERS): LDFLAGS += -fsanitize=fuzzer))
 # A hub and a server of engines are played in libcurl's place (tests/fuzz/fake_curl.h).
 $(FUZZERS): LDFLAGS += -Wl,--wrap=ebb_curl_load
 $(B)/tests/fuzz/fuzz_hub: LDFLAGS += -Wl,--wrap=nanosleep
+$(B)/tests/fuzz/fuzz_model: LDFLAGS += -Wl,--wrap=ebb_psi_open
+$(B)/tests/fuzz/fuzz_server: LDFLAGS += -Wl,--wrap=ebb_child_start -Wl,--wrap=ebb_child_end
 run-fuzzers: $(FUZZERS)
 	$(Q)sh tests/fuzz/run_fuzzers.sh $(or $(ARGS),60) $(FUZZERS)
 coverage:                                      ## how many lines of each reader tests/fuzz/seeds reach, by gcov; ARGS=-v names the others

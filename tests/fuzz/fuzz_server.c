@@ -1,14 +1,45 @@
 /* What a server of engines may answer when it is asked what it is and has: llama.cpp's, Ollama's, another ebb, or
- * nothing of the kind.  The first byte says how it is asked, the rest are its answers (fake_curl.h). */
+ * nothing of the kind.  The first byte says how it is asked, the rest are its answers (fake_curl.h); in front of those
+ * of a command stands what it says on standard error. */
 #include "fuzz.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fake_curl.h"
+#include "os/child.h"
 #include "remote/probe.h"
 
 #define KEY "sk-0123456789"
+
+static const char *words;                        /* of a command */
+static size_t n_words;
+
+/* A command that has said its words and ended. */
+ebb_status __wrap_ebb_child_start(char *const argv[], int its_fd, ebb_child *out, ebb_error *err);
+ebb_status __wrap_ebb_child_start(char *const argv[], int its_fd, ebb_child *out, ebb_error *err)
+{
+    int said[2];
+
+    (void)argv;
+    (void)err;
+    FUZZ_MUST(its_fd >= 0 && pipe2(said, O_CLOEXEC | O_NONBLOCK) == 0);
+    FUZZ_MUST(write(said[1], words, n_words) == (ssize_t)n_words);
+    close(said[1]);
+    *out = (ebb_child){ .pid = 1, .fd = -1, .err_fd = said[0] };
+    return EBB_OK;
+}
+
+void __wrap_ebb_child_end(ebb_child *c);
+void __wrap_ebb_child_end(ebb_child *c)
+{
+    if (c->pid)
+        close(c->err_fd);
+    *c = (ebb_child){ .fd = -1, .err_fd = -1 };
+}
 
 static void watch(const char *url, const struct curl_slist *headers)
 {
@@ -36,6 +67,17 @@ static void check_server(const ebb_engine_link *l, const ebb_server *s)
     ebb_buf_fini(&lines);
 }
 
+/* What a command says, up to \x1e and the pipe's room; returns where the answers begin. */
+static const char *take_words(const char *data, const char *end)
+{
+    const char *mark = data < end ? memchr(data, '\x1e', (size_t)(end - data)) : NULL;
+    size_t n = (size_t)((mark ? mark : end) - data);
+
+    words = data;
+    n_words = n < PIPE_BUF ? n : PIPE_BUF;
+    return mark ? mark + 1 : end;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static char kinds[][16] = { "auto", "ebb", "llama-server", "ollama", "lm-studio", "vllm" }, model[] = "m";
@@ -45,6 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     ebb_engine_link l = { 0 };
     ebb_server s = { 0 };
     ebb_error err = { 0 };
+    const char *script = (const char *)data + 1, *end = (const char *)data + n;
     bool may_retry;
     ebb_status st;
 
@@ -53,8 +96,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     e.kind = kinds[data[0] % 6];
     e.model = data[0] / 6 % 2 ? model : NULL;
     e.n_ctx = data[0] / 12 % 2 ? 4096 : 0;
-    e.address = addresses[data[0] == 240 ? 2 : data[0] / 24 % 2];
-    fake_curl_begin((const char *)data + 1, n - 1, watch);
+    if (data[0] == 240) {
+        e.address = addresses[2];
+        script = take_words(script, end);
+    } else {
+        e.address = addresses[data[0] / 24 % 2];
+    }
+    fake_curl_begin(script, (size_t)(end - script), watch);
     st = ebb_engine_link_init(&l, &e, &err);
     if (st == EBB_OK)
         st = ebb_engine_link_unlock(&l, &err);
