@@ -18,7 +18,7 @@ int ebb_cli_fail(const ebb_error *err)
     return err->code == EBB_USAGE ? EBB_EXIT_USAGE : EBB_EXIT_FAILED;
 }
 
-void ebb_cli_print(const char *text, size_t n)
+static void print_filtered(const char *text, size_t n, bool (*filter)(ebb_buf *, const char *, size_t, bool))
 {
     ebb_buf visible = { 0 };
 
@@ -26,18 +26,19 @@ void ebb_cli_print(const char *text, size_t n)
         fwrite(text, 1, n, stdout);
         return;
     }
-    if (ebb_utf8_add_visible(&visible, text, n, false))
-        fwrite(visible.data ? visible.data : "", 1, visible.len, stdout);
+    if (filter(&visible, text, n, false))
+        fwrite(ebb_buf_text(&visible), 1, visible.len, stdout);
     ebb_buf_fini(&visible);
+}
+
+void ebb_cli_print(const char *text, size_t n)
+{
+    print_filtered(text, n, ebb_utf8_add_visible);
 }
 
 void ebb_cli_print_name(const char *name)
 {
-    for (const char *end; isatty(STDOUT_FILENO) && (end = strchr(name, '\n')) != NULL; name = end + 1) {
-        ebb_cli_print(name, (size_t)(end - name));
-        fputs("\xe2\x90\x8a", stdout);          /* U+240A */
-    }
-    ebb_cli_print(name, strlen(name));
+    print_filtered(name, strlen(name), ebb_utf8_add_line);
 }
 
 int ebb_cli_print_json(json_t *root)

@@ -248,7 +248,7 @@ static void print_line(const char *text)
 {
     ebb_buf visible = { 0 };
 
-    if (!strchr(text, '\n') && ebb_utf8_add_visible(&visible, text, strlen(text), false))
+    if (!strchr(text, '\n') && ebb_utf8_add_line(&visible, text, strlen(text), false))
         puts(ebb_buf_text(&visible));
     ebb_buf_fini(&visible);
 }

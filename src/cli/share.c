@@ -261,7 +261,7 @@ static void tell_sharing(const json_t *o)
     const char *model = text_of(o, "model");
     ebb_buf line = { 0 };
 
-    ebb_utf8_add_visible(&line, model, strlen(model), false);
+    ebb_utf8_add_line(&line, model, strlen(model), false);
     fprintf(stderr, "ebb serve (process %lld) has %s in memory and answers; -e here loads a copy\n",
             (long long)json_integer_value(json_object_get(o, "pid")), *model ? ebb_buf_text(&line) : "the model");
     ebb_buf_fini(&line);

@@ -63,7 +63,7 @@ static void say_good_bye(ebb_chat *chat, bool has_unsent, bool ascii)
             puts("Your unsent text is kept for the next start.");
         return;
     }
-    ebb_utf8_add_visible(&line, name, strlen(name), ascii);
+    ebb_utf8_add_line(&line, name, strlen(name), ascii);
     if (ebb_chat_is_newest_session(chat))
         printf("ebb -c continues: ");
     else                                         /* it was opened to look something up */

@@ -38,6 +38,11 @@ $EBB engines list --json | python3 -c 'import json,sys; e = json.load(sys.stdin)
 says "vLLM 0.11" $EBB engines test box
 says "enable-prompt-tokens-details" $EBB engines test box
 says "4096 tokens" $EBB engines test "$url"
+echo kind=vllm forged > "$dir/a/how"
+says "vLLM 0.11␊wire" $EBB engines test box
+grep -q "^wire" "$dir/out" && { cat "$dir/out"; fail "a server adds lines to what is said of it"; }
+grep -q "models        1" "$dir/out" || fail "a model is listed whose name has two lines"
+echo kind=vllm > "$dir/a/how"
 $EBB engines test box --json | python3 -c 'import json,sys; e = json.load(sys.stdin); assert e["context"] == 4096 and e["continues"] is True and e["models"] == ["tiny"]' || fail "test --json"
 $EBB engines add -q gone "$url" || fail "a second engine"
 says "removed gone" $EBB engines remove gone

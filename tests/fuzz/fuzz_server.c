@@ -56,14 +56,17 @@ static void check_line(const char *s)
         FUZZ_MUST((unsigned char)*s >= ' ' && *s != 127);
 }
 
+/* The lines are ebb's own: one for each fact, of which there are ten, and for each model that it lists. */
 static void check_server(const ebb_engine_link *l, const ebb_server *s)
 {
+    size_t most = 10 + (s->n_models < 20 ? s->n_models : 21), n = 0;
     ebb_buf lines = { 0 };
 
     FUZZ_MUST(s->n_models <= EBB_PROBE_MODELS && memchr(s->model, 0, sizeof s->model));
     ebb_server_report(l, s, &lines);
-    for (size_t i = 0; i < lines.len; i++)
+    for (size_t i = 0; i < lines.len; n += lines.data[i++] == '\n')
         FUZZ_MUST(lines.data[i] == '\n' || ((unsigned char)lines.data[i] >= ' ' && lines.data[i] != 127));
+    FUZZ_MUST(n <= most);
     ebb_buf_fini(&lines);
 }
 

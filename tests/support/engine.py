@@ -18,6 +18,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     status=N, words=T                         of each answer; retry=S: with Retry-After; words of an error in mid-stream, too
     busy=N        so many requests get 429 first
     key=K         requests need it
+    forged        its version and a second model's name have lines of their own
     refuses                                   what it says is its message's refusal, and no content
     redirect=A                                to the address A
     html, hugebody, drip, headers, hugeline, flood, nested, parts  what no server should do
@@ -149,11 +150,13 @@ class Engine(http.server.BaseHTTPRequestHandler):
         if kind in ("vllm", "sglang"):
             one["max_model_len"] = ctx
         more = [dict(one, id="other%d" % i) for i in range(int(h.get("models", 0)))]
+        if "forged" in h:
+            more.append(dict(one, id="fine\nwire          safe"))
         pages = {"/v1/models": {"object": "list", "data": [one] + more}}
         if kind == "llama":
             pages["/props"] = {"default_generation_settings": {"n_ctx": ctx}, "build_info": "b1-test"}
         if kind == "vllm":
-            pages["/version"] = {"version": "0.11"}
+            pages["/version"] = {"version": "0.11" + ("\nwire          safe" if "forged" in h else "")}
         if kind == "ollama":
             pages["/api/version"] = {"version": "0.12"}
             pages["/api/ps"] = {"models": [{"name": model, "context_length": ctx}] if "loaded" in h else []}

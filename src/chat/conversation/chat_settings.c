@@ -311,7 +311,7 @@ static size_t list_unknown_keys(const advice_source *from, char *out, size_t cap
 
         if (strncmp(key, ADVICE(""), strlen(ADVICE(""))) != 0 || is_known_advice(key))
             continue;
-        ebb_utf8_add_visible(&shown, key, strlen(key), false);
+        ebb_utf8_add_line(&shown, key, strlen(key), false);
         n += (size_t)snprintf(out + n, cap - n, "%s%.100s", n ? ", " : "", ebb_buf_text(&shown));
         ebb_buf_fini(&shown);
     }
@@ -327,7 +327,7 @@ static bool list_unfollowed(const advice_source *from, char *out, size_t cap)
     if (from->order && !is_own_order(from->order)) {
         ebb_buf shown = { 0 };
 
-        ebb_utf8_add_visible(&shown, from->order, strlen(from->order), false);
+        ebb_utf8_add_line(&shown, from->order, strlen(from->order), false);
         n += (size_t)snprintf(out, cap, "%s = %.100s", ADVICE("sequence"), ebb_buf_text(&shown));
         ebb_buf_fini(&shown);
     }

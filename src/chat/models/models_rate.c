@@ -222,7 +222,7 @@ static void add_base(ebb_buf *out, const ebb_model_rating *r)
 {
     const char *name = ebb_models_name(&r->file);
 
-    ebb_utf8_add_visible(out, name, strlen(name), false);
+    ebb_utf8_add_line(out, name, strlen(name), false);
     if (r->file.store)
         ebb_buf_addf(out, " (%s's)", r->file.store);
 }

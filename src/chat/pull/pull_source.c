@@ -18,8 +18,8 @@ static const char *const hub_hosts[] = { "huggingface.co", "www.huggingface.co",
 bool ebb_pull_is_plain(const char *text)
 {
     ebb_buf shown = { 0 };
-    bool ok = !strpbrk(text, "\t\n") && ebb_utf8_add_visible(&shown, text, strlen(text), false) &&
-              strcmp(ebb_buf_text(&shown), text) == 0 && !strstr(text, "\xef\xbf\xbd");
+    bool ok = ebb_utf8_add_line(&shown, text, strlen(text), false) && strcmp(ebb_buf_text(&shown), text) == 0 &&
+              !strstr(text, "\xef\xbf\xbd");
 
     ebb_buf_fini(&shown);
     return ok;

@@ -211,10 +211,18 @@ static uint32_t count_of(const json_t *o, const char *name)
     return v > 0 && v < UINT32_MAX ? (uint32_t)v : 0;
 }
 
-/* A name that is too long cannot be asked for. */
+static bool has_controls(const char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < ' ' || *s == 0x7F)
+            return true;
+    return false;
+}
+
+/* A name that is too long cannot be asked for; one with lines would be lines of every text that names it. */
 static bool add_model(ebb_server *s, const char *name)
 {
-    if (!*name || strlen(name) >= EBB_PROBE_NAME || s->n_models == EBB_PROBE_MODELS)
+    if (!*name || strlen(name) >= EBB_PROBE_NAME || has_controls(name) || s->n_models == EBB_PROBE_MODELS)
         return true;
     if (!s->models)
         s->models = calloc(EBB_PROBE_MODELS, sizeof *s->models);
@@ -419,9 +427,9 @@ ebb_status ebb_server_probe(ebb_engine_link *l, ebb_server *s, bool *may_retry, 
 
 /* -- The report ---------------------------------------------------------------------------------------- */
 
-static void add_visible(ebb_buf *out, const char *s)
+static void add_text(ebb_buf *out, const char *s)
 {
-    ebb_utf8_add_visible(out, s, strlen(s), false);
+    ebb_utf8_add_line(out, s, strlen(s), false);
 }
 
 static void report_models(const ebb_server *s, ebb_buf *out)
@@ -431,7 +439,7 @@ static void report_models(const ebb_server *s, ebb_buf *out)
     ebb_buf_addf(out, "\nmodels        %zu", s->n_models);
     for (size_t i = 0; i < s->n_models && i < SHOWN; i++) {
         ebb_buf_adds(out, "\n              ");
-        add_visible(out, s->models[i]);
+        add_text(out, s->models[i]);
         if (strcmp(s->models[i], s->model) == 0)
             ebb_buf_adds(out, "  (answers)");
     }
@@ -444,9 +452,9 @@ void ebb_server_report(const ebb_engine_link *l, const ebb_server *s, ebb_buf *o
     const ebb_dialect *d = ebb_dialect_of(s->kind);
 
     ebb_buf_addf(out, "%s, at ", l->entry->name);
-    add_visible(out, l->address.text);
+    add_text(out, l->address.text);
     ebb_buf_addf(out, "\nkind          %s%s", d->name, *s->version ? " " : "");
-    add_visible(out, s->version);
+    add_text(out, s->version);
     report_models(s, out);
     if (s->n_ctx)
         ebb_buf_addf(out, "\ncontext       %u tokens%s", s->n_ctx, s->is_ctx_asked ? ", as asked for here" : "");

@@ -28,7 +28,7 @@ static ebb_status name_model(ebb_serve *s, ebb_error *err)
     path = slash ? slash + 1 : path;
     n = strlen(path);
     n -= n > 5 && strcmp(path + n - 5, ".gguf") == 0 ? 5 : 0;
-    if (!ebb_utf8_add_visible(&name, path, n, false))
+    if (!ebb_utf8_add_line(&name, path, n, false))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's name");
     pthread_mutex_lock(&s->lock);                /* who looks for a server asks before it is ready */
     s->name = ebb_buf_take(&name);

@@ -125,19 +125,19 @@ bool ebb_utf8_is_visible(uint32_t cp)
     return cp >= 0x20 && cp != 0x7F && cp != EBB_UTF8_BAD && !is_format(cp);
 }
 
-static size_t count_plain(const char *s, size_t n)
+static size_t count_plain(const char *s, size_t n, bool has_lines)
 {
     size_t k = 0;
 
-    while (k < n && ((s[k] >= ' ' && s[k] < 0x7F) || s[k] == '\n' || s[k] == '\t'))
+    while (k < n && ((s[k] >= ' ' && s[k] < 0x7F) || (has_lines && (s[k] == '\n' || s[k] == '\t'))))
         k++;
     return k;
 }
 
-bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii)
+static bool add_filtered(ebb_buf *out, const char *s, size_t n, bool has_lines, bool ascii)
 {
     for (;;) {
-        size_t used = count_plain(s, n);         /* most text, in long runs */
+        size_t used = count_plain(s, n, has_lines);        /* most text, in long runs */
         uint32_t cp;
 
         ebb_buf_add(out, s, used);
@@ -166,4 +166,14 @@ bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii)
         n -= used;
     }
     return !out->failed;
+}
+
+bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii)
+{
+    return add_filtered(out, s, n, true, ascii);
+}
+
+bool ebb_utf8_add_line(ebb_buf *out, const char *s, size_t n, bool ascii)
+{
+    return add_filtered(out, s, n, false, ascii);
 }

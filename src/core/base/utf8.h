@@ -28,7 +28,9 @@ bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n);
  * invisible format characters that can forge a screen are made visible: ESC
  * as U+241B (or "^[" when `ascii`), C1 and format characters as <U+009B>. */
 bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii);
-/* Whether that filter leaves cp as it is (but \n and \t, which it leaves too). */
+/* The same for a name or whatever else stands on a line: \n and \t are made visible, too. */
+bool ebb_utf8_add_line(ebb_buf *out, const char *s, size_t n, bool ascii);
+/* Whether these filters leave cp as it is (but \n and \t, which the first leaves). */
 bool ebb_utf8_is_visible(uint32_t cp);
 
 #endif

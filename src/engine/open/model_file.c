@@ -9,17 +9,20 @@
 
 #include "base/buf.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "ebb/experimental/inspect.h"
 
 #define MAX_LAYERS 16384u        /* beyond it a file is damaged, not large */
 #define MAX_WIDTH  (1u << 24)    /* rows, tokens: likewise */
 #define MAX_HEADS  (1u << 16)
+#define NAME_BYTES 200u          /* shown of a name */
 
 struct ebb_model {
     ebb_gguf      *gguf;
     ebb_model_info info;
     char          *path;         /* FILE@MEMBER, if a member of a llamafile was named */
-    char          *base_name;    /* of the file, for models without general.name */
+    char          *base_name;    /* of the file */
+    char          *name;         /* general.name or base_name, as a line of text */
     ebb_tokenizer *tokenizer;    /* NULL: no_tokenizer says why */
     ebb_error      no_tokenizer;
     _Atomic(ebb_token_trie *) trie;      /* NULL: nobody has asked for it */
@@ -132,6 +135,24 @@ static ebb_status read_hparams(const ebb_gguf *g, ebb_model_info *info, ebb_erro
     return st;
 }
 
+/* It stands in lines of lists and notices, so it can be none of its own, nor fill a screen. */
+static char *make_name(const ebb_gguf *g, const char *base_name)
+{
+    const char *name = ebb_gguf_get_string(g, "general.name");
+    ebb_buf line = { 0 };
+    size_t n;
+
+    if (!name || !name[0])
+        name = base_name;
+    n = strnlen(name, NAME_BYTES);
+    while (name[n] && n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80)
+        n--;
+    if (ebb_utf8_add_line(&line, name, n, false))
+        return ebb_buf_take(&line);
+    ebb_buf_fini(&line);
+    return NULL;
+}
+
 static ebb_status read_info(ebb_model *m, ebb_error *err)
 {
     const ebb_gguf *g = m->gguf;
@@ -139,9 +160,9 @@ static ebb_status read_info(ebb_model *m, ebb_error *err)
     ebb_status st;
 
     info->path = m->path ? m->path : ebb_gguf_get_part(g, 0)->path;
-    info->name = ebb_gguf_get_string(g, "general.name");
-    if (!info->name || !info->name[0])
-        info->name = m->base_name;
+    info->name = m->name = make_name(g, m->base_name);
+    if (!m->name)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for its name");
     info->arch = ebb_gguf_get_string(g, "general.architecture");
     if (!info->arch)
         info->arch = "";
@@ -251,6 +272,7 @@ void ebb_model_close(ebb_model *m)
     ebb_tokenizer_free(m->tokenizer);
     ebb_gguf_close(m->gguf);
     free(m->base_name);
+    free(m->name);
     free(m->path);
     free(m);
 }

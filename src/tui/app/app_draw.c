@@ -64,7 +64,7 @@ static void add_session(const ebb_app *a, ebb_buf *out)
     const char *name = a->figures.session;
 
     if (name && *name)
-        ebb_utf8_add_visible(out, name, strlen(name), !a->term->utf8);
+        ebb_utf8_add_line(out, name, strlen(name), !a->term->utf8);
 }
 
 /* While one waits the wide layout says here, too, for what and how long: it is where one looks. */

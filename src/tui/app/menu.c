@@ -97,7 +97,7 @@ int ebb_menu_rows(const ebb_menu *m)
 static int columns_of_name(const ebb_menu_item *it, bool ascii, ebb_buf *scratch)
 {
     ebb_buf_clear(scratch);
-    ebb_utf8_add_visible(scratch, it->text, strlen(it->text), ascii);
+    ebb_utf8_add_line(scratch, it->text, strlen(it->text), ascii);
     return ebb_width_text(ebb_buf_text(scratch), scratch->len);
 }
 
@@ -111,11 +111,11 @@ static void draw_menu_row(const ebb_menu *m, ebb_term *term, size_t i, int row, 
     ebb_term_blank(term, row, cols);
     if (is_selected)                             /* nothing else marks it: an arrow moves two cells over the line */
         ebb_term_puts(term, row, 0, cols, term->ascii ? ">" : "\u258C", EBB_FACE_PROMPT);
-    ebb_utf8_add_visible(&text, it->text, strlen(it->text), !term->utf8);
+    ebb_utf8_add_line(&text, it->text, strlen(it->text), !term->utf8);
     ebb_term_put_cut(term, row, 2, 2 + names < cols ? 2 + names : cols, ebb_buf_text(&text), text.len,
                      EBB_FACE_TEXT);
     ebb_buf_clear(&text);
-    ebb_utf8_add_visible(&text, it->note, strlen(it->note), !term->utf8);
+    ebb_utf8_add_line(&text, it->note, strlen(it->note), !term->utf8);
     if (note < cols)
         ebb_term_put_cut(term, row, note, limit, ebb_buf_text(&text), text.len, EBB_FACE_DIM);
     ebb_buf_fini(&text);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "base/utf8.h"
 #include "ebb/experimental/plan.h"
 #include "command/slash_impl.h"
 #include "models/models.h"
@@ -222,8 +223,10 @@ static void add_models(ebb_buf *out)
         return;
     ebb_buf_adds(out, n ? "\n" : "");
     for (size_t i = 0; i < n && i < SHOWN; i++) {
+        const char *name = ebb_models_name(&files[i]);
         char size[16];
-        ebb_buf_addf(out, "\n%10s  %s", ebb_size_text(files[i].n_bytes, size), ebb_models_name(&files[i]));
+        ebb_buf_addf(out, "\n%10s  ", ebb_size_text(files[i].n_bytes, size));
+        ebb_utf8_add_line(out, name, strlen(name), false);
         if (files[i].store)
             ebb_buf_addf(out, "  (%s's)", files[i].store);
     }

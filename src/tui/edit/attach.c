@@ -89,7 +89,7 @@ void ebb_attach_add_output(ebb_buf *out, const char *command, const ebb_buf *tex
     ebb_buf name = { 0 };
 
     ebb_buf_adds(&name, "$ ");
-    ebb_utf8_add_visible(&name, command, strlen(command), false);
+    ebb_utf8_add_line(&name, command, strlen(command), false);
     add_fenced(out, ebb_buf_text(&name), "", text);
     ebb_buf_fini(&name);
 }

@@ -88,7 +88,7 @@ void ebb_documents_add_name(const ebb_documents *d, ebb_buf *out)
 
     if (!f)
         return;
-    ebb_utf8_add_visible(out, base_name(d->next.path), strlen(base_name(d->next.path)), false);
+    ebb_utf8_add_line(out, base_name(d->next.path), strlen(base_name(d->next.path)), false);
     ebb_buf_addf(out, " with %s", f->program);
 }
 
@@ -107,7 +107,7 @@ static void add_last_line(ebb_buf *out, const ebb_buf *messages)
         n--;
     for (start = n; start > 0 && s[start - 1] != '\n'; start--)
         ;
-    ebb_utf8_add_visible(out, s + start, n - start, false);
+    ebb_utf8_add_line(out, s + start, n - start, false);
 }
 
 /* What the filter has printed becomes the text, or its messages the reason why there is none. */

@@ -12,7 +12,7 @@ bool ebb_canvas_text(ebb_canvas *c, const char *text, ebb_face face)
 
     if (c->row >= c->end)
         return false;
-    ebb_utf8_add_visible(&visible, text, strlen(text), !c->term->utf8);
+    ebb_utf8_add_line(&visible, text, strlen(text), !c->term->utf8);
     ebb_term_put_cut(c->term, c->row++, c->col, c->limit, ebb_buf_text(&visible), visible.len, face);
     ebb_buf_fini(&visible);
     return true;

@@ -59,7 +59,7 @@ static void draw(ebb_canvas *c, const ebb_figures *f)
 
     if (!f->is_remote)
         return;
-    ebb_utf8_add_visible(&value, r->where, strlen(r->where), c->term->ascii);
+    ebb_utf8_add_line(&value, r->where, strlen(r->where), c->term->ascii);
     ebb_canvas_line(c, "engine at", ebb_buf_text(&value));
     ebb_buf_clear(&value);
     add_time(&value, r->connected_ms);
@@ -92,7 +92,7 @@ static void brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     if (!f->is_remote)
         return;
     ebb_buf_adds(out, "at ");
-    ebb_utf8_add_visible(out, f->remote.name, strlen(f->remote.name), ascii);
+    ebb_utf8_add_line(out, f->remote.name, strlen(f->remote.name), ascii);
     if (f->remote.first_s > 0) {
         ebb_buf_adds(out, ", first word ");
         ebb_humanize_seconds(out, f->remote.first_s);

@@ -12,7 +12,7 @@ static void add_form_name(ebb_buf *out, const ebb_figures *f, bool ascii)
     const char *slash = strrchr(f->form, '/'), *name = slash ? slash + 1 : f->form;
     size_t n = strlen(name);
 
-    ebb_utf8_add_visible(out, name, n < FORM_NAME_BYTES ? n : FORM_NAME_BYTES, ascii);
+    ebb_utf8_add_line(out, name, n < FORM_NAME_BYTES ? n : FORM_NAME_BYTES, ascii);
 }
 
 static void draw_form_gauge(ebb_canvas *c, const ebb_figures *f)

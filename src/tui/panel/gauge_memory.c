@@ -80,7 +80,7 @@ static void add_memory_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
     if (!s || s->rss_anon_bytes + s->rss_file_bytes == 0)
         return;
     if (f->is_remote) {
-        ebb_utf8_add_visible(out, f->remote.name, strlen(f->remote.name), ascii);
+        ebb_utf8_add_line(out, f->remote.name, strlen(f->remote.name), ascii);
         ebb_buf_adds(out, ": ");
     }
     ebb_buf_adds(out, "memory ");

@@ -35,7 +35,7 @@ static void add_model_brief(ebb_buf *out, const ebb_figures *f, bool ascii)
 {
     if (!f->model)
         return;
-    ebb_utf8_add_visible(out, f->model->name, strnlen(f->model->name, NAME_BYTES), ascii);
+    ebb_utf8_add_line(out, f->model->name, strnlen(f->model->name, NAME_BYTES), ascii);
     if (f->model->name[strnlen(f->model->name, NAME_BYTES)])
         ebb_buf_adds(out, ascii ? "..." : "\u2026");
     if (f->is_remote)

@@ -105,7 +105,7 @@ static void split_attachments(ebb_transcript *t, ebb_item *it, const ebb_message
     while ((end = ebb_attach_next(s, m->n_text, it->body, &file)) > 0) {
         if (it->body > 0)
             ebb_buf_addc(&line, '\n');
-        ebb_utf8_add_visible(&line, s + file.name, file.n_name, t->ascii);
+        ebb_utf8_add_line(&line, s + file.name, file.n_name, t->ascii);
         ebb_buf_adds(&line, t->plain_glyphs ? " - " : " \u00B7 ");
         if (m->n_ids > 0) {
             ebb_humanize_count(&line, (m->n_ids * (end - it->body) + m->n_text / 2) / m->n_text);

@@ -17,7 +17,7 @@ static void add_remote(const ebb_message *m, const char *dot, ebb_buf *out)
 {
     const ebb_turn_stats *c = &m->turn_stats;
 
-    ebb_utf8_add_visible(out, m->engine, strlen(m->engine), false);
+    ebb_utf8_add_line(out, m->engine, strlen(m->engine), false);
     if (!(c->about & EBB_ABOUT_REUSED)) {
         ebb_buf_addf(out, "%scached ", dot);
         ebb_humanize_count(out, c->n_reused);

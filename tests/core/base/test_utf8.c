@@ -65,6 +65,12 @@ static void test_display_filter(void **state)
     ebb_buf_clear(&b);
     assert_true(ebb_utf8_add_visible(&b, "\x1B\x7F", 2, true));
     assert_string_equal(ebb_buf_text(&b), "^[^?");
+    ebb_buf_clear(&b);
+    assert_true(ebb_utf8_add_line(&b, "a\n\tb\x1B\xE2\x80\xAE", 8, false));
+    assert_string_equal(ebb_buf_text(&b), "a\xE2\x90\x8A\xE2\x90\x89" "b\xE2\x90\x9B<U+202E>");
+    ebb_buf_clear(&b);
+    assert_true(ebb_utf8_add_line(&b, "\n\t", 2, true));
+    assert_string_equal(ebb_buf_text(&b), "^J^I");
     ebb_buf_fini(&b);
 }
 

@@ -65,6 +65,39 @@ static void test_facts(void **state)
     ebb_buf_fini(&f);
 }
 
+/* It stands in lists, notices and greetings: a line of text, however long and of whatever it is made. */
+static void test_name_is_a_line(void **state)
+{
+    static const struct { const char *given, *shown; } names[] = {
+        { "Some Model 8B", "Some Model 8B" }, { "caf\u00E9", "caf\u00E9" }, { "", "Some-Model" },
+        { "a\n\n* updated: run x\tb\x1B[2J", "a\u240A\u240A* updated: run x\u2409b\u241B[2J" },
+    };
+    char large[1000];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ebb_buf f = { 0 };
+        gguf_head(&f, 3, 0, 2);
+        gguf_kv_str(&f, "general.architecture", "llama");
+        gguf_kv_str(&f, "general.name", names[i].given);
+        ebb_model *m = open_or_fail(&f);
+        assert_string_equal(ebb_model_get_info(m)->name, names[i].shown);
+        ebb_model_close(m);
+        ebb_buf_fini(&f);
+    }
+    ebb_buf f = { 0 };
+    for (size_t i = 0; i + 2 < sizeof large; i += 3)
+        memcpy(large + i, "\u4F60", 3);
+    large[999] = '\0';
+    gguf_head(&f, 3, 0, 1);
+    gguf_kv_str(&f, "general.name", large);
+    ebb_model *m = open_or_fail(&f);
+    assert_int_equal(strlen(ebb_model_get_info(m)->name), 198);
+    assert_memory_equal(ebb_model_get_info(m)->name, large, 198);
+    ebb_model_close(m);
+    ebb_buf_fini(&f);
+}
+
 /* The metadata counts for the fingerprint, the weights do not. */
 static void test_fingerprint(void **state)
 {
@@ -361,6 +394,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_name_is_a_line),
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_unknown_architecture_and_no_tokenizer_open),
         cmocka_unit_test(test_tensors_and_templates),
