@@ -1,6 +1,7 @@
 /* The KV cache on disk (kv_disk.h). */
 #include "kv/kv_disk.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -318,9 +319,11 @@ static void touch_all(ebb_kv_disk *d, const ebb_kv_disk_job *job)
 }
 
 /* Told once, and not for each turn again: on a disk that is all but full, where old files go for new ones, every other
- * turn still finds room. */
+ * turn still finds room; and what finds it full, a write or the look at what is free, is one and the same. */
 static void note_failure(ebb_kv_disk *d, ebb_status st, const ebb_error *err)
 {
+    if (d->is_auto && err->sys_errno == ENOSPC)
+        st = EBB_LIMIT;
     if (st != d->failed)
         notice(d, "this turn's KV is not kept", err);
     d->failed = st;

@@ -143,6 +143,33 @@ static void test_share_of_the_disk(void **state)
     ebb_kv_disk_close(d);
 }
 
+/* Files whose removal gives no room: a write finds the disk full first, and then there is no share of it for a cap. */
+static void test_full_is_told_once(void **state)
+{
+    char line[160], path[256], other[256];
+    ebb_kv_disk *d;
+
+    need_disk(state);
+    assert_int_equal(ebb_kv_disk_open(dir, 0, &d, NULL), EBB_OK);
+    for (uint8_t name = 1; name <= 2; name++) {
+        ebb_kv_file it = item(name);
+
+        assert_true(write_block(d, name));
+        ebb_kv_file_path(dir, &it, path, sizeof path);
+        snprintf(other, sizeof other, "%s/other-%u", dir, name);
+        assert_int_equal(link(path, other), 0);
+        set_time(path, time(NULL) - 60 + name);
+    }
+    assert_true(ebb_small_disk_fill(dir));
+    assert_false(write_block(d, 3));
+    assert_true(ebb_kv_disk_take_notice(d, line));
+    assert_non_null(strstr(line, "the disk is full"));
+    for (uint8_t name = 4; name <= 6; name++)
+        assert_false(write_block(d, name));
+    assert_false(ebb_kv_disk_take_notice(d, line));
+    ebb_kv_disk_close(d);
+}
+
 /* A clock that was ahead for a while: files of the future are the first to go, as nobody knows how old they are. */
 static void test_clock_that_went_back(void **state)
 {
@@ -208,6 +235,7 @@ int main(void)
         cmocka_unit_test(test_clock_that_went_back),
         cmocka_unit_test(test_a_folder_of_others),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full_is_told_once, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
