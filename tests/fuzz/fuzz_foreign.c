@@ -10,31 +10,21 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "loft.h"
+#include "os/file.h"
 #include "store/kept.h"
 #include "store/store.h"
 
 static char path[128];
 
-static void make_sound(void)
+static void write_sound(void)
 {
-    static const char text[] = "Who lives in the loft?";
-    ebb_session_facts f = { .title = "Loft", .model = "m" };
-    ebb_store *s = NULL;
-    ebb_tree t = { 0 };
+    size_t n;
+    const char *sound = fuzz_loft(&n);
 
-    unlink(path);
-    FUZZ_MUST(ebb_store_open(path, &s, NULL) == EBB_OK);
-    FUZZ_MUST(ebb_tree_set_leaf(&t, ebb_tree_add(&t, NULL, EBB_ROLE_USER, text, sizeof text - 1)));
-    FUZZ_MUST(ebb_tree_set_leaf(&t, ebb_tree_add(&t, ebb_tree_leaf(&t), EBB_ROLE_ASSISTANT, "Owls.", 5)));
-    FUZZ_MUST(ebb_store_save(s, &f, &t, false, NULL) == EBB_OK);
-    ebb_session_facts_fini(&f);
-    ebb_tree_fini(&t);
-    ebb_store_close(s);
-}
-
-static void begin(void)
-{
-    snprintf(path, sizeof path, "%s/sessions.db", fuzz_folder());
+    if (!path[0])
+        snprintf(path, sizeof path, "%s/sessions.db", fuzz_folder());
+    FUZZ_MUST(ebb_file_replace(path, sound, n, NULL) == EBB_OK);
 }
 
 static int give_up(void *arg)
@@ -137,9 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (n)
         memcpy(sql, data, n);
     sql[n] = '\0';
-    if (!path[0])
-        begin();
-    make_sound();
+    write_sound();
     change(sql);
     free(sql);
     st = ebb_store_open(path, &s, &err);

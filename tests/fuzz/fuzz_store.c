@@ -6,37 +6,16 @@
 #include <string.h>
 
 #include "folder.h"
+#include "loft.h"
 #include "store/store.h"
 
 static char path[128];
-static char *good;
-static size_t n_good;
-
-static void make_good(void)
-{
-    static const char text[] = "Who lives in the loft?";
-    ebb_session_facts f = { .title = "Loft", .model = "m" };
-    ebb_store *s = NULL;
-    ebb_tree t = { 0 };
-    FILE *file;
-
-    snprintf(path, sizeof path, "%s/sessions.db", fuzz_folder());
-    FUZZ_MUST(ebb_store_open(path, &s, NULL) == EBB_OK);
-    FUZZ_MUST(ebb_tree_set_leaf(&t, ebb_tree_add(&t, NULL, EBB_ROLE_USER, text, sizeof text - 1)));
-    FUZZ_MUST(ebb_tree_set_leaf(&t, ebb_tree_add(&t, ebb_tree_leaf(&t), EBB_ROLE_ASSISTANT, "Owls.", 5)));
-    FUZZ_MUST(ebb_store_save(s, &f, &t, false, NULL) == EBB_OK);
-    ebb_tree_fini(&t);
-    ebb_store_close(s);
-    file = fopen(path, "r");
-    FUZZ_MUST(file);
-    good = malloc(1 << 20);
-    n_good = fread(good, 1, 1 << 20, file);
-    fclose(file);
-}
 
 /* Bytes of the fuzzer at places of its choice: 3 of where, 1 of what. */
 static void write_damaged(const uint8_t *data, size_t n)
 {
+    size_t n_good;
+    const char *good = fuzz_loft(&n_good);
     char *bad = malloc(n_good);
     FILE *file = fopen(path, "w");
 
@@ -58,8 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     ebb_tree t = { 0 };
     size_t k;
 
-    if (!good)
-        make_good();
+    if (!path[0])
+        snprintf(path, sizeof path, "%s/sessions.db", fuzz_folder());
     write_damaged(data, n);
     if (ebb_store_open(path, &s, NULL) != EBB_OK)
         return 0;
