@@ -7,11 +7,12 @@
  *         ebb_session_sync, then ebb_sampler_sample and ebb_session_append by turns
  *     ebb_session_free, ebb_engine_close, ebb_model_close        (examples/ask.c)
  *
- * Threads: open, close and every call that says so below belong to the thread that runs passes, one
- * at a time; all others may come from any thread.  Several engines of one process are
- * independent: each takes the memory it was given (ram_bytes) and has threads of its own.  The
- * first one installs a handler for SIGBUS, because a mapped file may be truncated while it is read;
- * for faults outside such files the previous action is taken. */
+ * Threads: open, close and every call that says so below belong to the thread that runs passes,
+ * one at a time; all others may come from any thread.  Several engines of one process are
+ * independent: each takes the memory it was given (ram_bytes) and has threads of its own, which
+ * block all signals but those of their own faults: yours reach your threads.  The first engine
+ * installs a handler for SIGBUS, because a mapped file may be truncated while it is read; for
+ * faults outside such files the previous action is taken. */
 #ifndef EBB_ENGINE_H
 #define EBB_ENGINE_H
 #include <stdbool.h>

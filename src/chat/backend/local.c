@@ -7,6 +7,7 @@
 #include "backend/local_priv.h"
 #include "base/log.h"
 #include "ebb/experimental/cache_salt.h"
+#include "os/thread.h"
 
 /* -- The worker -------------------------------------------------------------------- */
 
@@ -394,7 +395,7 @@ ebb_status ebb_backend_local(const ebb_backend_models *models, const ebb_engine_
     l->opts.kv_cache_dir = l->opts.kv_cache_dir ? strdup(l->opts.kv_cache_dir) : NULL;
     if ((models->path && !l->path) || (models->draft && !l->draft_path) ||
         (opts && opts->kv_cache_dir && !l->opts.kv_cache_dir) ||
-        pthread_create(&l->thread, NULL, local_worker, l) != 0) {
+        ebb_thread_start(&l->thread, local_worker, l) != 0) {
         local_destroy(l);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");
     }

@@ -5,6 +5,7 @@
 
 #include "conversation/chat_priv.h"
 #include "models/models.h"
+#include "os/thread.h"
 #include "remote/probe.h"
 
 /* -- Changing the engine ---------------------------------------------------------------------- */
@@ -196,7 +197,7 @@ ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
     st = ebb_engines_find(name, &t->entry, err);
     if (st == EBB_OK)
         st = ebb_engine_link_init(&t->link, &t->entry, err);
-    if (st == EBB_OK && pthread_create(&t->thread, NULL, run_test, t) != 0)
+    if (st == EBB_OK && ebb_thread_start(&t->thread, run_test, t) != 0)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a test");
     if (st != EBB_OK) {
         free_tester(t);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
+#include "os/thread.h"
 
 struct ebb_chat_job {
     const ebb_chat_job_kind *kind;
@@ -39,7 +40,7 @@ ebb_status ebb_chat_job_start(ebb_chat *c, const ebb_chat_job_kind *kind, void *
     job->kind = kind;
     job->arg = arg;
     job->chat = c;
-    why = pthread_create(&job->thread, NULL, run_job, job);
+    why = ebb_thread_start(&job->thread, run_job, job);
     if (why != 0) {
         kind->fini(arg);
         free(job);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "os/thread.h"
 #include "remote/remote_priv.h"
 
 /* Tries of a server that cannot be reached; how long one may load its model; limits for closing and
@@ -423,7 +424,7 @@ ebb_status ebb_backend_remote(const ebb_backend_models *models, uint32_t n_ctx, 
     r->sink = sink;
     r->arg = arg;
     st = make_entry(r, models, n_ctx, err);
-    if (st == EBB_OK && pthread_create(&r->thread, NULL, remote_worker, r) != 0)
+    if (st == EBB_OK && ebb_thread_start(&r->thread, remote_worker, r) != 0)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");
     if (st != EBB_OK) {
         remote_destroy(r);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "os/limits.h"
+#include "os/thread.h"
 #include "serve/serve_priv.h"
 
 /* One address may have half of the connections.  At a UNIX socket one process may have all: it is the user's own, and
@@ -44,7 +45,7 @@ ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error
     http.max_from_one = opts->is_unix ? 0 : http.max_connections / 2;
     http.arg = s;
     st = ebb_http_server_open(&http, &s->http, err);
-    if (st == EBB_OK && pthread_create(&s->thread, NULL, ebb_serve_worker, s) != 0)
+    if (st == EBB_OK && ebb_thread_start(&s->thread, ebb_serve_worker, s) != 0)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the engine's thread");
     if (st != EBB_OK) {
         ebb_http_server_close(s->http);

@@ -9,15 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/fault.h"
-
-#define BACKGROUND_NICE 10
 
 ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_error *err)
 {
@@ -115,10 +111,4 @@ ebb_status ebb_file_touch(const char *path, ebb_error *err)
     if (!ebb_os_fault(EACCES) && utimensat(AT_FDCWD, path, NULL, 0) == 0)
         return EBB_OK;
     return EBB_FAIL(err, errno == ENOENT ? EBB_NOTFOUND : EBB_IO, "%s: %s", path, strerror(errno));
-}
-
-void ebb_thread_background(void)
-{
-    if (setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), BACKGROUND_NICE) != 0)
-        return;
 }

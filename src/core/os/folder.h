@@ -43,7 +43,4 @@ void ebb_file_remove(const char *path);          /* no error if it is not there,
 EBB_MUST_CHECK
 ebb_status ebb_file_touch(const char *path, ebb_error *err);
 
-/* The calling thread's work can wait for that of the others. */
-void ebb_thread_background(void);
-
 #endif

@@ -33,6 +33,7 @@
 
 #include "base/clock.h"
 #include "os/fault.h"
+#include "os/thread.h"
 
 enum { SPINS = 1000, SPARE_RUNS = 200 };         /* some tens of microseconds before sleeping; about a token */
 
@@ -346,7 +347,7 @@ ebb_status ebb_pool_new(uint32_t n_threads, ebb_pool **out, ebb_error *err)
         worker *w = &p->workers[i];
 
         *w = (worker){ .pool = p, .id = i + 1 };
-        errno = ebb_os_fault(EAGAIN) ? EAGAIN : pthread_create(&w->thread, NULL, worker_main, w);
+        errno = ebb_thread_start(&w->thread, worker_main, w);
         if (errno) {
             int code = errno;
 

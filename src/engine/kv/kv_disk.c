@@ -13,6 +13,7 @@
 #include "kv/kv_key.h"
 #include "os/file.h"
 #include "os/folder.h"
+#include "os/thread.h"
 
 #define CAP_BYTES      ((uint64_t)4 << 30)
 #define CAP_FILES      16384u
@@ -397,7 +398,7 @@ ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **o
     st = d->dir ? ebb_file_mkdirs(dir, err) : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
     if (st == EBB_OK)
         st = ebb_folder_check_own(dir, err);
-    if (st == EBB_OK && pthread_create(&d->thread, NULL, writer_main, d) != 0)
+    if (st == EBB_OK && ebb_thread_start(&d->thread, writer_main, d) != 0)
         st = EBB_FAIL(err, EBB_NOMEM, "cannot start a thread to write the KV cache");
     d->has_thread = st == EBB_OK;
     if (st != EBB_OK) {

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "open/engine_state.h"
 #include "os/alarm.h"
+#include "os/thread.h"
 
 #define MIB          ((uint64_t)1 << 20)
 #define TAKE_BYTES_S ((int64_t)8 << 30)          /* what a neighbour can take in a second */
@@ -196,7 +197,7 @@ void ebb_pressure_monitor_open(ebb_engine *e)
     s->engine = e;
     e->budget.monitor = s;
     st = ebb_alarm_open(&e->budget.gauge, e->machine.os_reserve_bytes * 2, &s->alarm, &err);
-    if (st == EBB_OK && pthread_create(&s->thread, NULL, monitor_thread, s) != 0)
+    if (st == EBB_OK && ebb_thread_start(&s->thread, monitor_thread, s) != 0)
         st = EBB_FAIL(&err, EBB_NOMEM, "no thread for it");
     s->has_thread = st == EBB_OK;
     if (st != EBB_OK) {

@@ -12,6 +12,7 @@
 #include "os/cpu.h"
 #include "os/map.h"
 #include "os/proc.h"
+#include "os/thread.h"
 #include "plan/contention.h"
 
 #define CACHED_BYTES ((uint64_t)16 << 20)        /* a model that is no larger stays in a cache */
@@ -444,7 +445,7 @@ ebb_status ebb_meter_begin_load(ebb_meter *m, ebb_type type, uint64_t load_bytes
     m->alone_s = time_rounds(m, false, &own_share);
     m->was_disturbed |= own_share < OWN_SHARE;
     atomic_store(&m->stop, false);
-    if (pthread_create(&m->thread, NULL, keep_busy, m) != 0)
+    if (ebb_thread_start(&m->thread, keep_busy, m) != 0)
         return EBB_FAIL(err, EBB_NOMEM, "no thread for measuring");
     return EBB_OK;
 }

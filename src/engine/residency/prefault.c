@@ -3,7 +3,7 @@
  * Plain faults would read a cold file at a fifth of the disk's speed.  A thread of low priority goes through the mapped
  * extents once, in the order of use, and asks for some more of them ahead; so what a plan says is in memory is there
  * soon after opening, also experts that no pass has selected yet. */
-#include "os/folder.h"
+#include "os/thread.h"
 #include "residency/residency_impl.h"
 
 #define AHEAD_BYTES ((uint64_t)32 << 20)
@@ -56,7 +56,7 @@ void ebb_res_prefault(ebb_res *r)
     ebb_res_prefault_stop(r);
     atomic_store(&r->prefault.stop, false);
     atomic_store(&r->prefault.is_running, true);
-    r->prefault.has_thread = pthread_create(&r->prefault.thread, NULL, prefault_thread, r) == 0;
+    r->prefault.has_thread = ebb_thread_start(&r->prefault.thread, prefault_thread, r) == 0;
     if (!r->prefault.has_thread)                 /* then by faults */
         atomic_store(&r->prefault.is_running, false);
 }

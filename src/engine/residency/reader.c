@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "os/file.h"
+#include "os/thread.h"
 
 #define MAX_THREADS 2u
 
@@ -70,7 +71,7 @@ ebb_status ebb_reader_start(const ebb_reader_ops *ops, const ebb_read_file *file
         free(r);
         return st;
     }
-    while (r->n_threads < ops->n_threads && pthread_create(&r->threads[r->n_threads], NULL, reader_main, r) == 0)
+    while (r->n_threads < ops->n_threads && ebb_thread_start(&r->threads[r->n_threads], reader_main, r) == 0)
         r->n_threads++;
     if (r->n_threads == 0) {
         ebb_reader_stop(r);

@@ -9,6 +9,7 @@
 #include "models/models.h"
 #include "models/plan_text.h"
 #include "models/suggestions.h"
+#include "os/thread.h"
 
 void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
 {
@@ -114,19 +115,16 @@ static void *greeting_meter_thread(void *arg)
 ebb_greeting_meter *ebb_greeting_meter_start(void)
 {
     ebb_greeting_meter *m = calloc(1, sizeof *m);
-    pthread_attr_t alone;
     pthread_t thread;
 
     if (!m)
         return NULL;
     atomic_store(&m->n_users, 2);
-    pthread_attr_init(&alone);
-    pthread_attr_setdetachstate(&alone, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&thread, &alone, greeting_meter_thread, m) != 0) {
+    if (ebb_thread_start(&thread, greeting_meter_thread, m) != 0) {
         free(m);
-        m = NULL;
+        return NULL;
     }
-    pthread_attr_destroy(&alone);
+    pthread_detach(thread);
     return m;
 }
 
