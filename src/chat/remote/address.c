@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/utf8.h"
 #include "models/models.h"
 #include "os/paths.h"
 
@@ -222,9 +223,8 @@ ebb_status ebb_address_parse(const char *text, ebb_address *a, ebb_error *err)
     const char *rest;
 
     *a = (ebb_address){ .is_here = true, .is_private = true, .host = "this machine" };
-    for (const char *p = text; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 127)
-            return bad_address("this address", "has control characters", err);
+    if (ebb_utf8_has_controls(text))
+        return bad_address("this address", "has control characters", err);
     if (strlen(text) >= sizeof a->text)
         return bad_address(text, "is too long", err);
     snprintf(a->text, sizeof a->text, "%s", text);

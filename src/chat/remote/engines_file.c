@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/closest.h"
 #include "base/text.h"
+#include "base/utf8.h"
 #include "os/file.h"
 #include "os/paths.h"
 #include "remote/address.h"
@@ -72,14 +73,6 @@ static bool is_engine_name(const char *s)
     return true;
 }
 
-static bool has_control(const char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < ' ' || *s == 127)
-            return true;
-    return false;
-}
-
 static ebb_status set_number(uint32_t *to, uint32_t most, const char *name, const char *value, ebb_error *err)
 {
     char *end;
@@ -125,7 +118,7 @@ static ebb_status set_value(ebb_engine_entry *e, const char *name, const char *v
 {
     ebb_status st;
 
-    if (has_control(value) || !*value)
+    if (ebb_utf8_has_controls(value) || !*value)
         return EBB_FAIL(err, EBB_USAGE, "%.40s: needs a value without control characters", name);
     for (size_t i = 0; i < N_TEXTS; i++) {
         char **field = text_field(e, i);

@@ -211,18 +211,11 @@ static uint32_t count_of(const json_t *o, const char *name)
     return v > 0 && v < UINT32_MAX ? (uint32_t)v : 0;
 }
 
-static bool has_controls(const char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < ' ' || *s == 0x7F)
-            return true;
-    return false;
-}
-
 /* A name that is too long cannot be asked for; one with lines would be lines of every text that names it. */
 static bool add_model(ebb_server *s, const char *name)
 {
-    if (!*name || strlen(name) >= EBB_PROBE_NAME || has_controls(name) || s->n_models == EBB_PROBE_MODELS)
+    if (!*name || strlen(name) >= EBB_PROBE_NAME || ebb_utf8_has_controls(name) ||
+        s->n_models == EBB_PROBE_MODELS)
         return true;
     if (!s->models)
         s->models = calloc(EBB_PROBE_MODELS, sizeof *s->models);

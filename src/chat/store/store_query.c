@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/utf8.h"
 #include "store/store_sql.h"
 
 /* The first column of the first row; NOTFOUND without a message if there is none. */
@@ -238,9 +239,8 @@ ebb_status ebb_session_check_name(const char *name, ebb_error *err)
 
     if (!*name || strlen(name) > MOST)
         return EBB_FAIL(err, EBB_USAGE, "a session's name must have 1 to %d bytes", (int)MOST);
-    for (const char *p = name; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f)
-            return EBB_FAIL(err, EBB_USAGE, "a session's name may not contain control characters");
+    if (ebb_utf8_has_controls(name))
+        return EBB_FAIL(err, EBB_USAGE, "a session's name may not contain control characters");
     return EBB_OK;
 }
 

@@ -120,6 +120,14 @@ static bool is_format(uint32_t cp)
     return false;
 }
 
+bool ebb_utf8_has_controls(const char *s)
+{
+    for (; *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7F)
+            return true;
+    return false;
+}
+
 bool ebb_utf8_is_visible(uint32_t cp)
 {
     return cp >= 0x20 && cp != 0x7F && cp != EBB_UTF8_BAD && !is_format(cp);

@@ -30,6 +30,8 @@ bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n);
 bool ebb_utf8_add_visible(ebb_buf *out, const char *s, size_t n, bool ascii);
 /* The same for a name or whatever else stands on a line: \n and \t are made visible, too. */
 bool ebb_utf8_add_line(ebb_buf *out, const char *s, size_t n, bool ascii);
+/* Whether s has a control of C0 or DEL, which no name, key or address has. */
+bool ebb_utf8_has_controls(const char *s);
 /* Whether these filters leave cp as it is (but \n and \t, which the first leaves). */
 bool ebb_utf8_is_visible(uint32_t cp);
 

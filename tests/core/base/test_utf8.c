@@ -71,6 +71,9 @@ static void test_display_filter(void **state)
     ebb_buf_clear(&b);
     assert_true(ebb_utf8_add_line(&b, "\n\t", 2, true));
     assert_string_equal(ebb_buf_text(&b), "^J^I");
+    assert_true(ebb_utf8_has_controls("a\tb"));
+    assert_true(ebb_utf8_has_controls("\x7F"));
+    assert_false(ebb_utf8_has_controls("caf\xC3\xA9 1"));
     ebb_buf_fini(&b);
 }
 
