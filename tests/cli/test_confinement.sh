@@ -164,6 +164,7 @@ for what in "inspect gguf" plan models "run hello" "bench -p 4 -n 2 -r 1" doctor
 done
 printf 'hello\n/quit\n' | LD_PRELOAD=$dir/attack.so $EBB --plain -m "$m" >"$dir/out" 2>"$dir/err"
 judge chat "$dir/err"
+: >"$dir/err"                                     # of the chat before it
 LD_PRELOAD=$dir/attack.so $EBB serve -m "$m" --socket "$HOME/docs/sock" >"$dir/out" 2>"$dir/err" & pids=$!
 n=600
 until grep -q '^attack: run' "$dir/err"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server reads no model" "$dir/err"; sleep 0.1; done
