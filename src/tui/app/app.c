@@ -358,7 +358,7 @@ static void pull_tick(ebb_app *a, double now_s)
 void ebb_app_tick(ebb_app *a, double now_s)
 {
     double every = is_working(a) ? figures_s : settle_s;
-    ebb_figures now = a->figures;
+    ebb_figures now;
 
     ebb_app_external_tick(a);
     ebb_app_output_tick(a, ebb_clock_s());
@@ -372,6 +372,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
         return;
     if (!is_working(a) && a->frame.n_settling == 0 && a->frame.figures_s >= 0)
         return;
+    now = a->figures;
     ebb_chat_stats(a->frontend.chat, &now.stats);
     now.model = ebb_chat_model(a->frontend.chat);
     now.session = ebb_chat_session_name(a->frontend.chat);

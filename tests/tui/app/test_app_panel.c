@@ -1,6 +1,10 @@
 /* The panel beside the conversation, and what it and /why say of speed and memory. */
 #include "ebb_test.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/own_folder.h"
 #include "tui/screen.h"
 
 static void wide_has_a_panel(void **state)
@@ -230,6 +234,43 @@ static void draft(void **state)
     screen_close(&s);
 }
 
+/* In the place of `ebb pull`: it has a quarter, and goes on. */
+static void write_puller(const char *path)
+{
+    FILE *f = fopen(path, "w");
+
+    assert_non_null(f);
+    fputs("#!/bin/sh\necho '{\"event\":\"progress\",\"file\":\"t.gguf\",\"index\":0,\"files\":1,\"done\":1048576,"
+          "\"total\":4194304,\"bytes_s\":null,\"left_s\":null,\"checking\":false}'\nexec sleep 1000\n", f);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+/* Also during an answer, whose figures change at the same moments. */
+static void what_is_fetched_is_shown(void **state)
+{
+    char folder[64], path[80];
+    screen s;
+
+    (void)state;
+    assert_int_equal(ebb_own_folder(folder, sizeof folder, "/tmp/ebb-panel-XXXXXX"), 0);
+    snprintf(path, sizeof path, "%s/ebb", folder);
+    write_puller(path);
+    screen_open_ready(&s, 30, 140);
+    screen_keys(&s, "hello\r");
+    assert_int_equal(ebb_pull_process_start(&s.app.frontend.pull, path, "owner/Tiny", 0, NULL), EBB_OK);
+    screen_step(&s, 0);
+    for (int left = 6000; s.app.frontend.pull.last.n_files == 0; left--) {
+        assert_true(left > 0);
+        usleep(10000);
+        screen_step(&s, 1);
+    }
+    screen_step(&s, 1);
+    assert_has(&s, "4.00 MiB  25%");
+    screen_close(&s);
+    assert_int_equal(ebb_own_folder_end(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -239,6 +280,7 @@ int main(void)
         cmocka_unit_test(memory),
         cmocka_unit_test(the_panel_says_what_guessing_is_worth),
         cmocka_unit_test(why_it_was_slow),
+        cmocka_unit_test(what_is_fetched_is_shown),
         cmocka_unit_test(draft),
     };
 
