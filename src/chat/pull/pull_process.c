@@ -172,20 +172,26 @@ ebb_status ebb_pull_process_start(ebb_pull_process *p, const char *ebb, const ch
 
 /* -- Following ------------------------------------------------------------------------------------------ */
 
-/* false: no more will come. */
-static bool read_pull_output(ebb_pull_process *p)
+typedef enum pull_output { OUTPUT_LINE, OUTPUT_LATER, OUTPUT_END } pull_output;
+
+/* Read on to the end of a line. */
+static pull_output read_pull_output(ebb_pull_process *p)
 {
     char bytes[4096];
     ssize_t got;
 
     if (p->fd < 0)
-        return false;
-    while ((got = read(p->fd, bytes, sizeof bytes)) > 0) {
+        return OUTPUT_END;
+    while (!p->line.len || !memchr(p->line.data, '\n', p->line.len)) {
+        got = read(p->fd, bytes, sizeof bytes);
+        if (got <= 0)
+            return got < 0 && (errno == EAGAIN || errno == EINTR) ? OUTPUT_LATER : OUTPUT_END;
         if (p->line.len + (size_t)got > MAX_LINE)
             ebb_buf_clear(&p->line);             /* no line of ours is so long */
-        ebb_buf_add(&p->line, bytes, (size_t)got);
+        if (!ebb_buf_add(&p->line, bytes, (size_t)got))
+            return OUTPUT_END;
     }
-    return got < 0 && (errno == EAGAIN || errno == EINTR);
+    return OUTPUT_LINE;
 }
 
 /* The first whole line that is an event. */
@@ -233,15 +239,15 @@ static bool say_last_word(ebb_pull_process *p, ebb_pull_event *out)
 
 bool ebb_pull_process_next(ebb_pull_process *p, ebb_pull_event *out)
 {
-    bool is_open;
+    pull_output output;
 
     reap_leaving(p);
     if (!ebb_pull_process_is_running(p))
         return false;
-    is_open = read_pull_output(p);
-    if (take_event(p, out)) {
-        note_event(p, out);
-        return true;
-    }
-    return !is_open && say_last_word(p, out);
+    while ((output = read_pull_output(p)) == OUTPUT_LINE)
+        if (take_event(p, out)) {
+            note_event(p, out);
+            return true;
+        }
+    return output == OUTPUT_END && say_last_word(p, out);
 }

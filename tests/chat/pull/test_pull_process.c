@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,10 +69,39 @@ static void test_the_end_is_not_waited_for(void **state)
     ebb_pull_process_fini(&p);
 }
 
+/* Nobody reads for a while (Ctrl-Z): what fills the pipe, and what waits behind it, is all read then. */
+static void test_a_full_pipe_is_read_whole(void **state)
+{
+    enum { N_LINES = 1000 };
+    ebb_pull_process p = { 0 };
+    ebb_pull_event e = { 0 };
+    int n = 0, waiting = 0;
+
+    (void)state;
+    make_file(program, "#!/bin/sh\ni=0\nwhile [ $i -lt 1000 ]; do\n"
+                       "    printf '{\"event\":\"notice\",\"text\":\"%0200d\"}\\n' $i; i=$((i + 1))\ndone\n"
+                       "echo '{\"event\":\"done\",\"file\":\"t.gguf\",\"path\":\"/t.gguf\"}'\n", 0700);
+    assert_int_equal(ebb_pull_process_start(&p, program, "owner/name:Q8_0", 0, NULL), EBB_OK);
+    while (waiting < 60000) {
+        assert_int_equal(ioctl(p.fd, FIONREAD, &waiting), 0);
+        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+    }
+    while (!p.is_done) {
+        if (!ebb_pull_process_next(&p, &e))
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        else if (e.kind == EBB_PULL_NOTICE)
+            assert_int_equal(atoi(e.text), n++);
+    }
+    assert_int_equal(n, N_LINES);
+    assert_string_equal(e.path, "/t.gguf");
+    ebb_pull_process_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_the_end_is_not_waited_for, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_full_pipe_is_read_whole, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("pull process", tests, NULL, NULL);
