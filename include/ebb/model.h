@@ -36,7 +36,7 @@ void ebb_model_close(ebb_model *m);              /* NULL is fine */
 typedef struct ebb_model_info {
     const char *path;            /* of a split model its first file; the given name if in memory */
     const char *name;            /* general.name, else the file's base name: a line of UTF-8 in
-                                    which control characters are made visible, 200 bytes at most */
+                                    which control characters are made visible, of 200 bytes of it */
     const char *arch;            /* "llama", "qwen3" ... */
     const char *quantization;    /* "Q4_K_M": general.file_type, else the type with most bytes */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
