@@ -124,7 +124,7 @@ ebb_sampler_params ebb_sampler_params_default(void); /* 0.7, 40, 0.95, 0.05, 1.0
 
 typedef struct ebb_sampler ebb_sampler;
 /* A sampler with the parameters *p (NULL: the defaults) for n_vocab logits; it allocates nothing
- * later.  NULL: out of memory. */
+ * later.  NULL: out of memory, or n_vocab is 0. */
 ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab);
 void ebb_sampler_free(ebb_sampler *s);
 /* No token: of a sampler that is constrained (ebb/grammar.h), nothing may follow. */

@@ -411,7 +411,7 @@ void ebb_bind_embd_and_output(ebb_binder *b)
     net->embd = find_tensor(b, "token_embd", ".weight", true);
     if (!net->embd)
         return;
-    if (net->embd->dims[1] > INT32_MAX)
+    if (net->embd->dims[1] > EBB_MAX_WIDTH)
         ebb_bind_fail(b, EBB_FORMAT, "tensor %s: a vocabulary of an impossible size", net->embd->name);
     net->n_vocab = (uint32_t)net->embd->dims[1];
     check_tensor_type(b, net->embd);

@@ -9,7 +9,7 @@
 #include "model/net.h"
 
 #define EBB_NO_LAYER  UINT32_MAX /* as a layer: a tensor outside the layers */
-#define EBB_MAX_WIDTH (1u << 24) /* elements of any column but the logits (net.h, N1) */
+#define EBB_MAX_WIDTH (1u << 24) /* elements of any column, and of the logits (net.h, N1) */
 
 /* How an architecture's experts are chosen, and the shared ones beside them; zero: softmax of the
  * scores, shares that sum to 1. */
@@ -138,8 +138,12 @@ void ebb_bind_rope(ebb_binder *b, bool is_halves);
 /* The rope of `metadata` again as net->ropes[1], unscaled and with another base: for local
  * layers. */
 void ebb_bind_local_rope(ebb_binder *b, double freq_base);
-/* `bind` for each layer, then token_embd, output_norm, output (or tied), then the draft head if
- * there is one. */
+/* Whether the parts of a bound layer agree: heads, KV heads and widths with its tensors and with
+ * the layer whose K and V it uses, RoPE with its heads; the net's n_ff is no smaller than the
+ * layer's (bind_check.c). */
+void ebb_bind_check_layer(ebb_binder *b, const ebb_layer *l);
+/* `bind` for each layer, and a check of it, then token_embd, output_norm, output (or tied), then
+ * the draft head if there is one. */
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l));
 /* The first layer for multi-token prediction, `bind` for the layer in it.  One that is not
  * understood is left out (bind_draft_head.c). */

@@ -26,6 +26,7 @@ static void bind_head(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))
     ebb_bind_norm(b, &h->state_norm, "nextn.hnorm", net->n_embd);
     ebb_bind_matrix(b, &h->join, "nextn.eh_proj", net->n_embd, n_both);
     bind(b, &net->layers[net->n_layers]);
+    ebb_bind_check_layer(b, &net->layers[net->n_layers]);
     h->embd = net->embd;
     if (ebb_bind_has(b, "nextn.embed_tokens"))
         h->embd = ebb_bind_rows(b, "nextn.embed_tokens", net->n_vocab, net->n_embd);

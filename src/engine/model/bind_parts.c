@@ -184,8 +184,10 @@ void ebb_bind_shape(ebb_binder *b, bool rope_is_halves)
 
 void ebb_bind_layers(ebb_binder *b, void (*bind)(ebb_binder *b, ebb_layer *l))
 {
-    for (b->layer = 0; b->st == EBB_OK && b->layer < b->net->n_layers; b->layer++)
+    for (b->layer = 0; b->st == EBB_OK && b->layer < b->net->n_layers; b->layer++) {
         bind(b, &b->net->layers[b->layer]);
+        ebb_bind_check_layer(b, &b->net->layers[b->layer]);
+    }
     ebb_bind_embd_and_output(b);
     if (b->st == EBB_OK && b->net->has_draft_head)
         ebb_bind_draft_head(b, bind);

@@ -41,7 +41,9 @@ static void bind_layer_kinds(ebb_binder *b, uint32_t period, uint32_t n_shared)
     ebb_net *net = b->net;
     uint32_t dim_k = ebb_bind_u32_or(b, ".attention.key_length_swa", net->dim_k, 2, MAX_DIM);
     uint32_t dim_v = ebb_bind_u32_or(b, ".attention.value_length_swa", net->dim_v, 1, MAX_DIM);
+    uint32_t n_rot = net->ropes[0].n_rot < dim_k ? net->ropes[0].n_rot : dim_k;
 
+    net->ropes[1].n_rot = ebb_bind_u32_or(b, ".rope.dimension_count_swa", n_rot, 2, dim_k) & ~1u;
     n_shared = ebb_bind_u32_or(b, ".attention.shared_kv_layers", n_shared, 0, net->n_layers - 1);
     (void)ebb_bind_product(b, ".attention.key_length_swa", net->n_head, dim_k, EBB_MAX_WIDTH);
     (void)ebb_bind_product(b, ".attention.value_length_swa", net->n_head, dim_v, EBB_MAX_WIDTH);
@@ -174,7 +176,6 @@ static void bind_shape(ebb_binder *b, uint32_t period, uint32_t n_own, double so
     net->window = ebb_bind_u32(b, ".attention.sliding_window", 1, 1u << 30);
     net->logit_softcap = (float)ebb_bind_f64_or(b, ".final_logit_softcapping", softcap);
     ebb_bind_local_rope(b, ebb_bind_f64_or(b, ".rope.freq_base_swa", 10000.0));
-    net->ropes[1].n_rot = ebb_bind_u32_or(b, ".rope.dimension_count_swa", net->ropes[0].n_rot, 2, MAX_DIM) & ~1u;
     if (b->st == EBB_OK)
         bind_layer_kinds(b, period, net->n_layers > n_own ? net->n_layers - n_own : 0);
     ebb_bind_layer_embeddings(b);

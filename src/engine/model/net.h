@@ -8,9 +8,11 @@
  *   token_embd read row by row; if the output is tied it is a matrix too.
  *
  * What binding has checked, so that nobody needs to check it again:
- *  N1  no column has more than 2^24 elements (E, F, H D, H Dv, H (N + R), H (N + Dv), VH S;
- *      3 * 2^24 where a delta net convolves), the logits 2^31 - 1; a matrix at most 2^31 - 1 rows;
- *  N2  at most 4096 layers, 4096 experts in each and 2^17 experts in all.
+ *  N1  no column has more than 2^24 elements (E, F, H D, H Dv, H (N + R), H (N + Dv), VH S, V;
+ *      3 * 2^24 where a delta net convolves); a matrix at most 2^31 - 1 rows;
+ *  N2  at most 4096 layers, 4096 experts in each and 2^17 experts in all;
+ *  N3  a layer's heads are those of its tensors, and K and V of another layer that it uses are of
+ *      as many heads as wide; no layer's F is above the net's.
  * So rows, and elements of a column, count in 32 bits; what they are multiplied with is 64 bits
  * wide, and what is multiplied with the context, too, counts by base/size.h.
  *

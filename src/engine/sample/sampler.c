@@ -52,7 +52,7 @@ static uint64_t mix_bits(uint64_t z)
 
 ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab)
 {
-    ebb_sampler *s = calloc(1, sizeof *s);
+    ebb_sampler *s = n_vocab ? calloc(1, sizeof *s) : NULL;
 
     if (!s)
         return NULL;

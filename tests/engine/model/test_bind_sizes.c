@@ -136,7 +136,7 @@ static void attention(maker *m, uint32_t layer, uint64_t width)
     layer_tensor(m, layer, "attn_k.weight", 1, width, 0);
     layer_tensor(m, layer, "attn_v.weight", 1, width, 0);
     layer_tensor(m, layer, "attn_output.weight", width, 1, 0);
-    layer_tensor(m, layer, "ffn_norm.weight", 1, 0, 0);
+    layer_tensor(m, layer, strcmp(m->arch, "glm4moe") == 0 ? "post_attention_norm.weight" : "ffn_norm.weight", 1, 0, 0);
 }
 
 static void experts(maker *m, uint32_t layer, uint64_t n_expert, uint64_t n_ff)
@@ -257,18 +257,63 @@ static void test_latent_heads(void **state)
     }
 }
 
+static void dense(maker *m, uint32_t layer, uint64_t n_ff)
+{
+    layer_tensor(m, layer, "ffn_gate.weight", 1, n_ff, 0);
+    layer_tensor(m, layer, "ffn_up.weight", 1, n_ff, 0);
+    layer_tensor(m, layer, "ffn_down.weight", n_ff, 1, 0);
+}
+
+/* 2^32 is not 0; what the model says of itself has no more than 2^24. */
 static void test_vocabulary(void **state)
 {
-    maker m = { .arch = "llama" };
+    static const uint64_t sizes[] = { (uint64_t)1 << 32, (1u << 24) + 1 };
 
     (void)state;
-    shape_keys(&m, 1, 1, 2, 1);
-    ends(&m, (uint64_t)1 << 32);                 /* not 0 */
-    attention(&m, 0, 2);
-    layer_tensor(&m, 0, "ffn_gate.weight", 1, 1, 0);
-    layer_tensor(&m, 0, "ffn_up.weight", 1, 1, 0);
-    layer_tensor(&m, 0, "ffn_down.weight", 1, 1, 0);
-    expect_refusal(&m, "tensor token_embd.weight: a vocabulary of an impossible size");
+    for (size_t i = 0; i < 2; i++) {
+        maker m = { .arch = "llama" };
+
+        shape_keys(&m, 1, 1, 2, 1);
+        ends(&m, sizes[i]);
+        attention(&m, 0, 2);
+        dense(&m, 0, 1);
+        expect_refusal(&m, "tensor token_embd.weight: a vocabulary of an impossible size");
+    }
+}
+
+/* A draft head whose feed-forward is wider than that of all layers. */
+static void test_draft_head(void **state)
+{
+    const uint32_t n_ff = 1u << 20;
+    const ebb_engine_opts opts = { .n_batch = 64 };
+    maker m = { .arch = "glm4moe" };
+    ebb_error err = { 0 };
+    ebb_plan p = { 0 };
+
+    (void)state;
+    key(&m, ".block_count", 2);
+    key(&m, ".nextn_predict_layers", 1);
+    key(&m, ".embedding_length", 1);
+    key(&m, ".attention.head_count", 1);
+    key(&m, ".attention.key_length", 2);
+    key(&m, ".attention.value_length", 2);
+    gguf_kv_array(&m.keys, "glm4moe.feed_forward_length", EBB_GGUF_U32, 2);
+    gguf_u32(&m.keys, 1);
+    gguf_u32(&m.keys, n_ff);
+    m.n_keys++;
+    ends(&m, 16);
+    for (uint32_t i = 0; i < 2; i++) {
+        attention(&m, i, 2);
+        dense(&m, i, i == 0 ? 1 : n_ff);
+    }
+    layer_tensor(&m, 1, "nextn.enorm.weight", 1, 0, 0);
+    layer_tensor(&m, 1, "nextn.hnorm.weight", 1, 0, 0);
+    layer_tensor(&m, 1, "nextn.eh_proj.weight", 2, 1, 0);
+    if (plan(&m, &opts, &p, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(p.n_batch, 64);
+    /* What it gives, and the same as what is multiplied next. */
+    assert_true(p.activation_bytes > 2 * 64 * n_ff * sizeof(float));
 }
 
 /* 64 layers of K and V of 2^24, of 2^32 positions: 2^64 bytes and some more, and not these. */
@@ -284,9 +329,7 @@ static void test_context(void **state)
     ends(&m, 16);
     for (uint32_t i = 0; i < 64; i++) {
         attention(&m, i, (uint64_t)1 << 24);
-        layer_tensor(&m, i, "ffn_gate.weight", 1, 1, 0);
-        layer_tensor(&m, i, "ffn_up.weight", 1, 1, 0);
-        layer_tensor(&m, i, "ffn_down.weight", 1, 1, 0);
+        dense(&m, i, 1);
     }
     if (plan(&m, &opts, &p, &err) != EBB_OK)
         fail_msg("%s", err.msg);
@@ -320,7 +363,8 @@ int main(void)
         cmocka_unit_test(test_biases_of_experts), cmocka_unit_test(test_experts_without_number),
         cmocka_unit_test(test_heads),             cmocka_unit_test(test_shared_experts),
         cmocka_unit_test(test_latent_heads),      cmocka_unit_test(test_vocabulary),
-        cmocka_unit_test(test_context),           cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_draft_head),        cmocka_unit_test(test_context),
+        cmocka_unit_test(test_pool),
     };
 
     return cmocka_run_group_tests_name("bind sizes", tests, setup, teardown);
