@@ -176,7 +176,7 @@ static bool left_work_out(const ebb_forward *r)
     return r->is_cut && atomic_load_explicit(r->is_cut, memory_order_relaxed);
 }
 
-static bool is_stopped(const ebb_forward *r)
+bool ebb_forward_is_stopped(const ebb_forward *r)
 {
     return left_work_out(r) || (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed));
 }
@@ -340,7 +340,7 @@ ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err)
     uint32_t i = r->i_layer++;
     ebb_status st;
 
-    if (is_stopped(r))
+    if (ebb_forward_is_stopped(r))
         return EBB_FAIL(err, EBB_CANCELED, "stopped in layer %u", i);
     for (uint32_t k = 0; k < r->batch->n_seqs && r->i_layer < r->net->n_layers; k++)
         ebb_kv_prefetch_spilled(r->kv, r->batch->seqs[k].table, r->i_layer);

@@ -271,6 +271,8 @@ ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err)
 bool ebb_forward_has_layer(const ebb_forward *r);
 EBB_MUST_CHECK
 ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err);
+/* Whether the pass is to end, for loops in a layer that take long. */
+bool ebb_forward_is_stopped(const ebb_forward *r);
 /* Computes the logits and ends the pass; afterwards no thread of the pool reads weights.  st: the
  * status of the layers, which is returned unless this fails. */
 EBB_MUST_CHECK

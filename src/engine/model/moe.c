@@ -386,8 +386,11 @@ static ebb_status choose_experts(ebb_forward *r, const ebb_layer *l, ebb_error *
 
     if (st != EBB_OK)
         return st;
-    for (uint32_t c = r->cols.c0; c < r->cols.c1; c++)
+    for (uint32_t c = r->cols.c0; c < r->cols.c1; c++) {
+        if (ebb_forward_is_stopped(r))           /* thousands of experts take a while to choose from */
+            return EBB_FAIL(err, EBB_CANCELED, "stopped while experts were chosen");
         route_token(r, x, c);
+    }
     list_members(r);
     announce_experts(r, x);
     return ebb_expert_prefetch(r, l, err);
