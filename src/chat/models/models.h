@@ -128,7 +128,8 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
                              ebb_error *err);
 
 /* Open the model that *path names (as ebb_models_resolve, or the guide), NULL: ebb_models_choose;
- * *path, for free(), is then what that was.  Errors of both and of ebb_model_open. */
+ * *path, for free(), is then what that was.  Errors of both and of ebb_model_open, and UNSUPPORTED
+ * (a tokenizer that is not known). */
 EBB_MUST_CHECK
 ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model **out, ebb_buf *why,
                            ebb_error *err);

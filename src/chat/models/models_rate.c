@@ -63,6 +63,14 @@ static double worth_of_context(const ebb_plan *p, const ebb_engine_opts *opts)
     return (opts && opts->n_ctx) || p->n_ctx >= wish ? 1 : pow(p->n_ctx / wish, CONTEXT_POWER);
 }
 
+/* Nobody can talk with a model whose tokenizer is not known. */
+static ebb_status check_reads_text(const ebb_model *m, ebb_error *err)
+{
+    size_t n;
+
+    return ebb_model_tokenize(m, "", 0, 0, NULL, 0, &n, err);
+}
+
 static void rate_open(ebb_model_rating *r, const ebb_model *m, const ebb_engine_opts *opts, const ebb_machine *machine)
 {
     const ebb_model_info *info = ebb_model_get_info(m);
@@ -76,6 +84,8 @@ static void rate_open(ebb_model_rating *r, const ebb_model *m, const ebb_engine_
         snprintf(r->why_not, sizeof r->why_not, "%.199s", err.msg);
     else if (!r->plan.fits)
         snprintf(r->why_not, sizeof r->why_not, "%.199s", r->plan.why);
+    else if (check_reads_text(m, &err) != EBB_OK)
+        snprintf(r->why_not, sizeof r->why_not, "%.199s", err.msg);
     r->score = model_score(m, &r->plan);
     r->context_worth = worth_of_context(&r->plan, opts);
 }
@@ -393,6 +403,14 @@ ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model *
     if (st != EBB_OK)
         return st;
     if (*path && !is_guide)
-        return ebb_model_open(*path, out, err);
-    return ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, out, err);
+        st = ebb_model_open(*path, out, err);
+    else
+        st = ebb_model_open_memory(ebb_guide_data, ebb_guide_bytes, EBB_MODELS_GUIDE, out, err);
+    if (st == EBB_OK)
+        st = check_reads_text(*out, err);
+    if (st != EBB_OK) {
+        ebb_model_close(*out);
+        *out = NULL;
+    }
+    return st;
 }

@@ -229,12 +229,40 @@ static void test_a_time_for_all(void **state)
     ebb_models_rating_free(r, n);
 }
 
+/* Of a pre-tokenizer that nobody here knows: said as what it is, and not taken. */
+static void test_tokenizer(void **state)
+{
+    ebb_tiny_opts o = { .n_embd = 512, .n_layers = 1 };
+    size_t n;
+    char *bytes = ebb_tiny_bytes(&o, &n), *name = memmem(bytes, n, "gpt-2", 5), *path, file[96];
+    const ebb_engine_opts opts = { 0 };
+    ebb_buf why = { 0 };
+    ebb_error err = { 0 };
+    ebb_model *m;
+    FILE *f;
+
+    (void)state;
+    assert_non_null(name);
+    name[4] = '9';
+    snprintf(file, sizeof file, "%s/odd.gguf", dir);
+    f = fopen(file, "w");
+    assert_true(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+    free(bytes);
+    path = strdup(file);
+    assert_int_equal(ebb_models_open(&opts, &path, &m, &why, &err), EBB_UNSUPPORTED);
+    assert_null(m);
+    assert_non_null(strstr(err.msg, "pre-tokenizer 'gpt-9' (tokenizer.ggml.pre) is not supported"));
+    free(path);
+    ebb_buf_fini(&why);
+    expect(rate(64 * GB, 20e9), ORDER("odd"), "took the built-in guide");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, models_folder_setup, models_folder_teardown)
     const struct CMUnitTest tests[] = {
         T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_context_counts), T(test_streams_a_little),
-        T(test_small_ones), T(test_chosen), T(test_a_time_for_all),
+        T(test_small_ones), T(test_chosen), T(test_a_time_for_all), T(test_tokenizer),
     };
     return cmocka_run_group_tests_name("models_rate", tests, NULL, NULL);
 }
