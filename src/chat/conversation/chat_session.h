@@ -17,7 +17,8 @@ typedef struct ebb_chat_saving {
 
 /* The session that was deleted last. */
 typedef struct ebb_deleted_session {
-    ebb_session_facts facts;     /* id 0: none */
+    bool              is_there;  /* false: none was */
+    ebb_session_facts facts;     /* id 0: the store that it was in is another one by now */
     ebb_tree          tree;
 } ebb_deleted_session;
 

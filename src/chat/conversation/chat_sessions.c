@@ -140,6 +140,7 @@ ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, s
 
 void ebb_chat_free_deleted(ebb_chat *c)
 {
+    c->deleted.is_there = false;
     ebb_session_facts_fini(&c->deleted.facts);
     ebb_tree_fini(&c->deleted.tree);
 }
@@ -181,9 +182,8 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
         return st;
     }
     ebb_chat_free_deleted(c);
-    c->deleted.facts = facts;
+    c->deleted = (ebb_deleted_session){ .is_there = true, .facts = facts, .tree = tree };
     c->deleted.facts.keeps_id = true;
-    c->deleted.tree = tree;
     drop_deleted(c);
     ebb_chat_forget_reference(c);
     if (id != c->facts.id)
@@ -196,7 +196,7 @@ ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
 {
     ebb_status st = ebb_chat_check_store_idle(c, err);
 
-    if (st == EBB_OK && !c->deleted.facts.id)
+    if (st == EBB_OK && !c->deleted.is_there)
         st = EBB_FAIL(err, EBB_USAGE, "no session was deleted here");
     if (st == EBB_OK)                            /* its row is deleted: insert all messages */
         st = ebb_store_save(c->store, &c->deleted.facts, &c->deleted.tree, true, err);

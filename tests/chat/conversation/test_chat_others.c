@@ -102,6 +102,31 @@ static void test_replaced(void **state)
     ebb_chat_close(c);
 }
 
+/* What was deleted in the file before comes back beside the session that has its number there. */
+static void test_replaced_behind_a_deletion(void **state)
+{
+    ebb_chat *c = open_ready(NULL), *other;
+    char was[256];
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    say(c, "two");
+    snprintf(was, sizeof was, "%s", path(c));
+    assert_int_equal(ebb_chat_delete(c, "", &err), EBB_OK);
+    move_store(false);
+    other = open_ready(NULL);
+    say(other, "theirs");
+    ebb_chat_close(other);
+    assert_int_equal(ebb_chat_undelete(c, &err), EBB_OK);
+    assert_string_equal(path(c), was);
+    expect_questions(db, 1, "[theirs]");
+    expect_questions(db, 2, "[one][two]");
+    assert_int_equal(ebb_chat_session_id(c), 2);
+    assert_int_equal(ebb_chat_undelete(c, &err), EBB_USAGE);
+    ebb_chat_close(c);
+}
+
 /* The folder is a link, and leads to another one by now. */
 static void test_link(void **state)
 {
@@ -281,8 +306,9 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_away, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_removed), T(test_replaced), T(test_link), T(test_comes_back), T(test_batch), T(test_log_removed),
-        T(test_log_cut), T(test_deleted), T(test_renamed), T(test_both_write),
+        T(test_removed), T(test_replaced), T(test_replaced_behind_a_deletion), T(test_link),
+        T(test_comes_back), T(test_batch), T(test_log_removed), T(test_log_cut),
+        T(test_deleted), T(test_renamed), T(test_both_write),
     };
 
     return cmocka_run_group_tests_name("chat: others at its store", tests, NULL, NULL);
