@@ -193,18 +193,24 @@ static int rename_one(ebb_store *s, ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
-/* `is_thorough`: also what was deleted before this ebb. */
-static int drop_kv_and_words(ebb_store *s, bool is_thorough, ebb_error *err)
+static ebb_status drop_kv(ebb_store *s, size_t *n_removed, ebb_error *err)
 {
     ebb_kept kept;
-    size_t n_removed = 0;
     ebb_status st = ebb_kept_read(s, &kept, err);
 
     if (st == EBB_OK)
-        st = ebb_kept_sweep_kv(&kept, &n_removed, err);
+        st = ebb_kept_sweep_kv(&kept, n_removed, err);
     ebb_kept_fini(&kept);
-    if (st == EBB_OK)
-        st = ebb_store_scrub(s, is_thorough, err);
+    return st;
+}
+
+/* `is_thorough`: also what was deleted before this ebb.  Where one of them fails, the other is done all the same. */
+static int drop_kv_and_words(ebb_store *s, bool is_thorough, ebb_error *err)
+{
+    size_t n_removed = 0;
+    ebb_status st = drop_kv(s, &n_removed, err), scrubbed = ebb_store_scrub(s, is_thorough, st == EBB_OK ? err : NULL);
+
+    st = st == EBB_OK ? scrubbed : st;
     if (st == EBB_OK && is_thorough)
         printf("%zu files of K and V removed\n", n_removed);
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);

@@ -42,6 +42,14 @@ while [ $i -lt 50 ]; do
     $EBB sessions delete "planted$i" || fail "delete $i"
     i=$((i + 1))
 done
+# Where K and V cannot be looked through, the words of what is deleted leave the index all the same.
+$EBB sessions import "$dir/0.json" again >/dev/null || fail "import again"
+: >"$dir/kv" && mkdir "$dir/ebb" && mv "$dir/kv" "$dir/ebb/kv"
+XDG_CACHE_HOME=$dir $EBB sessions delete again 2>"$dir/err" && fail "K and V could not be looked through"
+grep -q "$dir/ebb/kv" "$dir/err" || fail "its message: $(cat "$dir/err")"
+for word in xylophon kumquat; do
+    found=$(grep -lai "$word" "$HOME"/.local/state/ebb/sessions.db*) && fail "$word is still in $found"
+done
 # The name changes while a program has the draft, which has to be found all the same.
 $EBB sessions rename stays once && flock "$HOME/.local/state/ebb/draft-2" $EBB sessions rename once twice || fail "rename"
 $EBB sessions purge >/dev/null || fail "purge"

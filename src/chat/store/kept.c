@@ -79,6 +79,7 @@ static bool add_kept_node(ebb_kept *k, const ebb_node *node)
     return ok;
 }
 
+/* One that another program has deleted since it was listed is not kept. */
 static ebb_status add_kept_session(ebb_store *s, int64_t session, ebb_kept *k, ebb_error *err)
 {
     ebb_session_facts f = { 0 };
@@ -90,7 +91,7 @@ static ebb_status add_kept_session(ebb_store *s, int64_t session, ebb_kept *k, e
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for what the sessions have said");
     ebb_session_facts_fini(&f);
     ebb_tree_fini(&t);
-    return st;
+    return st == EBB_NOTFOUND ? EBB_OK : st;
 }
 
 ebb_status ebb_kept_read(ebb_store *s, ebb_kept *out, ebb_error *err)

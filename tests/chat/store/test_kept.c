@@ -2,6 +2,7 @@
 #include "store_fixture.h"
 
 #include "store/kept.h"
+#include "store/store_sql.h"
 
 /* Runs that are known of two messages of eight ids with so many between that have none. */
 static size_t count_runs(int n_between)
@@ -43,10 +44,50 @@ static void test_not_to_the_root(void **state)
     assert_int_equal(count_runs(1000), 2);
 }
 
+/* Another program, which deletes the second session when the first one that is listed is read. */
+static int delete_second(unsigned kind, void *arg, void *statement, void *text)
+{
+    bool *is_deleted = arg;
+    ebb_store *other;
+    ebb_error err;
+
+    (void)kind;
+    (void)text;
+    if (*is_deleted || !strstr(sqlite3_sql(statement), "FROM sessions WHERE id"))
+        return 0;
+    *is_deleted = true;
+    other = open_db();
+    assert_int_equal(ebb_store_delete(other, 2, &err), EBB_OK);
+    ebb_store_close(other);
+    return 0;
+}
+
+static void test_deleted_meanwhile(void **state)
+{
+    ebb_store *s = open_db();
+    bool is_deleted = false;
+    ebb_kept kept;
+    ebb_error err;
+
+    (void)state;
+    talk(s, "a", "first", "yes");
+    talk(s, "b", "second", "yes");
+    talk(s, "c", "third", "yes");
+    assert_int_equal(sqlite3_trace_v2(s->db, SQLITE_TRACE_STMT, delete_second, &is_deleted), SQLITE_OK);
+    if (ebb_kept_read(s, &kept, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_true(is_deleted);
+    assert_true(ebb_kept_has_question(&kept, "first", 5));
+    assert_false(ebb_kept_has_question(&kept, "second", 6));
+    assert_true(ebb_kept_has_question(&kept, "third", 5));
+    ebb_kept_fini(&kept);
+    ebb_store_close(s);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_over_notes), T(test_not_to_the_root) };
+    const struct CMUnitTest tests[] = { T(test_over_notes), T(test_not_to_the_root), T(test_deleted_meanwhile) };
 
     return cmocka_run_group_tests_name("store: what is kept", tests, NULL, NULL);
 }
