@@ -195,6 +195,14 @@ ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *
 
 /* -- In the store ---------------------------------------------------------------------- */
 
+/* Digits of a real are limited to those of a float, which would cut a seed. */
+static json_t *setting_json(const setting *s, const ebb_chat_settings *v)
+{
+    double x = get_setting(s, v);
+
+    return s->kind == FLOAT ? json_real(x) : json_integer((json_int_t)x);
+}
+
 char *ebb_chat_settings_json(const ebb_chat_settings *v)
 {
     json_t *o = json_object();
@@ -202,7 +210,7 @@ char *ebb_chat_settings_json(const ebb_chat_settings *v)
 
     for (size_t i = 0; o && i < N_SETTINGS; i++)
         if (v->is_set & (1u << i))
-            json_object_set_new(o, settings[i].name, json_real(get_setting(&settings[i], v)));
+            json_object_set_new(o, settings[i].name, setting_json(&settings[i], v));
     if (o && v->template_name[0])
         json_object_set_new(o, "template", json_string(v->template_name));
     if (o && v->form.grammar)

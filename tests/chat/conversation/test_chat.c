@@ -583,6 +583,32 @@ static void test_settings(void **state)
     ebb_chat_close(c);
 }
 
+/* Every digit, or the seed gives other answers; what an older ebb wrote, all as reals, is read. */
+static void test_settings_are_kept_exactly(void **state)
+{
+    static const struct { const char *name, *value; } kept[] = {
+        { "seed", "9007199254740991" }, { "predict", "999999999" }, { "top-p", "0.123456789" },
+    };
+    ebb_chat *c = open_ready(NULL);
+    ebb_chat_settings is;
+    char text[200];
+
+    (void)state;
+    say(c, "q");
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        assert_int_equal(ebb_chat_set(c, kept[i].name, kept[i].value, text, sizeof text, NULL), EBB_OK);
+    is = c->settings;
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(c->settings.sampling.seed, is.sampling.seed);
+    assert_int_equal(c->settings.n_predict, is.n_predict);
+    assert_true(c->settings.sampling.top_p == is.sampling.top_p);
+    ebb_chat_settings_load(c, "{\"seed\":12.0,\"predict\":5.0}");
+    assert_int_equal(c->settings.sampling.seed, 12);
+    assert_int_equal(c->settings.n_predict, 5);
+    ebb_chat_close(c);
+}
+
 /* -- A store that fails --------------------------------------------------------------- */
 
 static void expect_setting(ebb_chat *c, const char *name, const char *value)
@@ -905,7 +931,8 @@ int main(void)
         T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
         T(test_ids_survive_a_restart),
-        T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings), T(test_model_advice),
+        T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings),
+        T(test_settings_are_kept_exactly), T(test_model_advice),
         T(test_advice_that_no_setting_follows),
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
