@@ -80,16 +80,34 @@ size_t ebb_utf8_encode(uint32_t cp, char *out)
     return 4;
 }
 
+/* Of what ebb_utf8_decode has made of s: U+FFFD itself is a character. */
+static bool is_invalid(const char *s, size_t used, uint32_t cp)
+{
+    return used == 0 || (cp == EBB_UTF8_BAD && (used != 3 || memcmp(s, "\xEF\xBF\xBD", 3) != 0));
+}
+
+bool ebb_utf8_is_valid(const char *s, size_t n)
+{
+    uint32_t cp;
+
+    for (size_t at = 0, used; at < n; at += used) {
+        used = ebb_utf8_decode(s + at, n - at, &cp);
+        if (is_invalid(s + at, used, cp))
+            return false;
+    }
+    return true;
+}
+
 bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n)
 {
     while (n > 0) {
         uint32_t cp;
         size_t used = ebb_utf8_decode(s, n, &cp);
-        bool cut = used == 0;
+        bool is_bad = is_invalid(s, used, cp);
 
-        if (cut)
+        if (used == 0)
             used = n;
-        if (cut || (cp == EBB_UTF8_BAD && (used != 3 || memcmp(s, "\xEF\xBF\xBD", 3) != 0)))
+        if (is_bad)
             ebb_buf_adds(out, "\xEF\xBF\xBD");
         else
             ebb_buf_add(out, s, used);

@@ -19,6 +19,9 @@ size_t ebb_utf8_decode(const char *s, size_t n, uint32_t *cp);
 /* Write cp (a scalar value) to out[0..4), return 1..4. */
 size_t ebb_utf8_encode(uint32_t cp, char *out);
 
+/* Whether s[0..n) is valid, to its end. */
+bool ebb_utf8_is_valid(const char *s, size_t n);
+
 /* Append s[0..n) as valid UTF-8: each maximal invalid part, and a cut-off end,
  * becomes U+FFFD. */
 bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n);

@@ -36,16 +36,7 @@ static size_t attached_word(const char *s, size_t n, size_t at, size_t *path, si
 
 static bool is_text(const char *s, size_t n)
 {
-    uint32_t cp;
-
-    if (memchr(s, '\0', n))
-        return false;
-    for (size_t at = 0, used; at < n; at += used) {
-        used = ebb_utf8_decode(s + at, n - at, &cp);
-        if (used == 0 || (cp == EBB_UTF8_BAD && (unsigned char)s[at] != 0xEF))
-            return false;
-    }
-    return true;
+    return !memchr(s, '\0', n) && ebb_utf8_is_valid(s, n);
 }
 
 /* A fence longer than any run of backticks inside. */

@@ -10,6 +10,7 @@ static void expect_valid(const char *in, const char *want)
 {
     ebb_buf b = { 0 };
 
+    assert_int_equal(ebb_utf8_is_valid(in, strlen(in)), strcmp(in, want) == 0);
     assert_true(ebb_utf8_add_valid(&b, in, strlen(in)));
     assert_string_equal(ebb_buf_text(&b), want);
     ebb_buf_fini(&b);

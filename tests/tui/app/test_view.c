@@ -542,6 +542,8 @@ static void files_go_along(void **state)
     assert_non_null(strstr(out.data, "note.md:\n````md\na ``` fence\n````\n\nsee @"));
     assert_int_equal(ebb_file_replace(path, "\0x", 2, &err), EBB_OK);
     assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, &files, &err), EBB_FORMAT);
+    assert_int_equal(ebb_file_replace(path, "na\xEFve", 5, &err), EBB_OK);        /* Latin-1 */
+    assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, &files, &err), EBB_FORMAT);
     assert_int_equal(ebb_file_replace(path, "text", 4, &err), EBB_OK);
 
     open_ready(&s, 16, 80);
