@@ -48,6 +48,12 @@ answers | tail -n 1 | grep -q quit || fail "it is not free"
 printf '/grammar %s\nIs it?\n/schema {"type":"object","properties":{"a":{"const":1}},"required":["a"],"additionalProperties":false}\nx\n' "$dir/yes.gbnf" | talk
 answers | head -n 1 | grep -qx 'yes!\|no!' || fail "not of the grammar"
 answers | tail -n 1 | tr -d ' ' | grep -qx '{"a":1}' || fail "not of the schema in words"
+# What a comment holds that is no UTF-8 takes neither the form along nor the record of how it was sampled.
+printf 'root ::= ("yes" | "no") "!" # f\374r\n' >"$dir/latin.gbnf"
+printf '/grammar %s\nIs it?\n' "$dir/latin.gbnf" | talk -s latin
+"$EBB" sessions replay latin >"$dir/out" 2>&1 || fail "no record of how it was sampled"
+printf 'How do I leave?\n' | talk -s latin
+answers | tail -n 1 | grep -qx 'yes!\|no!' || fail "the session lost the grammar in Latin-1"
 
 # What is none is one line, and changes nothing.
 printf '/grammar %s\n/schema %s\n/schema {"not": {}}\n/grammar %s\nIs it?\n' "$dir/yes.gbnf" "$dir/none.json" "$dir/gone.json" | talk

@@ -52,6 +52,9 @@ printf '/set template\n/set template nosuch\n/set template auto\n/set template\n
 grep -q "^template = .*/own.jinja (auto" out || fail "it is kept" "its path" "$(cat out)"
 grep -q "^Error: there is no chat template 'nosuch'" out || fail "/set template nosuch" "an error" "$(cat out)"
 grep -q "^template = auto (auto" out || fail "/set template auto" auto "$(cat out)"
+cp own.jinja "$(printf 'caf\351.jinja')"
+printf '/set template ./caf\351.jinja\n/set template\n' | talk >out
+grep -q '^Error: .*this path is no UTF-8' out && grep -q '^template = auto' out || fail "a path in Latin-1" "an error" "$(cat out)"
 printf 'Hi\n/set template ./own.jinja\n' | talk -s away >/dev/null
 rm own.jinja
 printf '/load away\nHi\n' | talk >out

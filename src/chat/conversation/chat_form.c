@@ -6,6 +6,7 @@
 #include "conversation/chat_job.h"
 #include "conversation/chat_priv.h"
 #include "schema/answer_form.h"
+#include "store/title.h"
 
 enum { MAX_KEPT = 256 << 10 };   /* of a grammar: it is saved with the session, each time */
 
@@ -77,7 +78,7 @@ static void set_form(ebb_chat *c, bool is_schema, const char *word, ebb_buf *gra
     f->is_schema = is_schema;
     f->grammar = word && grammar->len ? ebb_buf_take(grammar) : NULL;
     if (f->grammar && !(is_schema && ebb_answer_form_is_schema(word)))
-        snprintf(f->name, sizeof f->name, "%s", word);
+        ebb_title_read(word, strlen(word), f->name, sizeof f->name);
     ebb_chat_save(c, false);
     ebb_chat_tell_form(c);
 }

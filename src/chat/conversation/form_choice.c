@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
+#include "store/title.h"
 
 void ebb_form_choice_fini(ebb_form_choice *f)
 {
@@ -29,7 +30,8 @@ void ebb_form_choice_read(ebb_form_choice *f, const json_t *o)
     ebb_form_choice_fini(f);
     f->grammar = grammar ? strdup(grammar) : NULL;
     f->is_schema = kind && strcmp(kind, "schema") == 0;
-    snprintf(f->name, sizeof f->name, "%s", name ? name : "");
+    if (name)
+        ebb_title_read(name, strlen(name), f->name, sizeof f->name);
 }
 
 const char *ebb_form_choice_grammar(const ebb_chat *c)

@@ -10,7 +10,8 @@
 typedef struct ebb_form_choice {
     char *grammar;               /* GBNF; NULL: answers are free.  Owned */
     bool  is_schema;             /* it was made of one */
-    char  name[200];             /* the file's, as it was named; "": a schema's own text */
+    char  name[200];             /* the file's, as it was named, in valid UTF-8, perhaps cut short;
+                                  * "": a schema's own text */
 } ebb_form_choice;
 
 void ebb_form_choice_fini(ebb_form_choice *f);

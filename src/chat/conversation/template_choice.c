@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "conversation/chat_priv.h"
 
 const char *ebb_template_choice_name(const ebb_chat *c)
@@ -60,6 +61,8 @@ ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err)
         st = EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
     if (st == EBB_OK && !copy_name(name, chosen, sizeof chosen))
         st = EBB_FAIL(err, EBB_USAGE, "the path of that template is too long: %.60s...", name);
+    if (st == EBB_OK && !ebb_utf8_is_valid(chosen, strlen(chosen)))
+        st = EBB_FAIL(err, EBB_USAGE, "%.60s: this path is no UTF-8, which a session cannot keep; rename it", name);
     if (st == EBB_OK)
         st = take_template(c, chosen, true, err);
     if (st != EBB_OK)

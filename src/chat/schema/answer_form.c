@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
 #include "ebb/grammar.h"
 #include "os/file.h"
 #include "os/paths.h"
@@ -55,11 +56,27 @@ ebb_status ebb_answer_form_schema(const char *word, const char *what, ebb_buf *g
     return st == EBB_OK ? check_grammar(name, grammar, err) : EBB_FAIL(err, st, "%.100s: %s", name, why.msg);
 }
 
+/* Only a comment of what is compiled can have bytes that are no UTF-8; sessions keep the grammar as JSON. */
+static ebb_status make_valid(ebb_buf *grammar, ebb_error *err)
+{
+    ebb_buf valid = { 0 };
+
+    if (!ebb_utf8_add_valid(&valid, ebb_buf_text(grammar), grammar->len)) {
+        ebb_buf_fini(&valid);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the grammar");
+    }
+    ebb_buf_fini(grammar);
+    *grammar = valid;
+    return EBB_OK;
+}
+
 ebb_status ebb_answer_form_grammar(const char *path, ebb_buf *grammar, ebb_error *err)
 {
     ebb_status st = read_form(path, grammar, err);
 
     if (st == EBB_OK && memchr(ebb_buf_text(grammar), '\0', grammar->len))
         st = EBB_FAIL(err, EBB_FORMAT, "%.100s: binary, not a grammar", path);
-    return st == EBB_OK ? check_grammar(path, grammar, err) : st;
+    if (st == EBB_OK)
+        st = check_grammar(path, grammar, err);
+    return st == EBB_OK ? make_valid(grammar, err) : st;
 }

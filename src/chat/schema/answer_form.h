@@ -15,7 +15,7 @@ bool ebb_answer_form_is_schema(const char *word);
 EBB_MUST_CHECK
 ebb_status ebb_answer_form_schema(const char *word, const char *what, ebb_buf *grammar,
                                   ebb_error *err);
-/* The same of a file in GBNF. */
+/* The same of a file in GBNF; what is no UTF-8 in its comments becomes U+FFFD. */
 EBB_MUST_CHECK
 ebb_status ebb_answer_form_grammar(const char *path, ebb_buf *grammar, ebb_error *err);
 

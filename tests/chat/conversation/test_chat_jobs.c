@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include "base/utf8.h"
 #include "chat/conversation/chat_fixture.h"
 #include "os/file.h"
 #include "store/import_file.h"
@@ -277,6 +278,38 @@ static void test_forms(void **state)
     ebb_chat_close(c);
 }
 
+/* A comment in Latin-1, and a file's name that is cut in the middle of a character, with one byte before it or two. */
+static void test_forms_in_all_characters_are_kept(void **state)
+{
+    static const char grammar[] = "root ::= \"yes\" # f\xFCr\n";
+    char word[300], name[200];
+    ebb_error err;
+    bool is_schema;
+
+    (void)state;
+    for (size_t shift = 1; shift <= 2; shift++) {
+        size_t n = (size_t)snprintf(word, sizeof word, "%s/%.*s", dir, (int)shift, "xx");
+        ebb_chat *c = open_ready(NULL);
+
+        while (n < 230)
+            n += (size_t)snprintf(word + n, sizeof word - n, "\xC3\xA9");
+        assert_int_equal(ebb_file_create(word, grammar, sizeof grammar - 1, &err), EBB_OK);
+        say(c, "q");
+        assert_int_equal(ebb_chat_set_form(c, false, word, &err), EBB_OK);
+        assert_true(fake_wait(c, EBB_EVENT_NOTICE, line, sizeof line));
+        assert_non_null(ebb_chat_form(c, &is_schema));
+        snprintf(name, sizeof name, "%s", ebb_chat_form(c, &is_schema));
+        assert_true(ebb_utf8_is_valid(name, strlen(name)));
+        assert_int_equal(strncmp(name, word, 190), 0);
+        ebb_chat_close(c);
+        c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+        assert_non_null(ebb_chat_form(c, &is_schema));
+        assert_string_equal(ebb_chat_form(c, &is_schema), name);
+        assert_string_equal(c->settings.form.grammar, "root ::= \"yes\" # f\xEF\xBF\xBDr\n");
+        ebb_chat_close(c);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +321,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_steps, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_export, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forms, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forms_in_all_characters_are_kept, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
