@@ -41,6 +41,7 @@ printf 'How do I leave?\n/quit\n/save %s/saved.md\n/quit\n' "$dir" | "$EBB" --pl
 grep -q "sessions.db cannot grow: the disk is full" "$dir/out" || { cat "$dir/out"; fail "the chat does not tell"; }
 grep -q "this conversation is not saved" "$dir/out" || { cat "$dir/out"; fail "the chat is left in silence"; }
 [ -s "$dir/saved.md" ] || fail "/save did not write elsewhere"
+grep -q "^Note: written to $dir/saved.md" "$dir/out" || fail "/save does not say what it wrote: $(cat "$dir/out")"
 
 # A server answers as ever, says once on its standard error that K and V are not kept, and to its clients not where.
 PYTHONPATH=tests/support python3 - "$EBB" "$dir" <<'PY' || exit 1

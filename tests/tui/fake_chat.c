@@ -236,8 +236,10 @@ bool ebb_chat_is_question_open(const ebb_chat *c)
 }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
-int64_t ebb_chat_session_id(const ebb_chat *c) { return strcmp(c->session, "trip") == 0
-                                                 ? 2 : strcmp(c->session, "tree") == 0; }
+int64_t ebb_chat_session_id(const ebb_chat *c)
+{
+    return strcmp(c->session, "trip") == 0 || strcmp(c->session, "sea") == 0 ? 2 : strcmp(c->session, "tree") == 0;
+}
 void ebb_chat_session_key(const ebb_chat *c, char out[EBB_SESSION_KEY_BYTES])
 {
     snprintf(out, EBB_SESSION_KEY_BYTES, ebb_chat_session_id(c) ? "%lld\t1" : "", (long long)ebb_chat_session_id(c));

@@ -122,6 +122,26 @@ static void report_others(ebb_chat *c, const ebb_session_facts *was)
         ebb_chat_notice(c, "another ebb has gone on in this session, too; both are kept as branches (/tree)");
 }
 
+/* If its file was moved, to the one that is there now.  *was: as the session was known, to report_others. */
+static ebb_status save_where_it_is(ebb_chat *c, bool durable, ebb_session_facts *was, ebb_error *err)
+{
+    ebb_status st;
+
+    *was = c->facts;
+    st = ebb_store_save(c->store, &c->facts, &c->tree, durable, err);
+    if (st != EBB_NOTFOUND || !replace_store(c))
+        return st;
+    *was = c->facts;
+    return ebb_store_save(c->store, &c->facts, &c->tree, durable, err);
+}
+
+ebb_status ebb_chat_save_under_title(ebb_chat *c, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err)
+{
+    ebb_chat_notice(c, "meanwhile another session took the name '%s'; this one is kept under its title", f->name);
+    f->name[0] = '\0';
+    return ebb_store_save(c->store, f, t, durable, err);
+}
+
 void ebb_chat_save(ebb_chat *c, bool durable)
 {
     ebb_error err = { 0 };
@@ -132,18 +152,9 @@ void ebb_chat_save(ebb_chat *c, bool durable)
         return;
     free(c->facts.settings);
     c->facts.settings = ebb_chat_settings_json(&c->settings);
-    was = c->facts;
-    st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
-    if (st == EBB_NOTFOUND && replace_store(c)) { /* its file was moved */
-        was = c->facts;
-        st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
-    }
-    if (st == EBB_USAGE && c->facts.name[0]) {
-        ebb_chat_notice(c, "meanwhile another session took the name '%s'; this one is kept under its title",
-                        c->facts.name);
-        c->facts.name[0] = '\0';
-        st = ebb_store_save(c->store, &c->facts, &c->tree, durable, &err);
-    }
+    st = save_where_it_is(c, durable, &was, &err);
+    if (st == EBB_USAGE && c->facts.name[0])
+        st = ebb_chat_save_under_title(c, &c->facts, &c->tree, durable, &err);
     if (st == EBB_OK && ebb_store_has_lost_log(c->store))
         st = replace_log(c, &err);
     if (st == EBB_OK) {
@@ -152,6 +163,23 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     } else if (st != EBB_BUSY || durable || c->saving.is_unsaved) { /* locked for a moment only: no notice yet */
         report_save_failure(c, &err);
     }
+}
+
+ebb_status ebb_chat_save_named(ebb_chat *c, ebb_error *err)
+{
+    ebb_session_facts was;
+    ebb_status st = EBB_OK;
+
+    if (!c->store)
+        st = ebb_store_open(c->saving.path, &c->store, err);
+    if (st == EBB_OK && has_content(c)) {
+        st = save_where_it_is(c, true, &was, err);
+        if (st == EBB_OK)
+            report_others(c, &was);
+    }
+    if (st == EBB_OK)
+        ebb_chat_set_saved(c);
+    return st;
 }
 
 ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err)

@@ -44,6 +44,16 @@ void ebb_chat_report_interrupted(ebb_chat *c);
 bool ebb_chat_ensure_store(ebb_chat *c);
 /* Save everything.  A failure is a notice, once, and so is the first success after it. */
 void ebb_chat_save(ebb_chat *c, bool durable);
+/* The same of the name that a session was given just now: the store is opened again if needed, as
+ * the disk may have space again, or the lock be free.  Errors: those of ebb_store_open and
+ * ebb_store_save. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_save_named(ebb_chat *c, ebb_error *err);
+/* Behind USAGE of a save: meanwhile another session took its name.  That is told, and it is saved
+ * without one. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_save_under_title(ebb_chat *c, ebb_session_facts *f, ebb_tree *t, bool durable,
+                                     ebb_error *err);
 /* The path is another one: it is saved and told. */
 void ebb_chat_save_changed_path(ebb_chat *c);
 /* ebb_chat_check_saved for what takes another conversation: the error says that it can be done all

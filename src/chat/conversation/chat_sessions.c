@@ -24,18 +24,13 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     return ebb_chat_replace_system(c, c->system, err);
 }
 
-/* Save, opening the store again if needed: the disk may have space again, or the lock be free. */
-static ebb_status save_session(ebb_chat *c, ebb_error *err)
+/* One that is not in the store, as nothing was said yet or another ebb has deleted it, gets the name when it is
+ * saved: no other may have it. */
+static ebb_status claim_name(ebb_chat *c, const char *name, ebb_error *err)
 {
-    ebb_status st = EBB_OK;
+    ebb_status st = c->facts.id ? ebb_store_rename(c->store, c->facts.id, name, err) : EBB_NOTFOUND;
 
-    if (!c->store)
-        st = ebb_store_open(c->saving.path, &c->store, err);
-    if (st == EBB_OK && (c->facts.id || c->facts.title[0]))
-        st = ebb_store_save(c->store, &c->facts, &c->tree, true, err);
-    if (st == EBB_OK)
-        ebb_chat_set_saved(c);
-    return st;
+    return st == EBB_NOTFOUND ? ebb_store_check_free_name(c->store, name, err) : st;
 }
 
 ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
@@ -47,13 +42,13 @@ ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
     if (strchr(name, '/') || (strchr(name, '.') && ebb_export_format_parse(name, &format)))
         return ebb_chat_export(c, name, err);
     st = ebb_session_check_name(name, err);
-    if (st == EBB_OK && ebb_chat_ensure_store(c) && c->facts.id)
-        st = ebb_store_rename(c->store, c->facts.id, name, err);
+    if (st == EBB_OK && ebb_chat_ensure_store(c))
+        st = claim_name(c, name, err);
     if (st != EBB_OK)
         return st;
     memcpy(before, c->facts.name, sizeof before);
     strcpy(c->facts.name, name);
-    st = save_session(c, err);
+    st = ebb_chat_save_named(c, err);
     if (st != EBB_OK)
         memcpy(c->facts.name, before, sizeof before);
     return st;
@@ -200,6 +195,8 @@ ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
         st = EBB_FAIL(err, EBB_USAGE, "no session was deleted here");
     if (st == EBB_OK)                            /* its row is deleted: insert all messages */
         st = ebb_store_save(c->store, &c->deleted.facts, &c->deleted.tree, true, err);
+    if (st == EBB_USAGE && c->deleted.facts.name[0])
+        st = ebb_chat_save_under_title(c, &c->deleted.facts, &c->deleted.tree, true, err);
     if (st == EBB_OK)
         st = ebb_chat_enter_session(c, c->deleted.facts.id, err);
     if (st == EBB_OK)

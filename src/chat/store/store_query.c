@@ -246,6 +246,16 @@ ebb_status ebb_session_check_name(const char *name, ebb_error *err)
     return EBB_OK;
 }
 
+ebb_status ebb_store_check_free_name(ebb_store *s, const char *name, ebb_error *err)
+{
+    int64_t id;
+    ebb_status st = find_by_name(s, name, &id, err);
+
+    if (st == EBB_OK)
+        return EBB_FAIL(err, EBB_USAGE, EBB_STORE_NAME_TAKEN);
+    return st == EBB_NOTFOUND ? EBB_OK : st;
+}
+
 ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err)
 {
     int rc;

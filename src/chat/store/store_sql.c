@@ -70,7 +70,7 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     if (rc == SQLITE_READONLY_DBMOVED)
         return EBB_FAIL(err, EBB_NOTFOUND, "%s was moved, removed, replaced or cut short while it was open", s->path);
     if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
-        return EBB_FAIL(err, EBB_USAGE, "there is already a session of that name; choose another one");
+        return EBB_FAIL(err, EBB_USAGE, EBB_STORE_NAME_TAKEN);
     switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:

@@ -31,6 +31,8 @@ struct ebb_store {
 #define EBB_STORE_PATIENCE_MS 800    /* to wait for a lock; longer than any save of ours takes */
 #define EBB_STORE_HASTE_MS      50   /* likewise, where the next save will try again */
 
+#define EBB_STORE_NAME_TAKEN "there is already a session of that name; choose another one"
+
 /* Fill *err for the SQLite code `rc`: what the user can understand and do. */
 ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err);
 

@@ -21,6 +21,20 @@ static void add_session_date(ebb_buf *out, int64_t ms)
     ebb_buf_adds(out, date);
 }
 
+/* The absolute path, which does not depend on the folder in which ebb was started.  A long one is written meanwhile,
+ * and the chat tells. */
+static void say_written(ebb_frontend *f, const char *path)
+{
+    double share;
+    char *whole;
+
+    if (ebb_chat_job_under_way(f->chat, &share))
+        return;
+    whole = realpath(path, NULL);
+    ebb_frontend_sayf(f, EBB_SAY_NOTICE, "written to %s", whole ? whole : path);
+    free(whole);
+}
+
 ebb_status ebb_slash_new(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     (void)arg;
@@ -34,9 +48,15 @@ ebb_status ebb_slash_save(ebb_frontend *f, const char *arg, ebb_error *err)
     if (*arg == '\0')
         return EBB_FAIL(err, EBB_USAGE, "/save NAME: which name?  (everything is saved as you go)");
     st = ebb_chat_save_as(f->chat, arg, err);
-    if (st == EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "saved as %s", ebb_chat_session_name(f->chat));
-    return st;
+    if (st != EBB_OK)
+        return st;
+    if (strcmp(ebb_chat_session_name(f->chat), arg) != 0)
+        say_written(f, arg);
+    else if (ebb_chat_session_id(f->chat))
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "saved as %s", arg);
+    else
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "this session is named %s; it is kept from its first question on", arg);
+    return EBB_OK;
 }
 
 ebb_status ebb_slash_load(ebb_frontend *f, const char *arg, ebb_error *err)
@@ -214,20 +234,10 @@ static void choose_file(const char *session, char *out, size_t cap)
         snprintf(out, cap, "%s-%d.md", stem, i);
 }
 
-/* The absolute path, which does not depend on the folder in which ebb was started. */
-static void say_written(ebb_frontend *f, const char *path)
-{
-    char *whole = realpath(path, NULL);
-
-    ebb_frontend_sayf(f, EBB_SAY_NOTICE, "written to %s", whole ? whole : path);
-    free(whole);
-}
-
 ebb_status ebb_slash_export(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     char name[80];
     ebb_buf path = { 0 };
-    double share;
     ebb_status st;
 
     choose_file(ebb_chat_session_name(f->chat), name, sizeof name);
@@ -235,7 +245,7 @@ ebb_status ebb_slash_export(ebb_frontend *f, const char *arg, ebb_error *err)
     if (st == EBB_OK)
         st = ebb_chat_export(f->chat, path.data, err);
     f->has_warned_of_job &= st != EBB_OK;
-    if (st == EBB_OK && !ebb_chat_job_under_way(f->chat, &share))        /* a long one is written meanwhile */
+    if (st == EBB_OK)
         say_written(f, path.data);
     ebb_buf_fini(&path);
     return st;

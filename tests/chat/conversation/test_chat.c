@@ -383,6 +383,12 @@ static void test_sessions(void **state)
     say(c, "second");
     assert_int_equal(ebb_chat_save_as(c, "rivers", &err), EBB_USAGE);
     assert_string_equal(ebb_chat_session_name(c), "second");
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_save_as(c, "rivers", &err), EBB_USAGE);    /* before anything is said, too */
+    assert_string_equal(ebb_chat_session_name(c), "new session");
+    assert_int_equal(ebb_chat_save_as(c, "lakes", &err), EBB_OK);
+    assert_string_equal(ebb_chat_session_name(c), "lakes");
+    assert_int_equal(ebb_chat_session_id(c), 0);
     assert_int_equal(ebb_chat_load(c, "rivers", &err), EBB_OK);
     assert_string_equal(path(c), "[about   rivers\nand lakes] [a1.0 a1.1 a1.2 ]");
     assert_int_equal(ebb_chat_list(c, &rows, &n, &err), EBB_OK);

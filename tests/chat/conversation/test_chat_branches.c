@@ -176,6 +176,29 @@ static void test_delete_and_undelete(void **state)
     ebb_chat_close(c);
 }
 
+static void test_undelete_without_its_name(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    char line[200];
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    assert_int_equal(ebb_chat_save_as(c, "trip", &err), EBB_OK);
+    assert_int_equal(ebb_chat_delete(c, "", &err), EBB_OK);
+    say(c, "two");
+    assert_int_equal(ebb_chat_save_as(c, "trip", &err), EBB_OK);
+    if (ebb_chat_undelete(c, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, line, sizeof line));
+    assert_string_equal(line, "meanwhile another session took the name 'trip'; this one is kept under its title");
+    assert_string_equal(ebb_chat_session_name(c), "one");
+    assert_string_equal(tree(c), "*1 !2");
+    assert_int_equal(ebb_chat_load(c, "trip", &err), EBB_OK);
+    assert_string_equal(ebb_chat_message(c, 0)->text, "two");
+    ebb_chat_close(c);
+}
+
 static void test_search(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -270,7 +293,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_labels_and_going), T(test_branch), T(test_many_siblings), T(test_many_roots),
-        T(test_pin_and_title_are_kept), T(test_delete_and_undelete), T(test_search), T(test_export_and_import),
+        T(test_pin_and_title_are_kept), T(test_delete_and_undelete), T(test_undelete_without_its_name),
+        T(test_search), T(test_export_and_import),
         T(test_notes_that_make_sense), T(test_turns_write_what_is_new),
     };
     return cmocka_run_group_tests_name("chat tree", tests, NULL, NULL);

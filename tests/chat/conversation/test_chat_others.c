@@ -266,6 +266,31 @@ static void test_deleted(void **state)
     ebb_chat_close(c);
 }
 
+/* Whoever names a session that was deleted wants it: it is saved again, but under no name that another one has. */
+static void test_deleted_before_it_is_named(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "theirs" });
+    ebb_store *s;
+    ebb_error err;
+
+    (void)state;
+    say(c, "else");
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    say(c, "one");
+    s = open_beside_chat();
+    assert_int_equal(ebb_store_delete(s, ebb_chat_session_id(c), &err), EBB_OK);
+    ebb_store_close(s);
+    assert_int_equal(ebb_chat_save_as(c, "theirs", &err), EBB_USAGE);
+    assert_string_equal(ebb_chat_session_name(c), "one");
+    if (ebb_chat_save_as(c, "talk", &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_string_equal(ebb_chat_session_name(c), "talk");
+    send(c, "two");
+    assert_int_equal(count_told(c, "another ebb has deleted this session; it is saved again, as number 3"), 1);
+    expect_questions(db, 3, "[one][two]");
+    ebb_chat_close(c);
+}
+
 static void test_renamed(void **state)
 {
     ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "talk" });
@@ -308,7 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_removed), T(test_replaced), T(test_replaced_behind_a_deletion), T(test_link),
         T(test_comes_back), T(test_batch), T(test_log_removed), T(test_log_cut),
-        T(test_deleted), T(test_renamed), T(test_both_write),
+        T(test_deleted), T(test_deleted_before_it_is_named), T(test_renamed), T(test_both_write),
     };
 
     return cmocka_run_group_tests_name("chat: others at its store", tests, NULL, NULL);

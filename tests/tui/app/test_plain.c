@@ -212,6 +212,10 @@ static void sessions(void **state)
         "Note: trip is back\n"
         "You: Where to?\n"
         "Model: To the sea.\n");
+    expect("/save sea\n/new\n/save lake\n",
+        "Note: saved as sea\n"
+        "Note: the conversation has 0 messages now\n"
+        "Note: this session is named lake; it is kept from its first question on\n");
     expect("/title A Trip, to Sea!\n/export\n/export x.doc\n/import nope\n",
         "Note: title: A Trip, to Sea!\n"
         "Note: written to a-trip-to-sea.md\n"
