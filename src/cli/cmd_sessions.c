@@ -136,28 +136,40 @@ static void print_hit(const ebb_store_hit *h)
     putchar('\n');
 }
 
+static json_t *json_hits(const ebb_store_hit *hits, size_t n, bool has_more)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(list, json_hit(&hits[i]));
+    return json_pack("{s:o,s:b}", "hits", list, "more", has_more);
+}
+
+/* One hit more than is shown is asked for, to say that there are more. */
 static int search(ebb_store *s, ebb_args *a, ebb_error *err)
 {
+    enum { SHOWN = 100 };
     ebb_buf words = { 0 };
-    ebb_store_hit *hits = NULL;
-    json_t *found = json_array();
-    size_t n = 0;
+    ebb_store_hit *hits;
+    size_t n, n_shown;
+    int status = EBB_EXIT_OK;
     ebb_status st;
 
     join_words(a, &words);
-    st = ebb_store_search(s, ebb_buf_text(&words), 100, &hits, &n, err);
+    st = ebb_store_search(s, ebb_buf_text(&words), SHOWN + 1, &hits, &n, err);
     ebb_buf_fini(&words);
-    for (size_t i = 0; i < n; i++) {
-        if (a->json)
-            json_array_append_new(found, json_hit(&hits[i]));
-        else
-            print_hit(&hits[i]);
-    }
+    if (st != EBB_OK)
+        return ebb_cli_fail(err);
+    n_shown = n < SHOWN ? n : SHOWN;
+    if (a->json)
+        status = ebb_cli_print_json(json_hits(hits, n_shown, n > SHOWN));
+    for (size_t i = 0; !a->json && i < n_shown; i++)
+        print_hit(&hits[i]);
+    if (n > SHOWN && !a->json)
+        ebb_cli_tell(a, "these are the newest 100 messages with these words, and there are more; another word finds "
+                        "fewer");
     free(hits);
-    if (st == EBB_OK && a->json)
-        return ebb_cli_print_json(json_pack("{s:o}", "hits", found));
-    json_decref(found);
-    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
+    return status;
 }
 
 /* As lists show it; "" for none. */
@@ -335,7 +347,7 @@ int ebb_cmd_sessions(ebb_args *a)
     } subcommands[] = {
         { "list", 1, 1, "list", list },
         { "show", 2, 2, "show NAME", ebb_cmd_sessions_show },
-        { "search", 2, 8, "search WORD...", search },
+        { "search", 2, sizeof a->words / sizeof *a->words, "search WORD...", search },
         { "rename", 3, 3, "rename NAME NEW-NAME", rename_one },
         { "delete", 2, 2, "delete NAME", delete_one },
         { "undelete", 1, 2, "undelete", undelete },

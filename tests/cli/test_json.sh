@@ -39,6 +39,7 @@ one models
 one doctor
 one sessions list
 one sessions search token
+has hits more
 one sessions replay first
 has answers same tokens
 "$EBB" stat --json >"$dir/out" 2>/dev/null || true          # 1: nothing runs

@@ -184,7 +184,7 @@ static void search(ebb_chat *c)
     ebb_chat_hit *hits = NULL;
     size_t n;
 
-    if (ebb_chat_search(c, "question", &hits, &n, NULL) == EBB_OK)
+    if (ebb_chat_search(c, "question", 20, &hits, &n, NULL) == EBB_OK)
         free(hits);
 }
 

@@ -681,14 +681,16 @@ const char *ebb_chat_job_under_way(const ebb_chat *c, double *share)
     return c->job;
 }
 
-ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, size_t *n, ebb_error *err)
+/* "the" is everywhere. */
+ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit, ebb_chat_hit **out, size_t *n, ebb_error *err)
 {
     (void)c;
     (void)err;
-    *n = strcmp(words, "sea") == 0;
-    *out = calloc(1, sizeof **out);
-    **out = (ebb_chat_hit){ .session = 2, .created_ms = 1700000000000, .role = EBB_ROLE_ASSISTANT, .name = "trip",
-                            .snippet = "To the sea." };
+    *n = strcmp(words, "the") == 0 ? limit : strcmp(words, "sea") == 0;
+    *out = calloc(limit, sizeof **out);
+    for (size_t i = 0; i < *n; i++)
+        (*out)[i] = (ebb_chat_hit){ .session = 2, .created_ms = 1700000000000, .role = EBB_ROLE_ASSISTANT,
+                                    .name = "trip", .snippet = "To the sea." };
     return EBB_OK;
 }
 

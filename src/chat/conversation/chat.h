@@ -328,9 +328,9 @@ typedef struct ebb_chat_hit {
     char     name[128];          /* of the session */
     char     snippet[256];       /* one line around the first hits */
 } ebb_chat_hit;
-/* Newest first, at most 20; *out is free()d by the caller. */
-EBB_MUST_CHECK ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out,
-                                          size_t *n, ebb_error *err);
+/* Newest first, at most `limit`; *out is free()d by the caller. */
+EBB_MUST_CHECK ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit,
+                                          ebb_chat_hit **out, size_t *n, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err);
 /* name "": the session at hand; then a new one begins. */
 EBB_MUST_CHECK ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err);

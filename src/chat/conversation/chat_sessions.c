@@ -106,10 +106,10 @@ ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
 
 /* -- Finding ---------------------------------------------------------------------------- */
 
-ebb_status ebb_chat_search(ebb_chat *c, const char *words, ebb_chat_hit **out, size_t *n, ebb_error *err)
+ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit, ebb_chat_hit **out, size_t *n, ebb_error *err)
 {
     ebb_store_hit *hits = NULL;
-    ebb_status st = c->store ? ebb_store_search(c->store, words, 20, &hits, n, err)
+    ebb_status st = c->store ? ebb_store_search(c->store, words, limit, &hits, n, err)
                              : EBB_FAIL(err, EBB_IO,
                                         "the sessions on disk cannot be read; this chat is kept in memory");
 

@@ -150,20 +150,24 @@ ebb_status ebb_slash_list(ebb_frontend *f, const char *arg, ebb_error *err)
     return EBB_OK;
 }
 
+/* One hit more than is shown is asked for, to say that there are more. */
 ebb_status ebb_slash_search(ebb_frontend *f, const char *arg, ebb_error *err)
 {
+    enum { SHOWN = 20 };
     ebb_chat_hit *hits;
     ebb_buf out = { 0 };
     size_t n;
-    ebb_status st = ebb_chat_search(f->chat, arg, &hits, &n, err);
+    ebb_status st = ebb_chat_search(f->chat, arg, SHOWN + 1, &hits, &n, err);
 
     if (st != EBB_OK)
         return st;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && i < SHOWN; i++) {
         ebb_buf_addf(&out, "%s%4lld  ", i ? "\n" : "", (long long)hits[i].session);
         add_session_date(&out, hits[i].created_ms);
         ebb_buf_addf(&out, "  %s\n      %s: %s", hits[i].name, ebb_role_name(hits[i].role), hits[i].snippet);
     }
+    if (n > SHOWN)
+        ebb_buf_addf(&out, "\nThese are the newest %d, and there are more; another word finds fewer", SHOWN);
     if (n)
         ebb_buf_addf(&out, "\n/load NUMBER opens one%s", f->view ? "; Ctrl-S or /find finds the place in it" : "");
     free(hits);

@@ -211,14 +211,22 @@ static void test_search(void **state)
     say(c, "the grey\nsea");
     assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
     say(c, "hills");
-    assert_int_equal(ebb_chat_search(c, "SEA", &hits, &n, &err), EBB_OK);
+    assert_int_equal(ebb_chat_search(c, "SEA", 1, &hits, &n, &err), EBB_OK);
     assert_int_equal(n, 1);
     assert_string_equal(hits[0].snippet, "the grey sea");
+    free(hits);
+    assert_int_equal(ebb_chat_search(c, "a", 2, &hits, &n, &err), EBB_OK);       /* of each answer "a1.0 a1.1" */
+    assert_int_equal(n, 2);
+    free(hits);
+    assert_int_equal(ebb_chat_search(c, "a", 1, &hits, &n, &err), EBB_OK);
+    assert_int_equal(n, 1);
+    free(hits);
+    assert_int_equal(ebb_chat_search(c, "SEA", 1, &hits, &n, &err), EBB_OK);
     snprintf(number, sizeof number, "%lld", (long long)hits[0].session);
     free(hits);
     assert_int_equal(ebb_chat_load(c, number, &err), EBB_OK);
     assert_string_equal(ebb_chat_message(c, 0)->text, "the grey\nsea");
-    assert_int_equal(ebb_chat_search(c, "", &hits, &n, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_search(c, "", 1, &hits, &n, &err), EBB_USAGE);
     ebb_chat_close(c);
 }
 

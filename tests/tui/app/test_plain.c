@@ -202,6 +202,8 @@ static void system_prompts(void **state)
 
 static void sessions(void **state)
 {
+    ebb_buf want = { 0 };
+
     (void)state;
     expect("/search sea\n/search nothing\n/delete x\n/undelete\n",
         "   2  2023-11-14 22:13  trip\n"
@@ -212,6 +214,12 @@ static void sessions(void **state)
         "Note: trip is back\n"
         "You: Where to?\n"
         "Model: To the sea.\n");
+    for (int i = 0; i < 20; i++)
+        ebb_buf_adds(&want, "   2  2023-11-14 22:13  trip\n      assistant: To the sea.\n");
+    ebb_buf_adds(&want, "These are the newest 20, and there are more; another word finds fewer\n"
+                        "/load NUMBER opens one\n");
+    expect("/search the\n", want.data);
+    ebb_buf_fini(&want);
     expect("/save sea\n/new\n/save lake\n",
         "Note: saved as sea\n"
         "Note: the conversation has 0 messages now\n"
