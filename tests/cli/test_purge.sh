@@ -37,6 +37,11 @@ ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || ls "$HOME"/.cache/ebb/kv/* >
 
 $EBB sessions delete asked || fail "delete of what was asked"
 [ -z "$(find "$HOME/.cache/ebb/kv" -name '*.block' -o -name '*.tail' -o -name '*.state' -o -name '*.window*')" ] || fail "K and V stay: $(ls "$HOME/.cache/ebb/kv")"
+# The same within the chat, while that may still be written.
+printf '%s\n' "$secret: what are the keys of this program, and how do I leave it again?" /delete /quit >"$dir/keys"
+$EBB --plain -m guide <"$dir/keys" >"$dir/out" 2>&1 || fail "chat: $(cat "$dir/out")"
+grep -q 'is deleted' "$dir/out" || fail "nothing was deleted in the chat: $(cat "$dir/out")"
+[ -z "$(find "$HOME/.cache/ebb/kv" -name '*.block' -o -name '*.tail' -o -name '*.state' -o -name '*.window*')" ] || fail "K and V come back: $(ls "$HOME/.cache/ebb/kv")"
 i=0
 while [ $i -lt 50 ]; do
     $EBB sessions delete "planted$i" || fail "delete $i"

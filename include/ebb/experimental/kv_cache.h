@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ebb/model.h"
+#include "ebb/session.h"
 #include "ebb/status.h"
 
 /* Encryption of the files, by whoever has a key (authenticated, from any thread). */
@@ -25,10 +26,16 @@ typedef struct ebb_kv_seal {
 /* Whether the cache file with the token ids [0..n), consecutive in some sequence, is kept. */
 typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);
 
+/* As ebb_session_persist, also if there was a sweep since the last ebb_session_sync: the caller
+ * knows that what the sequence says is kept all the same. */
+void ebb_session_persist_kept(ebb_session *s);
+
 /* Calls `keep` for each file of the directory (NULL: $XDG_CACHE_HOME/ebb/kv) and removes those
  * for which it returns false; an engine computes again what it does not find.  Unfinished and
  * unreadable files are removed, too, which for `seal` (NULL: none) are those that it does not open.
- * *n_removed counts all of them.  With `overwrites` they are overwritten before, down to the disk,
+ * *n_removed counts all of them.  What was computed before, by this process or another, and is not
+ * written yet, is not written any more: ebb_session_sync begins anew.
+ * With `overwrites` they are overwritten before, down to the disk,
  * as far as it writes in place: a second or a few for each gigabyte on an SSD.  A directory that
  * does not exist is no error.  Cost else: a small read for each file.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK

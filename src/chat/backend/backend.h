@@ -149,6 +149,10 @@ typedef struct ebb_backend_ops {
      * soon as nothing else is to be done; the ids (malloc) are the backend's then, n 0: none.
      * NULL: it has no use for them. */
     void (*set_reference_text)(ebb_backend *b, int32_t *ids, size_t n);
+    /* Files of K and V were swept while some may have waited to be written, and the sequence with
+     * these ids (copied) is kept: what stands of it is written all the same, also where the backend
+     * is closed next.  NULL: it has none. */
+    void (*keep)(ebb_backend *b, const int32_t *ids, size_t n);
     /* Another budget for the engine's memory, 0: what the machine has; after the answer under way
      * if there is one.  A NOTICE says what it will bring, BUDGET_SET follows.  BUSY while
      * loading. */

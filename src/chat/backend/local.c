@@ -7,6 +7,7 @@
 #include "backend/local_priv.h"
 #include "base/log.h"
 #include "ebb/experimental/cache_salt.h"
+#include "ebb/experimental/kv_cache.h"
 #include "os/thread.h"
 
 /* -- The worker -------------------------------------------------------------------- */
@@ -28,6 +29,7 @@ static void local_destroy(ebb_local *l)
     free(l->prefill_ids);
     free(l->running_ids);
     free(l->reference_ids);
+    free(l->keep_ids);
     free(l->grammar);
     free(l->path);
     free(l->draft_path);
@@ -65,6 +67,8 @@ static ebb_local_command next_command(const ebb_local *l)
         return LOCAL_BUDGET;
     if (l->command != LOCAL_COMMON_PREFIX && l->wants_plan)
         return LOCAL_PLAN;
+    if (l->command == LOCAL_IDLE && l->keep_ids) /* before another sequence takes the place of this one */
+        return LOCAL_KEEP;
     if (l->command == LOCAL_IDLE && l->has_reference)
         return LOCAL_REFERENCE;
     return l->command == LOCAL_IDLE && l->prefill_ids ? LOCAL_PREFILL : l->command;
@@ -79,7 +83,7 @@ static ebb_local_command take_command(ebb_local *l)
         l->is_setting_budget = true;
     } else if (c == LOCAL_PLAN) {
         l->wants_plan = false;
-    } else if (c != LOCAL_PREFILL && c != LOCAL_REFERENCE) {
+    } else if (c != LOCAL_PREFILL && c != LOCAL_REFERENCE && c != LOCAL_KEEP) {
         l->command = LOCAL_IDLE;
     }
     return c;
@@ -143,6 +147,24 @@ static void set_reference(ebb_local *l)
     free(ids);
 }
 
+/* The session may hold another sequence: one that was deleted, too. */
+static void keep_sequence(ebb_local *l)
+{
+    const int32_t *held;
+    int32_t *ids;
+    size_t n, n_held;
+
+    pthread_mutex_lock(&l->lock);
+    ids = l->keep_ids;
+    n = l->n_keep_ids;
+    l->keep_ids = NULL;
+    pthread_mutex_unlock(&l->lock);
+    held = ebb_session_ids(l->session, &n_held);
+    if (n_held <= n && memcmp(held, ids, n_held * sizeof *ids) == 0)
+        ebb_session_persist_kept(l->session);
+    free(ids);
+}
+
 static void *local_worker(void *arg)
 {
     ebb_local *l = arg;
@@ -161,6 +183,8 @@ static void *local_worker(void *arg)
             ebb_local_plan(l);
         else if (c == LOCAL_REFERENCE)
             set_reference(l);
+        else if (c == LOCAL_KEEP)
+            keep_sequence(l);
         else
             ebb_local_speculative_prefill(l);
     }
@@ -344,6 +368,25 @@ static void local_set_reference_text(ebb_backend *b, int32_t *ids, size_t n)
     pthread_mutex_unlock(&l->lock);
 }
 
+static void local_keep(ebb_backend *b, const int32_t *ids, size_t n)
+{
+    ebb_local *l = (ebb_local *)b;
+    int32_t *copy = malloc((n + 1) * sizeof *copy);
+
+    if (copy && n > 0)
+        memcpy(copy, ids, n * sizeof *copy);
+    pthread_mutex_lock(&l->lock);
+    if (l->session) {
+        free(l->keep_ids);
+        l->keep_ids = copy;
+        l->n_keep_ids = n;
+        copy = NULL;
+    }
+    pthread_cond_signal(&l->wake);
+    pthread_mutex_unlock(&l->lock);
+    free(copy);
+}
+
 static ebb_status local_set_budget(ebb_backend *b, uint64_t bytes, ebb_error *err)
 {
     return request_memory_command(b, false, bytes, err);
@@ -364,6 +407,7 @@ static const ebb_backend_ops local_ops = {
     .stats = local_stats,
     .speculative_prefill = ebb_local_set_speculative_prefill,
     .set_reference_text = local_set_reference_text,
+    .keep = local_keep,
     .set_budget = local_set_budget,
     .plan = local_plan,
 };

@@ -154,11 +154,21 @@ static ebb_status run_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finis
     return st;
 }
 
+/* One that failed before it touched the session leaves there what it held, which may have been deleted since. */
+static bool holds_answer(const ebb_local *l)
+{
+    size_t n;
+    const int32_t *ids = ebb_session_ids(l->session, &n);
+
+    return n <= l->n_ids && memcmp(ids, l->ids, n * sizeof *ids) == 0;
+}
+
 void ebb_local_answer(ebb_local *l)
 {
     ebb_backend_event ev = { .kind = EBB_BACKEND_END };
     ebb_error err = { 0 };
     ebb_status st = run_answer(l, &ev.turn_stats, &ev.finish, &err);
+    bool holds;
 
     if (st == EBB_CANCELED)
         ev.finish = EBB_FINISH_CANCELED;
@@ -170,11 +180,13 @@ void ebb_local_answer(ebb_local *l)
         ev.text = ebb_detok_flush(l->detok, &ev.n_text);
     }
     ev.cache_salt = ebb_session_get_cache_salt(l->session);
+    holds = holds_answer(l);
     pthread_mutex_lock(&l->lock);
     l->is_answering = false;
     ebb_engine_cancel_clear(l->engine);          /* it would stop layers from coming back */
     ebb_local_emit_locked(l, &ev);
     pthread_mutex_unlock(&l->lock);
-    ebb_session_persist(l->session);
+    if (holds)
+        ebb_session_persist(l->session);
 }
 

@@ -12,7 +12,8 @@
 #include "ebb/experimental/cache_salt.h"
 
 typedef enum ebb_command_kind { LOCAL_IDLE, LOCAL_ANSWER, LOCAL_COMMON_PREFIX, LOCAL_BUDGET,
-                                LOCAL_PLAN, LOCAL_REFERENCE, LOCAL_PREFILL } ebb_local_command;
+                                LOCAL_PLAN, LOCAL_REFERENCE, LOCAL_PREFILL,
+                                LOCAL_KEEP } ebb_local_command;
 
 typedef struct ebb_local {
     ebb_backend       base;
@@ -49,6 +50,8 @@ typedef struct ebb_local {
     size_t            n_prefill_ids;
     ebb_cache_salt    prefill_salt;
     ebb_backend_gap   prefill_gap;
+    int32_t          *keep_ids;          /* of a sequence to be written; NULL: none */
+    size_t            n_keep_ids;
     bool              has_reference;     /* a reference text is to be set: */
     int32_t          *reference_ids;     /* NULL: none */
     size_t            n_reference_ids;

@@ -156,6 +156,17 @@ static void drop_deleted(ebb_chat *c)
     ebb_kept_fini(&kept);
 }
 
+/* Of this one, which stays, some K and V may have waited to be written when those of the other were removed. */
+static void keep_current(ebb_chat *c)
+{
+    ebb_prompt p = { 0 };
+
+    if (c->info && c->backend->ops->keep && c->tree.n_path > 0 &&
+        ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, NULL) == EBB_OK)
+        c->backend->ops->keep(c->backend, p.ids, p.n_ids);
+    ebb_prompt_fini(&p);
+}
+
 ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
 {
     ebb_session_facts facts = { 0 };
@@ -181,8 +192,10 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     c->deleted.facts.keeps_id = true;
     drop_deleted(c);
     ebb_chat_forget_reference(c);
-    if (id != c->facts.id)
+    if (id != c->facts.id) {
+        keep_current(c);
         return EBB_OK;
+    }
     ebb_chat_set_saved(c);                       /* its unsaved messages are deleted with it */
     return ebb_chat_new_session(c, err);
 }

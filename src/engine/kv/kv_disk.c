@@ -274,6 +274,13 @@ static bool is_written(ebb_kv_disk *d, const ebb_kv_file *item)
     return ebb_kv_disk_has(d, item, &n_ids) && n_ids == item->n_ids;
 }
 
+static bool is_swept_since(const ebb_kv_disk *d, const ebb_kv_disk_job *job)
+{
+    ebb_kv_swept now;
+
+    return !ebb_kv_swept_read(d->dir, &now) || memcmp(&now, &job->swept, sizeof now) != 0;
+}
+
 static ebb_status write_item(ebb_kv_disk *d, const ebb_kv_file *item, int64_t since_ns, ebb_error *err)
 {
     uint64_t n = bytes_on_disk(ebb_kv_file_bytes(item));
@@ -290,6 +297,16 @@ static ebb_status write_item(ebb_kv_disk *d, const ebb_kv_file *item, int64_t si
     return st;
 }
 
+/* The sweep has not seen it, or has removed it while it was written. */
+static void take_back(const ebb_kv_disk *d, const ebb_kv_file *item)
+{
+    char path[4096];
+
+    ebb_kv_file_path(d->dir, item, path, sizeof path);
+    ebb_file_remove(path);
+    ebb_log("kv", "%s was swept: what was computed before is not kept", d->dir);
+}
+
 static ebb_status write_missing(ebb_kv_disk *d, ebb_kv_disk_job *job, int64_t since_ns, uint32_t *n_written,
                                 ebb_error *err)
 {
@@ -300,10 +317,16 @@ static ebb_status write_missing(ebb_kv_disk *d, ebb_kv_disk_job *job, int64_t si
 
         if (is_written(d, item))
             continue;
+        if (is_swept_since(d, job))
+            break;
         if (*n_written == 0)
             st = make_disk_space(d, 0, since_ns, err);   /* others may have written meanwhile */
         if (st == EBB_OK)
             st = write_item(d, item, since_ns, err);
+        if (is_swept_since(d, job)) {
+            take_back(d, item);
+            return EBB_OK;
+        }
         if (st != EBB_OK)
             break;
         ++*n_written;
@@ -424,6 +447,11 @@ void ebb_kv_disk_close(ebb_kv_disk *d)
     pthread_mutex_destroy(&d->lock);
     free(d->dir);
     free(d);
+}
+
+void ebb_kv_disk_note_swept(const ebb_kv_disk *d, ebb_kv_swept *out)
+{
+    (void)!ebb_kv_swept_read(d->dir, out);       /* else what it was, which says no less */
 }
 
 void ebb_kv_disk_submit(ebb_kv_disk *d, ebb_kv_disk_job *job)

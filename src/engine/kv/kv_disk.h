@@ -11,6 +11,7 @@
 #ifndef EBB_KV_DISK_H
 #define EBB_KV_DISK_H
 #include "kv/kv_file.h"
+#include "kv/kv_swept.h"
 
 typedef struct ebb_kv_disk ebb_kv_disk;
 
@@ -19,6 +20,8 @@ typedef struct ebb_kv_disk_job {
     struct ebb_kv_disk_job *next;
     ebb_kv_file *items;
     uint32_t       n_items;
+    ebb_kv_swept   swept;        /* as of when they began to be computed: if the folder was swept
+                                    since, nothing more is written */
 } ebb_kv_disk_job;
 
 /* The directory is created; it must be this user's, and nobody else's to write.  max_bytes 0: the
@@ -34,6 +37,9 @@ void ebb_kv_disk_submit(ebb_kv_disk *d, ebb_kv_disk_job *job);
 /* A job that is done, with or without success.  `wait`: waits for one that is not done yet.  NULL:
  * there is none. */
 ebb_kv_disk_job *ebb_kv_disk_reap(ebb_kv_disk *d, bool wait);
+
+/* For a job's `swept`; where it cannot be read, *out stays. */
+void ebb_kv_disk_note_swept(const ebb_kv_disk *d, ebb_kv_swept *out);
 
 /* As ebb_kv_file_has and ebb_kv_file_read; damaged files are removed.  From any thread. */
 bool ebb_kv_disk_has(ebb_kv_disk *d, const ebb_kv_file *item, uint32_t *n_ids);

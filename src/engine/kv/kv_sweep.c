@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "kv/kv.h"
 #include "kv/kv_file.h"
+#include "kv/kv_swept.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/paths.h"
@@ -36,6 +37,18 @@ static void sweep_file(void *arg, const ebb_folder_entry *e)
     s->n_removed++;
 }
 
+/* What is being written appears before the folder is listed, or is taken back (kv_swept.h). */
+static ebb_status sweep_folder(sweep *s, ebb_error *err)
+{
+    ebb_status marked = ebb_kv_swept_renew(s->dir, NULL);
+    ebb_status st = ebb_folder_each(s->dir, sweep_file, s, err);
+
+    if (st != EBB_OK || marked == EBB_OK)
+        return st;
+    st = ebb_kv_swept_renew(s->dir, err);        /* a full disk has room now, perhaps */
+    return st == EBB_OK ? ebb_folder_each(s->dir, sweep_file, s, err) : st;
+}
+
 ebb_status ebb_kv_cache_sweep(const char *dir, const ebb_kv_seal *seal, ebb_kv_cache_keep_fn *keep, void *arg,
                               bool overwrites, size_t *n_removed, ebb_error *err)
 {
@@ -46,7 +59,7 @@ ebb_status ebb_kv_cache_sweep(const char *dir, const ebb_kv_seal *seal, ebb_kv_c
     if (st == EBB_OK && !dir)
         s.dir = usual.data;
     if (st == EBB_OK)
-        st = ebb_folder_each(s.dir, sweep_file, &s, err);
+        st = sweep_folder(&s, err);
     ebb_buf_fini(&usual);
     *n_removed = s.n_removed;
     return st == EBB_NOTFOUND ? EBB_OK : st;

@@ -222,5 +222,6 @@ void ebb_persist_submit(ebb_session *s)
     if (k->slot)
         add_persist_item(k, s, EBB_KV_FILE_STATE, s->table.n_pos / EBB_KV_BLOCK, k->slot->state, e->net.state_bytes);
     k->job.items = k->items;
+    k->job.swept = s->swept;
     ebb_kv_disk_submit(e->cache.disk, &k->job);
 }

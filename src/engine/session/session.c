@@ -1,5 +1,6 @@
 /* One sequence of tokens (ebb/session.h). */
 #include "ebb/experimental/inspect.h"
+#include "ebb/experimental/kv_cache.h"
 #include "ebb/session.h"
 
 #include <stdlib.h>
@@ -120,6 +121,8 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
     ebb_hidden_keep(s, ids, n);
     ebb_speculate_keep(s, ids, n);
     kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
+    if (e->cache.disk)                           /* not before: what it held may be what was deleted */
+        ebb_kv_disk_note_swept(e->cache.disk, &s->swept);
     ebb_stats_prefill_begin(e, s, kept, from_disk, (uint32_t)n - kept);
     st = prefill_ids(s, ids, (uint32_t)n, err);
     ebb_stats_idle(e, s);
@@ -253,4 +256,11 @@ void ebb_session_persist(ebb_session *s)
     ebb_speculate_discard(s, EBB_TOKEN_NONE);
     ebb_draft_model_persist(s->engine);
     ebb_persist_submit(s);
+}
+
+void ebb_session_persist_kept(ebb_session *s)
+{
+    if (s->engine->cache.disk)
+        ebb_kv_disk_note_swept(s->engine->cache.disk, &s->swept);
+    ebb_session_persist(s);
 }

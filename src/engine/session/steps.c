@@ -157,6 +157,7 @@ ebb_status ebb_session_fork(ebb_session *s, ebb_session **out, ebb_error *err)
     to->n_hidden = s->n_hidden;
     to->has_logits = s->has_logits;
     to->cache_salt = s->cache_salt;
+    to->swept = s->swept;
     to->window_from = s->window_from;
     to->used_at = ++s->engine->clock;
     ebb_state_fork(s, to);

@@ -2,6 +2,9 @@
 #include "ebb_test.h"
 
 #include "chat/backend/local_fixture.h"
+#include "ebb/experimental/kv_cache.h"
+#include "os/folder.h"
+#include "support/own_folder.h"
 
 static void test_answer_in_parts(void **state)
 {
@@ -243,13 +246,75 @@ static void test_close_while_loading(void **state)
     }
 }
 
+/* -- K and V on disk --------------------------------------------------------------------- */
+
+static bool keep_none(void *arg, const ebb_token *ids, size_t n)
+{
+    (void)arg;
+    (void)ids;
+    (void)n;
+    return false;
+}
+
+static void count_kv_file(void *arg, const ebb_folder_entry *e)
+{
+    *(unsigned *)arg += e->name[0] != '.' && strcmp(e->name, "key") != 0;
+}
+
+static unsigned count_kv(void)
+{
+    unsigned n = 0;
+
+    assert_int_equal(ebb_folder_each(ebb_own_dir, count_kv_file, &n, NULL), EBB_OK);
+    return n;
+}
+
+/* An answer whose K and V are removed, and somebody says what of them is kept before the backend is closed. */
+static void sweep_and_keep(const int32_t *ids, size_t n_kept)
+{
+    const ebb_engine_opts o = { .n_ctx = 256, .n_threads = 1, .kv_cache_dir = ebb_own_dir };
+    ebb_backend_request bad = { .ids = ids, .n_ids = 5, .n_predict = 4, .grammar = "root ::= \"" };
+    ebb_backend *b;
+    size_t n;
+
+    memset(&h.ready, 0, sizeof h.ready);
+    assert_int_equal(ebb_backend_local(&(ebb_backend_models){ .path = path }, &o, sink, NULL, &b, NULL), EBB_OK);
+    wait_for(&h.ready);
+    answer(b, ids, 100, 4);
+    assert_int_equal(ebb_kv_cache_sweep(ebb_own_dir, NULL, keep_none, NULL, false, &n, NULL), EBB_OK);
+    h.ended = false;
+    assert_int_equal(b->ops->answer(b, &bad, NULL), EBB_OK);     /* fails, and the session is as it was */
+    wait_for(&h.ended);
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    b->ops->keep(b, ids, n_kept);
+    b->ops->close(b);
+}
+
+/* What is said to be kept is there when the backend is closed; of anything else that the session may hold nothing. */
+static void test_swept_and_kept(void **state)
+{
+    int32_t ids[120];
+
+    (void)state;
+    assert_int_equal(ebb_own_dir_make(NULL), 0);
+    fill(ids, 120);
+    sweep_and_keep(ids, 0);
+    assert_int_equal(count_kv(), 0);
+    sweep_and_keep(ids, 99);
+    assert_int_equal(count_kv(), 0);
+    memcpy(ids + 100, h.ids, h.n_ids * sizeof *ids);
+    sweep_and_keep(ids, 100 + h.n_ids);
+    assert_int_equal(count_kv(), 4);             /* three blocks and a tail */
+    assert_int_equal(ebb_own_dir_drop(NULL), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_answer_in_parts), T(test_frame), T(test_cancel_and_go_on), T(test_limits), T(test_busy),
         T(test_failures), T(test_budget), T(test_budget_waits),
-        T(test_close_while_loading),
+        T(test_close_while_loading), T(test_swept_and_kept),
     };
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);
 }

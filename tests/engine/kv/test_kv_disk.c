@@ -2,11 +2,13 @@
  * readable, and when there is room again turns are kept again. */
 #include "ebb_test.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "ebb/experimental/kv_cache.h"
 #include "kv/kv_disk.h"
 #include "support/own_folder.h"
 #include "support/small_disk.h"
@@ -228,12 +230,115 @@ static void test_a_folder_of_others(void **state)
     assert_int_equal(rmdir(own), 0);
 }
 
+/* -- A sweep while files are written ------------------------------------------------------- */
+
+static bool keep_none(void *arg, const ebb_token *ids, size_t n)
+{
+    (void)arg;
+    (void)ids;
+    (void)n;
+    return false;
+}
+
+static void sweep_all(const char *folder, size_t n_want)
+{
+    size_t n;
+
+    assert_int_equal(ebb_kv_cache_sweep(folder, NULL, keep_none, NULL, false, &n, NULL), EBB_OK);
+    assert_int_equal(n, n_want);
+}
+
+static unsigned count_files(const char *folder)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d)))
+        n += e->d_name[0] != '.' && strcmp(e->d_name, "key") != 0;
+    closedir(d);
+    return n;
+}
+
+/* Called by the writer, between the beginning of a file and its name. */
+typedef struct in_the_middle {
+    const char *folder;
+    bool        lists;           /* the sweep also finds what is begun */
+    unsigned    n_calls;
+} in_the_middle;
+
+static void no_random(void *arg, void *out, size_t n)
+{
+    (void)arg;
+    memset(out, 0, n);
+}
+
+static void sweep_meanwhile(void *arg, const uint8_t nonce[24], const void *in, size_t n, void *out, uint8_t tag[16])
+{
+    in_the_middle *m = arg;
+
+    (void)nonce;
+    memcpy(out, in, n);
+    memset(tag, 0, 16);
+    if (m->n_calls++ > 0)
+        return;
+    if (m->lists)
+        sweep_all(m->folder, 1);
+    else
+        assert_int_equal(ebb_kv_swept_renew(m->folder, NULL), EBB_OK);
+}
+
+static bool opens_all(void *arg, const uint8_t nonce[24], void *sealed, size_t n, const uint8_t tag[16])
+{
+    (void)arg;
+    (void)nonce;
+    (void)sealed;
+    (void)n;
+    (void)tag;
+    return true;
+}
+
+/* What was computed before a sweep is not written behind its back: not what waits, not what is just being written,
+ * whether the sweep finds that or not; and that is no failure to be told. */
+static void test_sweep_while_writing(void **state)
+{
+    char own[] = "/tmp/ebb-disk-XXXXXX", line[160];
+    ebb_kv_swept before = { 0 };
+    ebb_kv_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    assert_int_equal(ebb_kv_disk_open(own, 0, &d, NULL), EBB_OK);
+    assert_true(write_block(d, 1));
+    sweep_all(own, 1);
+    assert_false(write_block(d, 2));             /* as of before */
+    for (int lists = 0; lists < 2; lists++) {
+        in_the_middle m = { own, lists, 0 };
+        ebb_kv_seal seal = { .arg = &m, .random = no_random, .seal = sweep_meanwhile, .open = opens_all };
+        ebb_kv_file two[2] = { item(3), item(4) };
+        ebb_kv_disk_job job = { .items = two, .n_items = 2 };
+
+        two[0].seal = two[1].seal = &seal;
+        ebb_kv_disk_note_swept(d, &job.swept);
+        assert_memory_not_equal(&job.swept, &before, sizeof before);
+        before = job.swept;
+        ebb_kv_disk_submit(d, &job);
+        assert_ptr_equal(ebb_kv_disk_reap(d, true), &job);
+        assert_int_not_equal(m.n_calls, 0);
+        assert_int_equal(count_files(own), 0);
+    }
+    assert_false(ebb_kv_disk_take_notice(d, line));
+    ebb_kv_disk_close(d);
+    assert_int_equal(ebb_own_folder_end(own), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_full_and_again, setup, teardown),
         cmocka_unit_test(test_clock_that_went_back),
-        cmocka_unit_test(test_a_folder_of_others),
+        cmocka_unit_test(test_a_folder_of_others), cmocka_unit_test(test_sweep_while_writing),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_is_told_once, setup, teardown),
     };

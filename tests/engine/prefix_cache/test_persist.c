@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "ebb/experimental/kv_cache.h"
 #include "ebb/session.h"
 #include "os/fault.h"
 #include "store/sealed_kv.h"
@@ -153,6 +154,14 @@ static void remove_key(void)
     unlink(path);
 }
 
+static void remove_mark(void)
+{
+    char path[80];
+
+    snprintf(path, sizeof path, "%s/.swept", dir);
+    unlink(path);
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -165,6 +174,7 @@ static int teardown(void **state)
     (void)state;
     each_file(remove_it, NULL);
     remove_key();
+    remove_mark();
     return rmdir(dir);
 }
 
@@ -298,6 +308,62 @@ static void test_an_edit_leaves_the_old_branch(void **state)
     assert_int_equal(r.n_reused, 127);
     assert_memory_equal(ebb_session_logits(f.s), want, sizeof want);
     close_tiny_engine(&f);
+}
+
+/* -- What was deleted ---------------------------------------------------------------------- */
+
+static bool keep_none(void *arg, const ebb_token *ids, size_t n)
+{
+    (void)arg;
+    (void)ids;
+    (void)n;
+    return false;
+}
+
+static void sweep_all(void)
+{
+    size_t n;
+
+    assert_int_equal(ebb_kv_cache_sweep(dir, NULL, keep_none, NULL, false, &n, NULL), EBB_OK);
+}
+
+/* A conversation is deleted while its K and V wait to be written: they are not; what is computed afterwards is, and so
+ * is what somebody keeps all the same. */
+static void test_what_was_swept_is_not_written(void **state)
+{
+    ebb_token ids[N], other[N];
+    ebb_session *twin;
+    tiny_engine f;
+
+    (void)state;
+    fill_ids(ids, N, 1);
+    fill_ids(other, N, 2);
+    open_kept(&f, &small, (ebb_engine_opts){ 0 });
+    assert_int_equal(ebb_session_sync(f.s, ids, N, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_session_fork(f.s, &twin, NULL), EBB_OK);
+    sweep_all();
+    ebb_session_persist(f.s);
+    ebb_session_persist(twin);
+    assert_int_equal(ebb_session_sync(f.s, ids, 2000, NULL, NULL), EBB_CONTEXT);  /* it holds what it held */
+    ebb_session_persist(f.s);
+    ebb_session_free(twin);
+    close_tiny_engine(&f);
+    assert_int_equal(each_file(NULL, NULL), 0);
+
+    open_kept(&f, &small, (ebb_engine_opts){ 0 });
+    assert_int_equal(ebb_session_sync(f.s, ids, N, NULL, NULL), EBB_OK);
+    sweep_all();
+    assert_int_equal(ebb_session_sync(f.s, other, 40, NULL, NULL), EBB_OK);
+    ebb_session_persist(f.s);
+    close_tiny_engine(&f);
+    assert_int_equal(each_file(NULL, NULL), 2);  /* a block and a tail of the other one */
+
+    open_kept(&f, &small, (ebb_engine_opts){ 0 });
+    assert_int_equal(ebb_session_sync(f.s, ids, N, NULL, NULL), EBB_OK);
+    sweep_all();
+    ebb_session_persist_kept(f.s);
+    close_tiny_engine(&f);
+    assert_int_equal(each_file(NULL, NULL), 5);
 }
 
 /* -- What goes wrong --------------------------------------------------------------------- */
@@ -446,6 +512,7 @@ int main(void)
         TEST(test_another_model_or_type_gets_nothing),
         TEST(test_a_timeline_that_ended_is_found_in_the_pool),
         TEST(test_an_edit_leaves_the_old_branch),
+        TEST(test_what_was_swept_is_not_written),
         TEST(test_damaged_files_are_never_trusted),
         TEST(test_a_full_disk_costs_only_time),
         TEST(test_the_cap_is_held),
