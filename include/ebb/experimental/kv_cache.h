@@ -35,9 +35,9 @@ void ebb_session_persist_kept(ebb_session *s);
  * unreadable files are removed, too, which for `seal` (NULL: none) are those that it does not open.
  * *n_removed counts all of them.  What was computed before, by this process or another, and is not
  * written yet, is not written any more: ebb_session_sync begins anew.
- * With `overwrites` they are overwritten before, down to the disk,
- * as far as it writes in place: a second or a few for each gigabyte on an SSD.  A directory that
- * does not exist is no error.  Cost else: a small read for each file.  Errors: IO, NOMEM. */
+ * With `overwrites` they are overwritten before, down to the disk, as far as it writes in place: a
+ * second or a few for each gigabyte on an SSD.  A directory that does not exist is no error.
+ * Cost else: a small read for each file.  Errors: IO, also if one that is to go stays; NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_cache_sweep(const char *dir, const ebb_kv_seal *seal,
                               ebb_kv_cache_keep_fn *keep, void *arg, bool overwrites,

@@ -165,8 +165,9 @@ ebb_status ebb_file_create_in(int folder, const char *name, const char *path, co
  * writes in place.  One that has another name still is somebody's copy, and stays.  Nobody waits
  * for the result, so this is no error. */
 void ebb_file_overwrite(int fd);
-/* Overwrite it and remove it; one with another name is only removed, one that is not there fine. */
-void ebb_file_wipe(const char *path);
+/* Overwrite it and remove it; one with another name is only removed, one that is not there fine.
+ * false: it stays. */
+bool ebb_file_wipe(const char *path);
 /* Make the directory and its parents, 0700; what is made is there after a loss of power, too.
  * Error also: NOMEM. */
 EBB_MUST_CHECK

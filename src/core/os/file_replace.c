@@ -164,14 +164,14 @@ void ebb_file_overwrite(int fd)
     overwrite_file(fd, 0);
 }
 
-void ebb_file_wipe(const char *path)
+bool ebb_file_wipe(const char *path)
 {
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 
     if (fd >= 0)
         overwrite_file(fd, 1);
     ebb_file_close(fd);
-    ebb_file_remove(path);
+    return ebb_file_remove(path);
 }
 
 /* -- What was begun and not ended -------------------------------------------------------------------- */
@@ -180,7 +180,7 @@ enum { DIGITS = 16 };
 
 typedef struct begun_files {
     const char *folder, *of;
-    void      (*end)(const char *path);
+    bool      (*end)(const char *path);
 } begun_files;
 
 /* `of`.<16 digits>.new, or what SQLite had beside that. */
@@ -202,7 +202,7 @@ static void end_if_begun(void *arg, const ebb_folder_entry *e)
     ebb_buf_fini(&path);
 }
 
-static void end_begun(const char *path, void (*end)(const char *path))
+static void end_begun(const char *path, bool (*end)(const char *path))
 {
     char *real = realpath(path, NULL), *folder = real ? real : strdup(path);
     char *slash = folder ? strrchr(folder, '/') : NULL;

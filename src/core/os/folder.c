@@ -100,10 +100,9 @@ bool ebb_file_has_readonly_folder(const char *path)
     return is;
 }
 
-void ebb_file_remove(const char *path)
+bool ebb_file_remove(const char *path)
 {
-    if (unlink(path) != 0)
-        return;
+    return unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR;
 }
 
 ebb_status ebb_file_touch(const char *path, ebb_error *err)

@@ -38,7 +38,8 @@ ebb_status ebb_folder_sync(const char *path, ebb_error *err);
 void ebb_folder_sync_name(const char *path);
 /* No file can be made beside `path`: the folder's mode or its file system forbids it. */
 bool ebb_file_has_readonly_folder(const char *path);
-void ebb_file_remove(const char *path);          /* no error if it is not there, or stays */
+/* No error if it is not there; false: it stays. */
+bool ebb_file_remove(const char *path);
 /* The file was used now; NOTFOUND if there is none, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_file_touch(const char *path, ebb_error *err);

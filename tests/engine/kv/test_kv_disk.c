@@ -333,6 +333,27 @@ static void test_sweep_while_writing(void **state)
     assert_int_equal(ebb_own_folder_end(own), 0);
 }
 
+/* Of a folder that cannot be written to nothing can be removed, which is no success. */
+static void test_sweep_readonly(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_kv_disk *d;
+    size_t n;
+
+    need_disk(state);
+    assert_int_equal(ebb_kv_disk_open(dir, 4 << 20, &d, NULL), EBB_OK);
+    assert_true(write_block(d, 1));
+    ebb_kv_disk_close(d);
+    assert_true(ebb_small_disk_read_only(dir));
+    for (int overwrites = 0; overwrites < 2; overwrites++) {
+        assert_int_equal(ebb_kv_cache_sweep(dir, NULL, keep_none, NULL, overwrites, &n, &err), EBB_IO);
+        assert_int_equal(n, 0);
+        assert_non_null(strstr(err.msg, dir));
+        assert_non_null(strstr(err.msg, ": 1 files of K and V cannot be removed"));
+        assert_int_equal(count_files(dir), 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +362,7 @@ int main(void)
         cmocka_unit_test(test_a_folder_of_others), cmocka_unit_test(test_sweep_while_writing),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_is_told_once, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sweep_readonly, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
