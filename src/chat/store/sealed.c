@@ -301,7 +301,7 @@ static ebb_status turn_if(const char *path, ebb_stored from, turn_file_fn *turn,
     return st == EBB_OK && how == from ? turn(path, s, err) : st;
 }
 
-/* The copies of before migrations. */
+/* The copies of before migrations that stand beside this name. */
 static ebb_status turn_copies(const char *path, ebb_stored from, turn_file_fn *turn, const ebb_seal *s, ebb_error *err)
 {
     ebb_buf name = { 0 };
@@ -318,34 +318,37 @@ static ebb_status turn_copies(const char *path, ebb_stored from, turn_file_fn *t
     return st;
 }
 
+/* Beside the file, and beside a link to it: it may have been moved there since. */
+static ebb_status turn_all_copies(const char *path, const char *real, ebb_stored from, turn_file_fn *turn,
+                                  const ebb_seal *s, ebb_error *err)
+{
+    ebb_status st = real ? turn_copies(real, from, turn, s, err) : EBB_OK;
+
+    return st == EBB_OK && (!real || strcmp(real, path) != 0) ? turn_copies(path, from, turn, s, err) : st;
+}
+
 /* The database is the last to be encrypted, and the first that no longer is: as long as anything is in the clear, so is
  * the database, and whoever has its key is told (choose_files in store_open.c). */
 static ebb_status turn_store(const char *path, ebb_stored from, const ebb_seal *s, ebb_error *err)
 {
     bool encrypts = from == EBB_STORED_PLAIN;
+    turn_file_fn *turn = encrypts ? encrypt_file : decrypt_file;
+    char *real = realpath(path, NULL);           /* a link stays one; NULL: there is no file */
     ebb_status st = EBB_OK;
 
     if (encrypts)
-        st = turn_copies(path, from, encrypt_file, s, err);
-    if (st == EBB_OK)
-        st = turn_if(path, from, encrypts ? encrypt_file : decrypt_file, s, err);
+        st = turn_all_copies(path, real, from, turn, s, err);
+    if (st == EBB_OK && real)
+        st = turn_if(real, from, turn, s, err);
     if (st == EBB_OK && !encrypts)
-        st = turn_copies(path, from, decrypt_file, s, err);
-    return st;
-}
-
-static ebb_status turn_real(const char *path, ebb_stored from, const ebb_seal *s, ebb_error *err)
-{
-    char *real = realpath(path, NULL);          /* a link stays one; NULL: there is no file */
-    ebb_status st = real ? turn_store(real, from, s, err) : EBB_OK;
-
+        st = turn_all_copies(path, real, from, turn, s, err);
     free(real);
     return st;
 }
 
 ebb_status ebb_store_encrypt(const char *path, const ebb_seal *s, ebb_error *err)
 {
-    ebb_status st = turn_real(path, EBB_STORED_PLAIN, s, err);
+    ebb_status st = turn_store(path, EBB_STORED_PLAIN, s, err);
 
     return st == EBB_OK && ebb_stored_how(path) == EBB_STORED_NOTHING ? ebb_stored_make_sealed(path, s, err) : st;
 }
@@ -354,5 +357,5 @@ ebb_status ebb_store_decrypt(const char *path, const ebb_seal *s, ebb_error *err
 {
     ebb_status st = ebb_sealed_vfs_register(s, err);
 
-    return st == EBB_OK ? turn_real(path, EBB_STORED_SEALED, s, err) : st;
+    return st == EBB_OK ? turn_store(path, EBB_STORED_SEALED, s, err) : st;
 }

@@ -179,10 +179,16 @@ static int copy_beside(ebb_store *s, const char *path, int version)
     return rc;
 }
 
-/* Copy the database to sessions.db-before-vN before an upgrade. */
+/* Of the version, beside this name. */
+static char *copy_path(const char *of, int version)
+{
+    return sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", of, version);
+}
+
+/* Copy the database to sessions.db-before-vN before an upgrade: beside the file itself, wherever a link to it is. */
 static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
 {
-    char *path = sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", s->path, version);
+    char *path = copy_path(sqlite3_db_filename(s->db, "main"), version);
     ebb_status st = path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
     int rc = SQLITE_OK;
 
@@ -196,15 +202,22 @@ static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
     return st;
 }
 
-void ebb_store_remove_copies(ebb_store *s)
+static void remove_copies(const char *of)
 {
-    for (int version = 1; version < N_SCRIPTS; version++) {
-        char *path = sqlite3_mprintf("%s" EBB_STORE_COPY_SUFFIX "%d", s->path, version);
+    for (int version = 1; of && *of && version < N_SCRIPTS; version++) {
+        char *path = copy_path(of, version);
 
         if (path)
             ebb_file_remove(path);
         sqlite3_free(path);
     }
+}
+
+/* Also beside a link to the file, which may have been moved since. */
+void ebb_store_remove_copies(ebb_store *s)
+{
+    remove_copies(sqlite3_db_filename(s->db, "main"));
+    remove_copies(s->path);
 }
 
 static bool is_of_scripts(const char *sql)

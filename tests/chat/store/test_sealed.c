@@ -465,29 +465,37 @@ static void test_begun_in_the_clear(void **state)
     assert_int_equal(n_readable(), 2);           /* those of no database */
 }
 
+/* As the ebb before this one has left it; the result: the version. */
+static int age_database(ebb_store *s)
+{
+    sqlite3_stmt *q;
+    char sql[160];
+    int version;
+
+    assert_int_equal(sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &q, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+    version = sqlite3_column_int(q, 0) - 1;
+    sqlite3_finalize(q);
+    snprintf(sql, sizeof sql, "ALTER TABLE messages DROP COLUMN engine; ALTER TABLE messages DROP COLUMN about;"
+             "ALTER TABLE messages DROP COLUMN first_s; PRAGMA user_version = %d", version);
+    assert_int_equal(sqlite3_exec(s->db, sql, NULL, NULL, NULL), SQLITE_OK);
+    ebb_store_close(s);
+    return version;
+}
+
 /* The copy of before a migration is as sealed as what it is of. */
 static void test_migration(void **state)
 {
     ebb_error err = { 0 };
     ebb_store *s;
     char copy[128];
-    int version = 0;
+    int version;
 
     (void)state;
     ebb_seal_use_here(seal);
     s = open_db();
     plant(s);
-    sqlite3_stmt *q;
-    assert_int_equal(sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &q, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(q), SQLITE_ROW);
-    version = sqlite3_column_int(q, 0) - 1;
-    sqlite3_finalize(q);
-    snprintf(copy, sizeof copy, "ALTER TABLE messages DROP COLUMN engine; ALTER TABLE messages DROP COLUMN about;"
-             "ALTER TABLE messages DROP COLUMN first_s;");
-    assert_int_equal(sqlite3_exec(s->db, copy, NULL, NULL, NULL), SQLITE_OK);
-    snprintf(copy, sizeof copy, "PRAGMA user_version = %d", version);
-    assert_int_equal(sqlite3_exec(s->db, copy, NULL, NULL, NULL), SQLITE_OK);
-    ebb_store_close(s);
+    version = age_database(s);
 
     expect_planted();                            /* which migrates it */
     snprintf(copy, sizeof copy, "%s-before-v%d", db, version);
@@ -503,6 +511,60 @@ static void test_migration(void **state)
     expect_planted();
 }
 
+/* A database that a link leads to is copied beside the file; a copy beside the link is of before it was moved. */
+static void test_migration_behind_a_link(void **state)
+{
+    ebb_error err = { 0 };
+    char real[128], copy[160], old[128];
+    ebb_store *s;
+    int version;
+
+    (void)state;
+    s = open_db();
+    plant(s);
+    version = age_database(s);
+    snprintf(real, sizeof real, "%s/real.db", dir);
+    snprintf(copy, sizeof copy, "%s-before-v%d", real, version);
+    snprintf(old, sizeof old, "%s-before-v1", db);
+    assert_int_equal(rename(db, real), 0);
+    assert_int_equal(link(real, old), 0);
+    assert_int_equal(symlink("../real.db", db), 0);
+    expect_planted();                            /* which migrates it */
+    assert_int_equal(ebb_stored_how(copy), EBB_STORED_PLAIN);
+    expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+    assert_int_equal(ebb_stored_how(real), EBB_STORED_SEALED);
+    assert_int_equal(ebb_stored_how(copy), EBB_STORED_SEALED);
+    assert_int_equal(ebb_stored_how(old), EBB_STORED_SEALED);
+    ebb_seal_use_here(seal);
+    expect_planted();
+    expect_ok(ebb_store_decrypt(db, seal, &err), &err);
+    ebb_seal_use_here(NULL);
+    assert_int_equal(ebb_stored_how(copy), EBB_STORED_PLAIN);
+    assert_int_equal(ebb_stored_how(old), EBB_STORED_PLAIN);
+    s = open_db();
+    ebb_store_remove_copies(s);
+    ebb_store_close(s);
+    assert_int_equal(ebb_stored_how(copy), EBB_STORED_NOTHING);
+    assert_int_equal(ebb_stored_how(old), EBB_STORED_NOTHING);
+}
+
+/* The database is gone, and its copy is not. */
+static void test_copy_alone(void **state)
+{
+    ebb_error err = { 0 };
+    char copy[160];
+    ebb_store *s = open_db();
+
+    (void)state;
+    plant(s);
+    ebb_store_close(s);
+    snprintf(copy, sizeof copy, "%s-before-v1", db);
+    assert_int_equal(rename(db, copy), 0);
+    expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+    assert_int_equal(ebb_stored_how(copy), EBB_STORED_SEALED);
+    assert_int_equal(n_readable(), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
@@ -512,7 +574,7 @@ int main(void)
         T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),
         T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_begun_in_the_clear),
-        T(test_migration),
+        T(test_migration), T(test_migration_behind_a_link), T(test_copy_alone),
     };
     int failed;
 
