@@ -2,6 +2,7 @@
 #include "edit/history.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -188,11 +189,17 @@ static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
     return st;
 }
 
-/* Put the text in the file's place; what is dropped, or was in the clear and shall not be so, is overwritten. */
+/* Put the text in the file's place; what is dropped, or was in the clear and shall not be so, is overwritten.  A link
+ * stays one, and what it leads to is replaced. */
 static ebb_status replace_history_file(const char *path, const ebb_buf *text, ebb_error *err)
 {
-    return text->failed ? EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path)
-                        : ebb_file_replace_wiping(path, ebb_buf_text(text), text->len, err);
+    char *real = realpath(path, NULL);
+    ebb_status st = !real ? EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", path, strerror(errno))
+                  : text->failed ? EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", path)
+                                 : ebb_file_replace_wiping(real, ebb_buf_text(text), text->len, err);
+
+    free(real);
+    return st;
 }
 
 /* Where the newest lines begin that a file is rewritten with. */

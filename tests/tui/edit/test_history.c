@@ -375,6 +375,39 @@ static bool keeps_all(void *arg, const char *text, size_t n)
     return n > 0;
 }
 
+static void expect_text(const char *of, const char *want)
+{
+    ebb_buf text = { 0 };
+
+    assert_int_equal(ebb_file_slurp(of, 1 << 20, &text, NULL), EBB_OK);
+    assert_string_equal(ebb_buf_text(&text), want);
+    ebb_buf_fini(&text);
+}
+
+/* Where the file is a link, the text goes from what it leads to, and it stays a link. */
+static void behind_a_link(void **state)
+{
+    static char two[] = "two";
+    char real[128], zeros[8] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    struct stat st;
+    int was;
+
+    (void)state;
+    snprintf(real, sizeof real, "%s-real", file());
+    assert_int_equal(ebb_file_create(real, "one\ntwo\n", 8, NULL), EBB_OK);
+    assert_int_equal(symlink(real, file()), 0);
+    was = open(real, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(ebb_history_sweep(file(), keeps_two, two, NULL), EBB_OK);
+    assert_int_equal(lstat(file(), &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    expect_text(real, "two\n");
+    assert_int_equal(pread(was, zeros, sizeof zeros, 0), sizeof zeros);
+    assert_memory_equal(zeros, (char[8]){ 0 }, sizeof zeros);    /* and the old one is overwritten */
+    close(was);
+    unlink(file());
+    unlink(real);
+}
+
 /* A line that another key has sealed can be read with that one again, whatever rewrites the file meanwhile. */
 static void of_another_key(void **state)
 {
@@ -427,6 +460,7 @@ int main(void)
         cmocka_unit_test(grown_beyond_bounds),
         cmocka_unit_test(no_lines_at_all),
         cmocka_unit_test(is_swept),
+        cmocka_unit_test(behind_a_link),
         cmocka_unit_test(of_another_key),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_all);
