@@ -65,6 +65,8 @@ static void add_line(ebb_buf *out, const ebb_seal *seal, const char *s, size_t n
         out->failed = true;
     if (seal)
         return;
+    if (ebb_seal_is_text(s, n))                  /* typed so: with a backslash it is none that is sealed */
+        ebb_buf_addc(out, '\\');
     for (size_t i = 0; i < n; i++) {
         if (s[i] == '\\' || s[i] == '\n')
             ebb_buf_addc(out, '\\');

@@ -408,6 +408,39 @@ static void behind_a_link(void **state)
     unlink(real);
 }
 
+/* What is typed and begins as a sealed line does is a line like any other: it comes back, goes, and is encrypted. */
+static void looks_sealed(void **state)
+{
+    static char typed[] = "~sealed1~ zanzibar", two[] = "two";
+    ebb_seal *ours;
+    ebb_history h = { 0 };
+    ebb_buf text = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(ebb_history_add(&h, typed, strlen(typed), NULL), EBB_OK);
+    assert_int_equal(ebb_history_add(&h, "two", 3, NULL), EBB_OK);
+    ebb_history_fini(&h);
+    assert_int_equal(ebb_history_sweep(file(), keeps_two, typed, NULL), EBB_OK);
+    assert_int_equal(ebb_history_open(&h, file(), NULL), EBB_OK);
+    assert_int_equal(h.n, 1);
+    assert_string_equal(h.entries[0], typed);
+    ebb_history_fini(&h);
+    ours = own_key();
+    if (ours) {
+        assert_int_equal(ebb_history_turn(file(), ours, ours, NULL), EBB_OK);
+        assert_int_equal(ebb_file_slurp(file(), 1 << 20, &text, NULL), EBB_OK);
+        assert_null(strstr(ebb_buf_text(&text), "zanzibar"));
+        assert_int_equal(ebb_history_turn(file(), ours, NULL, NULL), EBB_OK);
+        own_key_end(ours);
+    }
+    expect_text(file(), "\\~sealed1~ zanzibar\n");
+    assert_int_equal(ebb_history_sweep(file(), keeps_two, two, NULL), EBB_OK);
+    expect_text(file(), "");
+    ebb_buf_fini(&text);
+    unlink(file());
+}
+
 /* A line that another key has sealed can be read with that one again, whatever rewrites the file meanwhile. */
 static void of_another_key(void **state)
 {
@@ -461,6 +494,7 @@ int main(void)
         cmocka_unit_test(no_lines_at_all),
         cmocka_unit_test(is_swept),
         cmocka_unit_test(behind_a_link),
+        cmocka_unit_test(looks_sealed),
         cmocka_unit_test(of_another_key),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_all);
