@@ -305,8 +305,10 @@ static ebb_status purge_state(ebb_store *s, const ebb_kept *kept, ebb_error *err
     }
     if (st == EBB_OK)
         st = ebb_path_in(EBB_DIR_STATE, "copy.txt", &path, err);
-    if (st == EBB_OK)
+    if (st == EBB_OK) {
+        ebb_file_remove_begun(path.data);
         ebb_file_remove(path.data);
+    }
     ebb_store_remove_copies(s);
     ebb_buf_fini(&path);
     return st;

@@ -68,8 +68,10 @@ static ebb_status turn_rest(const stored_paths *p, const ebb_seal *from, const e
 
     if (st == EBB_OK)
         st = ebb_unsent_turn(p->state.data, from, to, err);
-    if (st == EBB_OK && to)
+    if (st == EBB_OK && to) {
         ebb_file_wipe(p->copy.data);
+        ebb_file_wipe_begun(p->copy.data);
+    }
     return st == EBB_OK ? drop_kv(to != NULL, err) : st;
 }
 

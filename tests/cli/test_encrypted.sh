@@ -26,7 +26,7 @@ while [ $i -lt 50 ]; do
 done
 printf 'What about the draughty line?\nAnd a \\\\ second\\nline of the xylophon?\n' >"$state/history"
 printf '\nan unsent marmalade' >"$state/draft"
-echo "copied kumquat" >"$state/copy.txt"
+echo "copied kumquat" | tee "$state/copy.txt" >"$state/copy.txt.0123456789abcdef.new"      # of one that was killed
 $EBB run -s asked "$question" >"$dir/answer" 2>"$dir/err" || fail "run: $(cat "$dir/err")"
 ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || fail "no K and V in the clear"
 [ -n "$(readable)" ] || fail "the test does not see what is in the clear"

@@ -27,6 +27,7 @@ printf '%s\n' 'Sentence 3 of the xylophon affair' 'What is @xylophon?' '//xyloph
     >"$HOME/.local/state/ebb/history"
 printf '%s\n' 'What stays?' '//etc is what?' 'What is @a.c?' '"""Quoted."""' >"$dir/stays.history"
 cat "$dir/stays.history" >>"$HOME/.local/state/ebb/history"
+echo "copied xylophon" | tee "$HOME/.local/state/ebb/copy.txt" >"$HOME/.local/state/ebb/copy.txt.0123456789abcdef.new"      # of one that was killed
 printf 'planted1\nan unsent xylophon' >"$HOME/.local/state/ebb/draft-1"
 printf 'stays\nunsent marmalade' >"$HOME/.local/state/ebb/draft-2"
 grep -rqa xylophon "$HOME/.local/state/ebb/sessions.db" "$HOME/.local/state/ebb/sessions.db-wal" 2>/dev/null || fail "the test does not see the database"
