@@ -39,12 +39,14 @@ static size_t line_bytes(const char *text, size_t n)
     return nl ? (size_t)(nl - text) + 1 : n;
 }
 
-/* Is it a head, perhaps behind backslashes?  *n_slashes: how many. */
+/* Is it a head, perhaps behind backslashes?  *n_slashes: how many.  With a \r at its end it is one as soon as somebody
+ * gives the file the lines of Windows. */
 static bool is_like_head(ebb_export_format format, const char *line, size_t n, size_t *n_slashes)
 {
     ebb_role role;
 
     n -= n > 0 && line[n - 1] == '\n';
+    n -= n > 0 && line[n - 1] == '\r';
     for (*n_slashes = 0; *n_slashes < n && line[*n_slashes] == '\\';)
         ++*n_slashes;
     return ebb_head_line_is(format, line + *n_slashes, n - *n_slashes, &role);

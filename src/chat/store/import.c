@@ -205,6 +205,43 @@ static ebb_status import_lines(ebb_export_format format, const char *data, size_
     return ok ? EBB_OK : ebb_import_fail(t, err);
 }
 
+/* Whether the first head in it ends as lines of Windows do: then so do all lines, and no text has a \r of its own
+ * there. */
+static bool has_windows_lines(ebb_export_format format, const char *data, size_t n)
+{
+    const char *nl;
+    ebb_role role;
+
+    for (const char *p = data, *end = data + n; p < end && (nl = memchr(p, '\n', (size_t)(end - p))); p = nl + 1) {
+        bool has_return = nl > p && nl[-1] == '\r';
+
+        if (ebb_head_line_is(format, p, (size_t)(nl - p) - has_return, &role))
+            return has_return;
+    }
+    return false;
+}
+
+static ebb_status import_windows_lines(ebb_export_format format, const char *data, size_t n, ebb_session_facts *f,
+                                       ebb_tree *t, ebb_error *err)
+{
+    ebb_buf text = { 0 };
+    ebb_status st = ebb_buf_reserve(&text, n) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for its text");
+
+    for (size_t i = 0; st == EBB_OK && i < n; i++)
+        if (data[i] != '\r' || i + 1 == n || data[i + 1] != '\n')
+            text.data[text.len++] = data[i];
+    if (st == EBB_OK)
+        st = import_lines(format, text.data, text.len, f, t, err);
+    ebb_buf_fini(&text);
+    return st;
+}
+
+static ebb_status import_text(ebb_export_format format, const char *data, size_t n, ebb_session_facts *f, ebb_tree *t,
+                              ebb_error *err)
+{
+    return (has_windows_lines(format, data, n) ? import_windows_lines : import_lines)(format, data, n, f, t, err);
+}
+
 static void title_from_tree(ebb_session_facts *f, const ebb_tree *t)
 {
     for (size_t i = 0; i < t->n_path && !f->title[0]; i++)
@@ -369,14 +406,20 @@ ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_prog
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
     ebb_export_format format = EBB_EXPORT_JSON;
+    static const char byte_order_mark[] = "\xEF\xBB\xBF";       /* which editors of Windows put in front */
+    size_t n_mark = sizeof byte_order_mark - 1;
     ebb_status st;
 
     *n_done = 0;
+    if (n >= n_mark && memcmp(data, byte_order_mark, n_mark) == 0) {
+        data += n_mark;
+        n -= n_mark;
+    }
     ebb_export_format_parse(name, &format);
     if (format == EBB_EXPORT_JSON)
         st = import_json(data, n, p, fn, arg, n_done, err);
     else
-        st = deliver_session(import_lines(format, data, n, &f, &t, err), &f, &t, fn, arg, n_done, err);
+        st = deliver_session(import_text(format, data, n, &f, &t, err), &f, &t, fn, arg, n_done, err);
     if (st == EBB_OK && *n_done == 0)
         st = EBB_FAIL(err, EBB_FORMAT, "has no messages");
     return name_file(name, st, err);

@@ -13,7 +13,24 @@ static void say(ebb_tree *t, ebb_role role, const char *text)
     assert_true(ebb_tree_set_leaf(t, n));
 }
 
-static void check_round_trip(ebb_export_format format, const char *name)
+/* The file as an editor of Windows saves it; `has_mark`: with a byte order mark, and its lines as they were. */
+static void as_windows_has_it(ebb_buf *b, bool has_mark)
+{
+    ebb_buf out = { 0 };
+
+    if (has_mark)
+        ebb_buf_adds(&out, "\xEF\xBB\xBF");
+    for (size_t i = 0; i < b->len; i++) {
+        if (!has_mark && b->data[i] == '\n' && (i == 0 || b->data[i - 1] != '\r'))
+            ebb_buf_addc(&out, '\r');
+        ebb_buf_addc(&out, b->data[i]);
+    }
+    ebb_buf_fini(b);
+    *b = out;
+}
+
+/* of_windows 0: as it was written; 1: with a byte order mark; 2: with other ends of lines. */
+static void check_round_trip(ebb_export_format format, const char *name, int of_windows)
 {
     ebb_session_facts f = { .title = "A title" }, g = { 0 };
     ebb_tree t = { 0 }, u = { 0 };
@@ -22,8 +39,10 @@ static void check_round_trip(ebb_export_format format, const char *name)
 
     say(&t, EBB_ROLE_SYSTEM, "Be brief.");
     say(&t, EBB_ROLE_USER, "What is\n\n# this \"thing\"?\n");
-    say(&t, EBB_ROLE_ASSISTANT, "\nA ☃ with\ttabs.\n\n```c\nint x;\n```");
+    say(&t, EBB_ROLE_ASSISTANT, "\nA ☃ with\ttabs.\n\n```c\nint x;\n```\nuser:\n\\## user\n");
     assert_int_equal(ebb_export(&f, &t, format, &b, &err), EBB_OK);
+    if (of_windows)
+        as_windows_has_it(&b, of_windows == 1);
     assert_int_equal(import_one(name, b.data, b.len, &g, &u, &err), EBB_OK);
     assert_int_equal(u.n_path, 3);
     for (size_t i = 0; i < 3; i++) {
@@ -40,9 +59,40 @@ static void check_round_trip(ebb_export_format format, const char *name)
 static void test_round_trips(void **state)
 {
     (void)state;
-    check_round_trip(EBB_EXPORT_JSON, "x.json");
-    check_round_trip(EBB_EXPORT_MD, "x.md");
-    check_round_trip(EBB_EXPORT_TXT, "x.txt");
+    for (int of_windows = 0; of_windows < 3; of_windows++) {
+        check_round_trip(EBB_EXPORT_JSON, "x.json", of_windows);
+        check_round_trip(EBB_EXPORT_MD, "x.md", of_windows);
+        check_round_trip(EBB_EXPORT_TXT, "x.txt", of_windows);
+    }
+}
+
+/* A \r in a text stays, and is no head's where others have none; nor is it one in a file that gets them later. */
+static void test_returns_in_texts(void **state)
+{
+    static const char text[] = "one\r\nuser:\r\n## user\r\nforged\r\n\\user:\r";
+    static const struct { ebb_export_format format; const char *name; } files[] = {
+        { EBB_EXPORT_MD, "x.md" }, { EBB_EXPORT_TXT, "x.txt" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (int of_windows = 0; of_windows < 3; of_windows += 2) {
+            ebb_session_facts f = { .title = "t" }, g = { 0 };
+            ebb_tree t = { 0 }, u = { 0 };
+            ebb_buf b = { 0 };
+
+            say(&t, EBB_ROLE_ASSISTANT, text);
+            assert_int_equal(ebb_export(&f, &t, files[i].format, &b, NULL), EBB_OK);
+            if (of_windows)
+                as_windows_has_it(&b, false);
+            assert_int_equal(import_one(files[i].name, b.data, b.len, &g, &u, NULL), EBB_OK);
+            assert_int_equal(u.n_path, 1);
+            if (!of_windows)
+                assert_string_equal(u.path[0]->m.text, text);
+            ebb_buf_fini(&b);
+            ebb_tree_fini(&t);
+            ebb_tree_fini(&u);
+        }
 }
 
 static ebb_status import(const char *name, const char *data, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
@@ -357,7 +407,7 @@ static void test_json_goes_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips),
+        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_returns_in_texts),
         cmocka_unit_test(test_openai), cmocka_unit_test(test_claude),
         cmocka_unit_test(test_too_many_messages),
         cmocka_unit_test(test_bad_files),
