@@ -29,10 +29,14 @@ static const char *opened_path(const ebb_store *s)
     return path ? path : "";
 }
 
+/* Of what was opened as immutable none is used: what is there was left behind, and SQLite would map the index for
+ * ever. */
 void ebb_store_note_log(ebb_store *s)
 {
     const char *path = opened_path(s);
 
+    if (*path && sqlite3_uri_boolean(path, "immutable", 0))
+        return;
     for (size_t i = 0; *path && i < EBB_STORE_LOG_FILES; i++)
         if (!look_up(path, i, &s->log[i]))
             s->log[i].inode = 0;
