@@ -17,6 +17,7 @@
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/paths.h"
+#include "seal/seal.h"
 #include "store/kept.h"
 #include "store/store.h"
 #include "unlock.h"
@@ -287,6 +288,10 @@ static ebb_status purge_drafts(ebb_store *s, ebb_error *err)
         st = ebb_path_in(EBB_DIR_STATE, NULL, &folder, err);
     if (st == EBB_OK)
         ebb_unsent_sweep(folder.data, is_draft_kept, &l);
+    if (st == EBB_OK)
+        ebb_unsent_take_back(folder.data);
+    if (st == EBB_OK)
+        ebb_unsent_sweep_lent(folder.data, ebb_seal_here());
     free(l.rows);
     ebb_buf_fini(&folder);
     return st;

@@ -66,6 +66,8 @@ static ebb_status turn_rest(const stored_paths *p, const ebb_seal *from, const e
 {
     ebb_status st = ebb_history_turn(p->history.data, from, to, err);
 
+    if (st == EBB_OK)                            /* those that a draft names are turned with it */
+        ebb_unsent_sweep_lent(p->state.data, from);
     if (st == EBB_OK)
         st = ebb_unsent_turn(p->state.data, from, to, err);
     if (st == EBB_OK && to) {

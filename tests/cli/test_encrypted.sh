@@ -27,6 +27,9 @@ done
 printf 'What about the draughty line?\nAnd a \\\\ second\\nline of the xylophon?\n' >"$state/history"
 printf '\nan unsent marmalade' >"$state/draft"
 echo "copied kumquat" | tee "$state/copy.txt" >"$state/copy.txt.0123456789abcdef.new"      # of one that was killed
+mkdir -m 700 "$state/run"                                  # what an editor had with --private, of one that was killed
+echo "lent kumquat" >"$state/run/ebb-draft-abcdef.md"
+: >"$state/run/.ebb-draft-abcdef.md.lock"
 $EBB run -s asked "$question" >"$dir/answer" 2>"$dir/err" || fail "run: $(cat "$dir/err")"
 ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || fail "no K and V in the clear"
 [ -n "$(readable)" ] || fail "the test does not see what is in the clear"

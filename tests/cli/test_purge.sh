@@ -3,7 +3,7 @@ dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "$*"; exit 1; }
 HOME=$dir/home; export HOME
-unset XDG_STATE_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_CONFIG_HOME EBB_MODELS
+unset XDG_STATE_HOME XDG_RUNTIME_DIR XDG_CACHE_HOME XDG_DATA_HOME XDG_CONFIG_HOME EBB_MODELS
 mkdir "$HOME"
 secret="zanzibar quokka fjord"
 
@@ -28,6 +28,9 @@ printf '%s\n' 'Sentence 3 of the xylophon affair' 'What is @xylophon?' '//xyloph
 printf '%s\n' 'What stays?' '//etc is what?' 'What is @a.c?' '"""Quoted."""' >"$dir/stays.history"
 cat "$dir/stays.history" >>"$HOME/.local/state/ebb/history"
 echo "copied xylophon" | tee "$HOME/.local/state/ebb/copy.txt" >"$HOME/.local/state/ebb/copy.txt.0123456789abcdef.new"      # of one that was killed
+mkdir -m 700 "$HOME/.local/state/ebb/run"                  # what an editor had with --private, of one that was killed
+echo "lent xylophon" >"$HOME/.local/state/ebb/run/ebb-draft-abcdef.md"
+: >"$HOME/.local/state/ebb/run/.ebb-draft-abcdef.md.lock"
 printf 'planted1\nan unsent xylophon' >"$HOME/.local/state/ebb/draft-1"
 printf 'stays\nunsent marmalade' >"$HOME/.local/state/ebb/draft-2"
 grep -rqa xylophon "$HOME/.local/state/ebb/sessions.db" "$HOME/.local/state/ebb/sessions.db-wal" 2>/dev/null || fail "the test does not see the database"

@@ -147,7 +147,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->frontend.view = app_view;
     a->frontend.pick = ebb_app_pick;
     a->preview.due_s = a->unsent.due_s = a->marks.menu_due_s = -1;
-    a->unsent.file.fd = -1;
+    a->unsent.file.fd = a->external.lock = -1;
     ebb_vi_set(&a->vi, &a->editor, opts->has_vi_keys);
     a->term = term;
     suit_background(a);

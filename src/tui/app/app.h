@@ -57,6 +57,7 @@ typedef struct ebb_external {
     enum { EBB_EXTERNAL_NONE, EBB_EXTERNAL_EDITOR, EBB_EXTERNAL_BARE } program;
     ebb_job  job;                /* the editor */
     char     path[512];          /* of the message file that it has */
+    int      lock;               /* beside that; -1: none */
     size_t   n_edits;            /* of ours, when it began */
     bool     has_more;           /* it was ended when we were, and left what only vi can read */
 } ebb_external;

@@ -33,11 +33,17 @@ void ebb_app_suspend(ebb_app *a)
 
 /* -- $VISUAL, $EDITOR ------------------------------------------------------------------------ */
 
+static void drop_message_file(ebb_external *o)
+{
+    ebb_message_file_drop(o->path);
+    ebb_message_file_end(o->path, &o->lock);
+}
+
 static bool write_message_file(ebb_app *a, ebb_error *err)
 {
     ebb_external *o = &a->external;
     ebb_buf text = { 0 };
-    int fd = ebb_message_file_make(o->path, sizeof o->path);
+    int fd = ebb_message_file_make(o->path, sizeof o->path, &o->lock);
     bool ok;
 
     if (fd < 0) {
@@ -50,7 +56,7 @@ static bool write_message_file(ebb_app *a, ebb_error *err)
     ok = ok && ebb_file_write_at(fd, o->path, ebb_buf_text(&text), text.len, 0, err) == EBB_OK;
     close(fd);
     if (!ok)
-        unlink(o->path);
+        drop_message_file(o);
     ebb_buf_fini(&text);
     return ok;
 }
@@ -69,7 +75,7 @@ void ebb_app_external_editor(ebb_app *a)
     a->external.n_edits = a->editor.n_edits;
     ebb_app_unsent_save(a);
     if (ebb_job_start(&a->external.job, editor, a->external.path, &err) != EBB_OK) {
-        unlink(a->external.path);
+        drop_message_file(&a->external);
         take_screen_back(a);
         ebb_app_hint_error(a, &err);
     }
@@ -110,6 +116,7 @@ static void take_message_file(ebb_app *a, bool was_ended)
         ebb_app_hint_error(a, &err);
     else
         ebb_app_hint_left(a, &err);
+    ebb_message_file_end(a->external.path, &a->external.lock);   /* what is left now is left on purpose */
 }
 
 /* An editor that was ended may have saved before, or put aside what it had not saved (nano exits with 1 then).  Any
@@ -124,7 +131,7 @@ void ebb_app_external_tick(ebb_app *a)
     take_screen_back(a);
     if (status != 0 && !WIFSIGNALED(status) && !ebb_message_file_has_rescue(a->external.path)) {
         ebb_app_hint(a, "the editor failed; the draft is unchanged ($VISUAL or $EDITOR names another editor)");
-        ebb_message_file_drop(a->external.path);
+        drop_message_file(&a->external);
         return;
     }
     if (WIFSIGNALED(status))
@@ -197,6 +204,7 @@ static void end_editor(ebb_app *a)
         take_message_file(a, true);
     else if (!o->has_more)
         ebb_message_file_drop(o->path);
+    ebb_message_file_end(o->path, &o->lock);
     if (a->frontend.state_dir.len == 0)
         ebb_message_file_drop(o->path);          /* --private */
     else if (o->has_more && !ebb_seal_here())

@@ -3,6 +3,7 @@
 
 #include "app/app.h"
 #include "command/slash.h"
+#include "os/paths.h"
 
 static const double autosave_s = 1.0;            /* most of the typing that kill -9 takes */
 
@@ -133,11 +134,24 @@ static void hint_running(ebb_app *a)
         ebb_app_hint(a, "another ebb has your unsent text; leave that one, then start again");
 }
 
+/* What programs that were killed have left with editors; with --private nothing is written to the state folder. */
+static void sweep_lent(const ebb_app *a)
+{
+    ebb_buf dir = { 0 };
+
+    if (a->frontend.state_dir.len > 0)
+        ebb_unsent_take_back(a->frontend.state_dir.data);
+    if (a->frontend.state_dir.len > 0 || ebb_path_in(EBB_DIR_STATE, NULL, &dir, NULL) == EBB_OK)
+        ebb_unsent_sweep_lent(dir.len > 0 ? dir.data : a->frontend.state_dir.data, ebb_seal_here());
+    ebb_buf_fini(&dir);
+}
+
 void ebb_app_restore_unsent(ebb_app *a)
 {
     ebb_buf text = { 0 };
     ebb_error err = { .code = EBB_OK };
 
+    sweep_lent(a);
     if (restore_unsent(a, &text, &err)) {
         bool is_command = text.data[0] == command_mark;
 

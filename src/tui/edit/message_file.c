@@ -9,31 +9,19 @@
 #include <sys/stat.h>
 
 #include "os/file.h"
+#include "os/folder.h"
 #include "os/paths.h"
 
-enum { MESSAGE_BYTES_MAX = 16 << 20, SWAP_BYTES_MAX = 64 << 20, N_RANDOM = 6 };
+enum { MESSAGE_BYTES_MAX = 16 << 20, SWAP_BYTES_MAX = 64 << 20, N_RANDOM = 6, LOCK_TRIES = 3 };
 
 /* What editors put beside their file: "before" NAME "behind".  The first ones are texts that were not saved. */
-enum { N_RESCUES = 2, SWAP = N_RESCUES, BACKUP, N_BESIDE };
+enum { N_RESCUES = 2, SWAP = N_RESCUES, BACKUP, LOCK, N_BESIDE };
 static const struct { const char *before, *behind; } beside[N_BESIDE] = {
     { "", ".save" }, { "#", "#" }, [SWAP] = { ".", ".swp" }, [BACKUP] = { "", "~" },
+    [LOCK] = { ".", ".lock" },                   /* ours, as long as an editor has the file */
 };
 
 static const char name_begin[] = "ebb-draft-", name_end[] = ".md";
-
-int ebb_message_file_make(char *path, size_t cap)
-{
-    ebb_buf dir = { 0 };
-    bool has_own = ebb_path_run(&dir, NULL) == EBB_OK && ebb_file_mkdirs(dir.data, NULL) == EBB_OK;
-    int n = snprintf(path, cap, "%s/%sXXXXXX%s", has_own ? dir.data : "/tmp", name_begin, name_end);
-
-    ebb_buf_fini(&dir);
-    if (n < 0 || (size_t)n >= cap) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    return mkstemps(path, (int)strlen(name_end));
-}
 
 bool ebb_message_file_is_name(const char *path)
 {
@@ -51,6 +39,115 @@ static bool add_path_beside(ebb_buf *out, const char *path, int which)
     return ebb_buf_add(out, path, (size_t)(name - path)) &&
            ebb_buf_addf(out, "%s%s%s", beside[which].before, name, beside[which].behind);
 }
+
+/* -- Lending ------------------------------------------------------------------------------- */
+
+/* One that a sweep has removed meanwhile, with the file, is none. */
+static bool take_lock(const char *path, int *lock)
+{
+    ebb_file_id ours, there;
+    ebb_buf name = { 0 };
+    bool ok = add_path_beside(&name, path, LOCK) && ebb_file_open(name.data, EBB_FILE_CREATE, lock, NULL) == EBB_OK &&
+              ebb_file_lock(*lock, name.data, NULL) == EBB_OK &&
+              ebb_file_get_id(*lock, name.data, &ours, NULL) == EBB_OK && ebb_file_look_up(name.data, &there) &&
+              ours.inode == there.inode && ours.device == there.device;
+
+    ebb_buf_fini(&name);
+    return ok;
+}
+
+/* The runtime folder, else /tmp. */
+static void add_message_folder(ebb_buf *dir)
+{
+    if (ebb_path_run(dir, NULL) == EBB_OK && ebb_file_mkdirs(dir->data, NULL) == EBB_OK)
+        return;
+    ebb_buf_clear(dir);
+    ebb_buf_adds(dir, "/tmp");
+}
+
+int ebb_message_file_make(char *path, size_t cap, int *lock)
+{
+    ebb_buf dir = { 0 };
+    int fd = -1;
+
+    *lock = -1;
+    add_message_folder(&dir);
+    for (int i = 0; i < LOCK_TRIES; i++) {
+        int n = snprintf(path, cap, "%s/%sXXXXXX%s", ebb_buf_text(&dir), name_begin, name_end);
+
+        errno = ENAMETOOLONG;
+        fd = n >= 0 && (size_t)n < cap ? mkstemps(path, (int)strlen(name_end)) : -1;
+        if (fd < 0 || take_lock(path, lock) || i + 1 == LOCK_TRIES)
+            break;
+        ebb_file_close(fd);
+        ebb_message_file_drop(path);
+        ebb_file_close(*lock);
+        *lock = -1;
+    }
+    ebb_buf_fini(&dir);
+    return fd;
+}
+
+void ebb_message_file_end(const char *path, int *lock)
+{
+    ebb_buf name = { 0 };
+
+    if (add_path_beside(&name, path, LOCK))
+        ebb_file_remove(name.data);
+    ebb_buf_fini(&name);
+    ebb_file_close(*lock);
+    *lock = -1;
+}
+
+typedef struct message_sweep {
+    const char               *folder;
+    ebb_message_file_keep_fn *keep;
+    void                     *arg;
+} message_sweep;
+
+/* The name of a message file, of whose lock that is the name; false: it is none. */
+static bool add_path_of_lock(ebb_buf *path, const char *folder, const char *lock)
+{
+    size_t n = strlen(lock), n_before = strlen(beside[LOCK].before), n_behind = strlen(beside[LOCK].behind);
+
+    return n > n_before + n_behind && strncmp(lock, beside[LOCK].before, n_before) == 0 &&
+           strcmp(lock + n - n_behind, beside[LOCK].behind) == 0 && ebb_buf_addf(path, "%s/", folder) &&
+           ebb_buf_add(path, lock + n_before, n - n_before - n_behind) && ebb_message_file_is_name(path->data);
+}
+
+static void sweep_message(void *arg, const ebb_folder_entry *e)
+{
+    const message_sweep *s = arg;
+    ebb_buf path = { 0 }, name = { 0 };
+    int lock = -1;
+
+    if (add_path_of_lock(&path, s->folder, e->name) && add_path_beside(&name, path.data, LOCK) &&
+        ebb_file_open(name.data, EBB_FILE_READ_HERE, &lock, NULL) == EBB_OK && ebb_file_is_own(lock) &&
+        ebb_file_lock(lock, name.data, NULL) == EBB_OK && !s->keep(s->arg, path.data))
+        ebb_message_file_drop(path.data);
+    ebb_file_close(lock);
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&name);
+}
+
+/* Also in the folder where they are without a runtime folder: a login by another way may have none. */
+void ebb_message_file_sweep(ebb_message_file_keep_fn *keep, void *arg)
+{
+    ebb_buf dirs[2] = { 0 };
+
+    add_message_folder(&dirs[0]);
+    (void)!ebb_path_in(EBB_DIR_STATE, "run", &dirs[1], NULL);
+    for (size_t i = 0; i < 2; i++) {
+        message_sweep s = { .folder = ebb_buf_text(&dirs[i]), .keep = keep, .arg = arg };
+
+        if (i == 0 || strcmp(s.folder, ebb_buf_text(&dirs[0])) != 0)
+            (void)!ebb_folder_each(s.folder, sweep_message, &s, NULL);
+    }
+    for (size_t i = 0; i < 2; i++)
+        ebb_buf_fini(&dirs[i]);
+}
+
+/* -- What is in it ------------------------------------------------------------------------- */
 
 /* *out is its path, if something is in it. */
 static bool find_beside(const char *path, int which, ebb_buf *out)

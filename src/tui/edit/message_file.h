@@ -9,8 +9,17 @@
 
 /* Make an empty one, 0600, under a name of its own: in the runtime folder, private to the user and
  * usually in memory, else in /tmp.  Its name is in path[cap].  The result: its descriptor, which is
- * the caller's; -1: errno says why. */
-int ebb_message_file_make(char *path, size_t cap);
+ * the caller's; -1: errno says why.  *lock is held, on a file beside it, until
+ * ebb_message_file_end; -1: there can be none. */
+int ebb_message_file_make(char *path, size_t cap, int *lock);
+
+/* No editor has it any more; it is dropped, or shall stay. */
+void ebb_message_file_end(const char *path, int *lock);
+
+/* Drop those that programs have left which were killed before they came to the end above, but for
+ * those for which `keep` returns true. */
+typedef bool ebb_message_file_keep_fn(void *arg, const char *path);
+void ebb_message_file_sweep(ebb_message_file_keep_fn *keep, void *arg);
 
 /* Whether it is a name as above.  Where one is read from a file it may be anybody's, and what it
  * names is removed in the end: nothing but a message may be. */

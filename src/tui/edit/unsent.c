@@ -291,6 +291,22 @@ bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *s
 
 /* -- All of them ------------------------------------------------------------------------- */
 
+/* The session, which ends with a NUL now, and the text behind the first line.  false: a program has it, or it cannot be
+ * read. */
+static bool read_unsent(const char *path, ebb_buf *whole, unsent_head *h)
+{
+    int fd = -1;
+    bool ok = open_unsent_file(path, EBB_FILE_READ, &fd) &&
+              ebb_file_slurp(path, UNSENT_BYTES_MAX, whole, NULL) == EBB_OK && open_text(ebb_seal_here(), whole) &&
+              whole->len > 0;
+
+    ebb_file_close(fd);
+    *h = head_of(whole);
+    if (ok)
+        whole->data[h->n_session] = '\0';
+    return ok;
+}
+
 typedef ebb_status unsent_fn(void *arg, const char *path, ebb_error *err);
 
 static ebb_status for_all_unsent(const char *state_dir, unsent_fn *fn, void *arg, ebb_error *err)
@@ -311,6 +327,72 @@ static ebb_status for_all_unsent(const char *state_dir, unsent_fn *fn, void *arg
         closedir(dir);
     ebb_buf_fini(&path);
     return st;
+}
+
+/* Who looks for its draft takes this one up before or afterwards, or waits for the next start. */
+static ebb_status take_back_file(void *arg, const char *path, ebb_error *err)
+{
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_buf seen = { 0 }, whole = { 0 };
+    unsent_head h;
+    bool is_it;
+
+    (void)arg;
+    (void)err;                                   /* what cannot be read stays, and is told to whom it belongs */
+    is_it = !is_begun(path) && read_unsent(path, &seen, &h) && h.path[0] &&
+            take_autosave(&d, path, EBB_FILE_UPDATE_HERE) &&
+            ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK;
+    if (is_it && whole.len == 0)                 /* it has just gone */
+        ebb_unsent_end_autosave(&d);
+    is_it = is_it && d.fd >= 0 && open_text(ebb_seal_here(), &whole);
+    h = head_of(&whole);
+    if (is_it && h.path[0] && take_in_saved(&h, &whole, NULL) == EBB_OK)
+        keep_saved(&d, &h, &whole);
+    ebb_unsent_leave_autosave(&d);
+    ebb_buf_fini(&seen);
+    ebb_buf_fini(&whole);
+    return EBB_OK;
+}
+
+void ebb_unsent_take_back(const char *state_dir)
+{
+    if (ebb_seal_here())
+        (void)!for_all_unsent(state_dir, take_back_file, NULL, NULL);
+}
+
+typedef struct naming {
+    const char     *state_dir, *path;
+    const ebb_seal *seal;
+    bool            may_be;
+} naming;
+
+static ebb_status look_for_lent(void *arg, const char *path, ebb_error *err)
+{
+    naming *n = arg;
+    ebb_buf whole = { 0 };
+
+    (void)err;
+    if (!is_begun(path))
+        n->may_be |= ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) != EBB_OK || !open_text(n->seal, &whole) ||
+                     strcmp(head_of(&whole).path, n->path) == 0;
+    ebb_buf_fini(&whole);
+    return EBB_OK;
+}
+
+static bool may_be_named(void *arg, const char *path)
+{
+    naming n = *(const naming *)arg;
+
+    n.path = path;
+    (void)!for_all_unsent(n.state_dir, look_for_lent, &n, NULL);
+    return n.may_be;
+}
+
+void ebb_unsent_sweep_lent(const char *state_dir, const ebb_seal *seal)
+{
+    naming n = { .state_dir = state_dir, .seal = seal };
+
+    ebb_message_file_sweep(may_be_named, &n);
 }
 
 typedef struct running {
@@ -389,22 +471,6 @@ ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const eb
     turning t = { from, to };
 
     return for_all_unsent(state_dir, turn_unsent_file, &t, err);
-}
-
-/* The session, which ends with a NUL now, and the text behind the first line.  false: a program has it, or it cannot be
- * read. */
-static bool read_unsent(const char *path, ebb_buf *whole, unsent_head *h)
-{
-    int fd = -1;
-    bool ok = open_unsent_file(path, EBB_FILE_READ, &fd) &&
-              ebb_file_slurp(path, UNSENT_BYTES_MAX, whole, NULL) == EBB_OK && open_text(ebb_seal_here(), whole) &&
-              whole->len > 0;
-
-    ebb_file_close(fd);
-    *h = head_of(whole);
-    if (ok)
-        whole->data[h->n_session] = '\0';
-    return ok;
 }
 
 typedef struct renaming {

@@ -47,6 +47,13 @@ ebb_status ebb_unsent_persist(const char *state_dir, const char *session, const 
 bool ebb_unsent_restore(ebb_unsent_file *d, const char *state_dir, const char *session,
                         ebb_buf *out, ebb_error *err);
 
+/* What editors had when programs were killed, and what is there of it in the clear.  It goes to the
+ * draft's own file where that is encrypted, in whose conversation ever it is. */
+void ebb_unsent_take_back(const char *state_dir);
+/* It is wiped where no draft names it: with --private, or because the kill came before that.
+ * `seal` opens drafts; while there is one that it does not open, nothing is wiped. */
+void ebb_unsent_sweep_lent(const char *state_dir, const ebb_seal *seal);
+
 /* Whether another program that runs has text of this conversation: in another terminal, or behind a
  * connection that hangs.  *process is that one; 0: it cannot be seen from here. */
 bool ebb_unsent_find_running(const char *state_dir, const char *session, pid_t *process);

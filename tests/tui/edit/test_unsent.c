@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "edit/message_file.h"
 #include "edit/unsent.h"
 #include "os/fault.h"
 #include "os/file.h"
@@ -441,6 +442,73 @@ static void nothing_but_a_message_is_taken(void **state)
     }
 }
 
+/* What an editor has of a program that is killed, if nobody `ends` before, with what it has put beside it. */
+static void leave_lent(char path[200], char other[220], bool ends)
+{
+    int lock, fd = ebb_message_file_make(path, 200, &lock);
+
+    assert_true(fd >= 0 && lock >= 0);
+    close(fd);
+    write_file(path, "a zanzibar", 10);
+    snprintf(other, 220, "%s~", path);
+    write_file(other, "a zanzibar", 10);
+    ebb_unsent_sweep_lent(folder, ebb_seal_here());
+    assert_int_equal(access(path, F_OK), 0);     /* it runs */
+    if (ends)
+        ebb_message_file_end(path, &lock);
+    else
+        close(lock);
+}
+
+static void expect_lent(const char *path, const char *other, int is_there)
+{
+    ebb_unsent_sweep_lent(folder, ebb_seal_here());
+    assert_int_equal(access(path, F_OK), is_there ? 0 : -1);
+    assert_int_equal(access(other, F_OK), is_there ? 0 : -1);
+}
+
+/* Of a draft that nothing names (--private) nothing is left; what was left on purpose stays, and so does all while
+ * there is a draft that cannot be read, which may name it. */
+static void what_nobody_names_is_wiped(void **state)
+{
+    char path[200], other[220], sealed[64];
+
+    (void)state;
+    leave_lent(path, other, true);
+    expect_lent(path, other, true);
+    ebb_message_file_drop(path);
+
+    leave_lent(path, other, false);
+    snprintf(sealed, sizeof sealed, "%s/draft-1", folder);
+    write_file(sealed, "~sealed1~AAAA", 13);
+    expect_lent(path, other, true);
+    assert_int_equal(unlink(sealed), 0);
+    expect_lent(path, other, false);
+}
+
+/* Beside encrypted sessions it is in the clear no longer than until the next start, whichever session that opens. */
+static void what_a_draft_names_is_taken_back(void **state)
+{
+    ebb_unsent_file d = { .fd = -1 };
+    char path[200], other[220];
+    ebb_unsent_lent lent = { path, 0 };
+    ebb_buf out = { 0 };
+
+    (void)state;
+    leave_lent(path, other, false);
+    ebb_unsent_autosave(&d, folder, "7\t1", "mine", 4, &lent);
+    ebb_unsent_take_back(folder);                /* it runs */
+    expect_lent(path, other, true);
+    ebb_unsent_leave_autosave(&d);
+    expect_lent(path, other, true);
+    ebb_unsent_take_back(folder);
+    expect_lent(path, other, !ebb_seal_here());
+    assert_true(restore("7\t1", &out));
+    assert_string_equal(ebb_buf_text(&out), "a zanzibar");
+    expect_lent(path, other, false);
+    ebb_buf_fini(&out);
+}
+
 int main(void)
 {
     static const struct CMUnitTest in_the_clear_or_not[] = {
@@ -451,6 +519,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_said_and_stays, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_saved_is_turned_and_swept, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(nothing_but_a_message_is_taken, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_nobody_names_is_wiped, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_a_draft_names_is_taken_back, open_folder, close_folder),
     };
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_long_draft_comes_back, open_folder, close_folder),
