@@ -7,6 +7,7 @@
 #include <utf8proc.h>
 
 #include "base/utf8.h"
+#include "tree/attachment.h"
 
 #define COLUMNS 50
 
@@ -24,39 +25,12 @@ static bool is_invisible_cp(uint32_t cp)
            (c == UTF8PROC_CATEGORY_CF && cp != 0x200d) || (cp != EBB_UTF8_BAD && !ebb_utf8_is_visible(cp));
 }
 
-static size_t line_end(const char *s, size_t n, size_t at)
-{
-    const char *nl = at < n ? memchr(s + at, '\n', n - at) : NULL;
-
-    return nl ? (size_t)(nl - s) : n;
-}
-
-/* Behind a file that goes with a message: "NAME:", a fence, its text, the fence.  0: none begins here. */
-static size_t behind_file(const char *s, size_t n, size_t at)
-{
-    size_t head = line_end(s, n, at), fence = head + 1, ticks = 0;
-
-    if (head == at || head >= n || s[head - 1] != ':')
-        return 0;
-    while (fence + ticks < n && s[fence + ticks] == '`')
-        ticks++;
-    if (ticks < 3)
-        return 0;
-    for (size_t line = line_end(s, n, fence) + 1; line < n; line = line_end(s, n, line) + 1)
-        if (line_end(s, n, line) == line + ticks && memcmp(s + line, s + fence, ticks) == 0)
-            return line + ticks;
-    return 0;
-}
-
 size_t ebb_title_own_words(const char *s, size_t n)
 {
-    size_t at = 0, end;
+    size_t at = ebb_attachments_end(s, n);
 
-    while ((end = behind_file(s, n, at)) > 0) {
-        at = end;
-        while (at < n && s[at] == '\n')
-            at++;
-    }
+    while (at > 0 && at < n && s[at] == '\n')
+        at++;
     return at < n ? at : 0;
 }
 

@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "command/pull_follow.h"
-#include "edit/attach.h"
 #include "os/file.h"
 #include "store/title.h"
 #include "term/announce.h"
+#include "tree/attachment.h"
 #include "tree/thought.h"
 
 /* Frames per second while text streams; figures per second while something happens. */
@@ -45,13 +45,10 @@ static ebb_status app_set_theme(ebb_frontend *f, const char *name, ebb_error *er
 static void app_edit(ebb_frontend *f, const char *text, size_t n)
 {
     ebb_app *a = (ebb_app *)f;
-    ebb_attachment file;
-    size_t body = 0, end;
+    size_t body = ebb_attachments_end(text, n);
 
     if (!ebb_editor_is_empty(&a->editor))
         return;
-    while ((end = ebb_attach_next(text, n, body, &file)) > 0)
-        body = end;
     ebb_editor_set(&a->editor, "", 0);
     ebb_editor_paste(&a->editor, text, body);    /* folded, where it is long */
     ebb_editor_insert(&a->editor, text + body, n - body);

@@ -6,8 +6,8 @@
 #include "base/utf8.h"
 #include "command/pull_follow.h"
 #include "command/slash.h"
-#include "edit/attach.h"
 #include "term/signals.h"
+#include "tree/attachment.h"
 #include "tree/thought.h"
 
 /* -- Searching what was typed ------------------------------------------------------------- */
@@ -136,13 +136,9 @@ static size_t folded_part(const ebb_message *m, const char **text)
 {
     ebb_thought thought = m->text && m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text)
                                                                    : (ebb_thought){ 0 };
-    ebb_attachment file;
-    size_t body = 0, end;
+    size_t body = m->text && m->role == EBB_ROLE_USER ? ebb_attachments_end(m->text, m->n_text) : 0;
 
     *text = m->text + thought.start;
-    if (m->text && m->role == EBB_ROLE_USER)
-        for (; (end = ebb_attach_next(m->text, m->n_text, body, &file)) > 0; body = end)
-            ;
     return body > 0 ? body : thought.end - thought.start;
 }
 

@@ -270,31 +270,3 @@ ebb_status ebb_attach_expand(const char *s, size_t n, ebb_documents *docs, ebb_b
         ebb_buf_remove(out, before, out->len - before);
     return st;
 }
-
-size_t ebb_attach_next(const char *s, size_t n, size_t at, ebb_attachment *out)
-{
-    const char *colon = at < n ? memchr(s + at, '\n', n - at) : NULL, *end;
-    size_t fence, n_fence = 0;
-
-    if (!colon || colon == s + at || colon[-1] != ':')
-        return 0;
-    fence = (size_t)(colon + 1 - s);
-    while (fence + n_fence < n && s[fence + n_fence] == '`')
-        n_fence++;
-    end = n_fence >= 3 ? memchr(s + fence, '\n', n - fence) : NULL;
-    if (!end)
-        return 0;
-    out->name = at;
-    out->n_name = (size_t)(colon - 1 - (s + at));
-    out->text = (size_t)(end + 1 - s);
-    for (const char *line = end; line; line = memchr(line + 1, '\n', n - (size_t)(line + 1 - s))) {
-        size_t from = (size_t)(line + 1 - s), run = 0;
-        while (from + run < n && s[from + run] == '`')
-            run++;
-        if (run == n_fence && from + run + 2 <= n && memcmp(s + from + run, "\n\n", 2) == 0) {
-            out->n_text = from - out->text;
-            return from + run + 2;
-        }
-    }
-    return 0;
-}

@@ -1,8 +1,8 @@
 /* tui/edit/attach.h - @path in a message: the text of files goes with it.
  *
  * The files' text precedes what was typed, each file as its name, a colon and its text in
- * a fence; so the files stay where they are while the question is typed, and a screen can fold them
- * again (ebb_attach_next). */
+ * a fence (tree/attachment.h); so the files stay where they are while the question is typed, and a
+ * screen can fold them again. */
 #ifndef EBB_TUI_ATTACH_H
 #define EBB_TUI_ATTACH_H
 #include <stdbool.h>
@@ -35,14 +35,5 @@ ebb_status ebb_attach_expand(const char *s, size_t n, ebb_documents *docs, ebb_b
 
 /* Append the output of `command`, one line, as a file of the name "$ command" would stand there. */
 void ebb_attach_add_output(ebb_buf *out, const char *command, const ebb_buf *text);
-
-/* A file that went along with a message. */
-typedef struct ebb_attachment {
-    size_t name, n_name;         /* in the message: its name ... */
-    size_t text, n_text;         /* ... and its text */
-} ebb_attachment;
-
-/* The attachment at s[at], to *out.  Returns where it ends; 0: there is none. */
-size_t ebb_attach_next(const char *s, size_t n, size_t at, ebb_attachment *out);
 
 #endif

@@ -28,7 +28,7 @@ void ebb_command_output_stop(ebb_command_output *o);     /* it ends; what it has
 char *const *ebb_command_output_words(void);
 
 /* Read what there is; never blocks.  true: it has ended, and *out has what goes with a message: the
- * command, its output in a fence, and how it ended where that was not well (ebb_attach_next). */
+ * command, its output in a fence, and how it ended where that was not well (tree/attachment.h). */
 bool ebb_command_output_poll(ebb_command_output *o, double now_s, ebb_buf *out);
 
 #endif

@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "edit/attach.h"
 #include "term/width.h"
 #include "text/humanize.h"
+#include "tree/attachment.h"
 #include "tree/thought.h"
 #include "transcript/transcript_impl.h"
 #include "transcript/turn_stats_line.h"
@@ -102,7 +102,7 @@ static void split_attachments(ebb_transcript *t, ebb_item *it, const ebb_message
         return;
     it->n_scanned = m->n_text + 1 + (m->n_ids > 0);       /* counted in tokens once it has been read */
     it->body = 0;
-    while ((end = ebb_attach_next(s, m->n_text, it->body, &file)) > 0) {
+    while ((end = ebb_attachment_next(s, m->n_text, it->body, &file)) > 0) {
         if (it->body > 0)
             ebb_buf_addc(&line, '\n');
         ebb_utf8_add_line(&line, s + file.name, file.n_name, t->ascii);

@@ -29,6 +29,7 @@ static void test_titles(void **state)
     check("abcdefgh", 8, "abcd…");
     check("abcdefg", 8, "abcdefg");
     check("a.c:\n```c\nint x;\n```\n\nb.md:\n````md\n```\n````\n\nWhat is this?", 128, "What is this?");
+    check("Why does it crash:\n```c\nint x;\n```\n\nIn short.", 128, "Why does it crash: ```c int x; ``` In short.");
     check("a.c:\n```c\nint x;\n```", 128, "a.c: ```c int x; ```");
     check("a.c:\n```c\nint x;", 128, "a.c: ```c int x;");
 }

@@ -5,6 +5,7 @@
 #include "app/greeting.h"
 #include "edit/attach.h"
 #include "os/file.h"
+#include "tree/attachment.h"
 #include "tree/thought.h"
 #include "tui/screen.h"
 
@@ -605,7 +606,7 @@ static void many_files_go_along(void **state)
     snprintf(line, sizeof line, "compare @%s/*.c, please", dir);
     assert_int_equal(ebb_attach_expand(line, strlen(line), NULL, &out, &files, &err), EBB_OK);
     assert_int_equal(files.n_files, 2);
-    for (; (end = ebb_attach_next(out.data, out.len, at, &file)) > 0; at = end, n++)
+    for (; (end = ebb_attachment_next(out.data, out.len, at, &file)) > 0; at = end, n++)
         assert_memory_equal(out.data + file.text, n == 0 ? "int a;" : "int b;", 6);
     assert_int_equal(n, 2);
     assert_memory_equal(out.data + at, "compare @", 9);

@@ -5,6 +5,7 @@
 
 #include "edit/attach.h"
 #include "edit/command_output.h"
+#include "tree/attachment.h"
 
 static void run_to_end(ebb_command_output *o, ebb_buf *out)
 {
@@ -36,7 +37,7 @@ static void outputs(void **state)
         assert_int_equal(ebb_command_output_start(&o, rows[i].command, 0, &err), EBB_OK);
         run_to_end(&o, &out);
         assert_string_equal(ebb_buf_text(&out), rows[i].block);
-        assert_int_equal(ebb_attach_next(out.data, out.len, 0, &file), out.len);
+        assert_int_equal(ebb_attachment_next(out.data, out.len, 0, &file), out.len);
         ebb_buf_fini(&out);
     }
 }
