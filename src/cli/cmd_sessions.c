@@ -12,6 +12,7 @@
 #include "command/slash.h"
 #include "confinement.h"
 #include "edit/history.h"
+#include "edit/marked.h"
 #include "edit/unsent.h"
 #include "json/json_text.h"
 #include "os/file.h"
@@ -249,14 +250,18 @@ static int undelete(ebb_store *s, ebb_args *a, ebb_error *err)
     return ebb_cli_fail(err);
 }
 
-/* Lines of the history that some session has as a question: without the quotes around it, and the first of two
- * slashes. */
+/* Lines of the history that some session has as a question: without the marks in it, the quotes around it, and the
+ * first of two slashes. */
 static bool is_line_kept(void *arg, const char *text, size_t n)
 {
-    bool is_slash = text[0] == '/' && !ebb_slash_command_is(text);
+    bool is_slash = text[0] == '/' && !ebb_slash_command_is(text), is_kept;
+    ebb_buf plain = { 0 };
 
     ebb_frontend_unquote(&text, &n);
-    return ebb_kept_has_question(arg, text + is_slash, n - is_slash);
+    is_kept = ebb_marked_add_plain(&plain, text + is_slash, n - is_slash) &&
+              ebb_kept_has_question(arg, ebb_buf_text(&plain), plain.len);
+    ebb_buf_fini(&plain);
+    return is_kept;
 }
 
 /* Drafts of sessions that are there: by their keys, those of an older ebb by their names. */

@@ -19,13 +19,16 @@ cat >"$dir/stays.json" <<'EOF'
 {"role": "assistant", "content": "This marmalade does."},
 {"role": "user", "content": "/etc is what?"},
 {"role": "user", "content": "a.c:\n```c\nint a;\n```\n\nWhat is @a.c?"},
-{"role": "user", "content": "Quoted."}]}
+{"role": "user", "content": "Quoted."},
+{"role": "user", "content": "Sum up: pasted."}]}
 EOF
 $EBB sessions import "$dir/stays.json" stays >/dev/null || fail "import"
 mkdir -p "$HOME/.local/state/ebb"
 printf '%s\n' 'Sentence 3 of the xylophon affair' 'What is @xylophon?' '//xylophon' '"""xylophon"""' \
     >"$HOME/.local/state/ebb/history"
-printf '%s\n' 'What stays?' '//etc is what?' 'What is @a.c?' '"""Quoted."""' >"$dir/stays.history"
+# The last one has the marks that a paste has there.
+printf '%b\n' 'What stays?' '//etc is what?' 'What is @a.c?' '"""Quoted."""' \
+    'Sum up: \0364\0217\0277\0276pasted.\0364\0217\0277\0277' >"$dir/stays.history"
 cat "$dir/stays.history" >>"$HOME/.local/state/ebb/history"
 echo "copied xylophon" | tee "$HOME/.local/state/ebb/copy.txt" >"$HOME/.local/state/ebb/copy.txt.0123456789abcdef.new"      # of one that was killed
 mkdir -m 700 "$HOME/.local/state/ebb/run"                  # what an editor had with --private, of one that was killed

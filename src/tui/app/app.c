@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "command/pull_follow.h"
+#include "edit/marked.h"
 #include "os/file.h"
 #include "store/title.h"
 #include "term/announce.h"
@@ -45,13 +46,14 @@ static ebb_status app_set_theme(ebb_frontend *f, const char *name, ebb_error *er
 static void app_edit(ebb_frontend *f, const char *text, size_t n)
 {
     ebb_app *a = (ebb_app *)f;
-    size_t body = ebb_attachments_end(text, n);
+    size_t body = ebb_marked_begins(text, n) ? 0 : ebb_attachments_end(text, n);
 
     if (!ebb_editor_is_empty(&a->editor))
         return;
     ebb_editor_set(&a->editor, "", 0);
     ebb_editor_paste(&a->editor, text, body);    /* folded, where it is long */
-    ebb_editor_insert(&a->editor, text + body, n - body);
+    ebb_editor_insert_marked(&a->editor, text + body, n - body);
+    a->marks.is_given = true;
     a->marks.offered_edits = a->editor.n_edits;
 }
 
@@ -483,7 +485,8 @@ static void take_paste(ebb_app *a, const ebb_input *in)
 
     a->search.is_on = false;
     ebb_app_find_leave(a);
-    ebb_editor_paste(&a->editor, in->text, in->n);
+    if (!ebb_editor_paste(&a->editor, in->text, in->n) && memchr(in->text, '@', in->n))
+        a->marks.is_given = true;
     if (in->n_lost == 0)
         return;
     EBB_FAIL(&err, EBB_LIMIT, "the paste is cut off after %zu bytes: %zu more are not in it; %u MiB at once are kept",

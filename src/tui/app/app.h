@@ -24,6 +24,7 @@
 #include "app/menu.h"
 #include "command/frontend.h"
 #include "ebb/experimental/plan.h"
+#include "edit/attach.h"
 #include "edit/command_output.h"
 #include "edit/documents.h"
 #include "edit/editor.h"
@@ -80,6 +81,10 @@ typedef struct ebb_line_marks {
     size_t asked_edits;          /* the edit at which a word was asked about: a command, or a
                                   * message? */
     size_t document_edits;       /* the edit whose message is sent once its documents are read */
+    bool   is_given;             /* some of the line may name files, and nobody typed it here: a
+                                  * paste, a message to be edited, lines of the history */
+    size_t files_edits;          /* the edit at which files were asked about that such a line
+                                  * names */
 } ebb_line_marks;
 
 /* Ctrl-R: what was typed before. */
@@ -228,6 +233,10 @@ void ebb_app_hint_error(ebb_app *a, const ebb_error *err);
 /* The same of a file that an editor left, and that is not removed. */
 void ebb_app_hint_left(ebb_app *a, const ebb_error *err);
 void ebb_app_submit(ebb_app *a);
+/* Append the line marked[0..n), behind the files that it brings along: ebb_attach_expand. */
+EBB_MUST_CHECK
+ebb_status ebb_app_attach(ebb_app *a, const char *marked, size_t n, ebb_buf *out,
+                          ebb_attached *files, ebb_error *err);
 /* Has the command of !command ended?  Its output goes to the beginning of the line. */
 void ebb_app_output_tick(ebb_app *a, double now_s);
 /* Has a filter ended?  The message that waits for its text is sent. */

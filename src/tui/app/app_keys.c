@@ -15,6 +15,7 @@
 /* A line of the history, without a menu for it: the arrows stay the history's. */
 static void show_typed_before(ebb_app *a, const char *line)
 {
+    a->marks.is_given = a->marks.is_given || strchr(line, '\n');
     ebb_editor_set(&a->editor, line, strlen(line));
     ebb_app_menu_close(a);
     a->marks.menu_edits = a->editor.n_edits;
@@ -37,7 +38,7 @@ static void begin_search(ebb_app *a)
     a->search.i_found = a->history.n;
     ebb_buf_clear(&a->search.pattern);
     ebb_buf_clear(&a->search.before);
-    ebb_editor_text(&a->editor, &a->search.before);
+    ebb_editor_marked(&a->editor, &a->search.before);
 }
 
 static void shorten_history_pattern(ebb_app *a)
@@ -124,7 +125,7 @@ static void browse_history(ebb_app *a, int direction)
     ebb_buf now = { 0 };
     const char *text;
 
-    ebb_editor_text(&a->editor, &now);
+    ebb_editor_marked(&a->editor, &now);
     text = direction < 0 ? ebb_history_back(&a->history, ebb_buf_text(&now)) : ebb_history_forward(&a->history);
     if (text)
         show_typed_before(a, text);

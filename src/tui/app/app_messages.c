@@ -6,8 +6,9 @@
 
 #include "app/app.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "command/slash.h"
-#include "edit/attach.h"
+#include "edit/marked.h"
 #include "term/width.h"
 #include "text/humanize.h"
 
@@ -100,21 +101,26 @@ static void put_back(ebb_app *a, const char *text)
         ebb_editor_insert(&a->editor, "\n", 1);
     else if (text[0] == '/')
         ebb_editor_insert(&a->editor, "/", 1);
-    ebb_editor_paste(&a->editor, text, strlen(text));
+    ebb_editor_insert_marked(&a->editor, text, strlen(text));
 }
 
-/* false: it was not taken, and stays the user's. */
-static bool send_text(ebb_app *a, const char *text)
+/* `marked`: the text with its marks.  false: it was not taken, and stays the user's. */
+static bool send_text(ebb_app *a, const char *marked)
 {
+    ebb_buf text = { 0 };
     ebb_error err;
+    bool ok = ebb_marked_add_plain(&text, marked, strlen(marked));
 
     ebb_transcript_end(&a->view);
-    if (ebb_frontend_send(&a->frontend, text, strlen(text), &err) != EBB_OK) {
+    if (!ok)
+        EBB_FAIL(&err, EBB_NOMEM, "no memory for the message");
+    ok = ok && ebb_frontend_send(&a->frontend, ebb_buf_text(&text), text.len, &err) == EBB_OK;
+    if (ok)
+        ebb_transcript_sync(&a->view);
+    else
         ebb_app_say_error(a, &err);
-        return false;
-    }
-    ebb_transcript_sync(&a->view);
-    return true;
+    ebb_buf_fini(&text);
+    return ok;
 }
 
 void ebb_app_take_back_queue(ebb_app *a)
@@ -162,20 +168,21 @@ void ebb_app_unqueue(ebb_app *a)
     a->frame.is_dirty = true;
 }
 
-/* `line` as it was typed; `whole` as it is sent, with the files that go with it.  false: it was refused, and is back in
- * the editor. */
-static bool run_line(ebb_app *a, const char *line, const char *whole)
+static void run_command(ebb_app *a, const char *line)
 {
-    bool ok = true;
+    ebb_transcript_end(&a->view);
+    ebb_frontend_leave_edit(&a->frontend);       /* a command instead of the message that was to be edited */
+    ebb_slash_command_run(&a->frontend, line);
+    ebb_transcript_sync(&a->view);
+    a->frame.figures_s = -1;                     /* what it has set is shown */
+}
 
-    if (ebb_slash_command_is(line)) {
-        ebb_transcript_end(&a->view);
-        ebb_frontend_leave_edit(&a->frontend);   /* a command instead of the message that was to be edited */
-        ebb_slash_command_run(&a->frontend, line);
-        ebb_transcript_sync(&a->view);
-        a->frame.figures_s = -1;                 /* what it has set is shown */
-        return true;
-    }
+/* `line` as it was typed; `whole` as it is sent, with the files that go with it; both marked.  false: it was refused,
+ * and is back in the editor. */
+static bool run_message(ebb_app *a, const char *line, const char *whole)
+{
+    bool ok;
+
     if (can_send(a) && a->queue.n == 0) {
         ok = send_text(a, whole);
     } else {
@@ -207,13 +214,17 @@ static bool goes_on(ebb_app *a, const ebb_buf *text)
     return true;
 }
 
-/* How many files went along, where it was not one by its name. */
+/* How many files went along, where it was not one by its name; and that one did not. */
 static void hint_attached(ebb_app *a, const ebb_attached *files)
 {
     ebb_buf size = { 0 };
 
-    if (files->n_files + files->n_left_out < 2)
+    if (files->n_files + files->n_left_out < 2) {
+        if (files->only_text[0])
+            ebb_app_hint(a, "not attached: %s, which stands in what was pasted; type it to attach it",
+                         files->only_text);
         return;
+    }
     ebb_humanize_bytes(&size, files->n_bytes);
     if (files->n_left_out > 0)
         ebb_app_hint(a, "%zu files attached, %s; %zu left out (not text, too large, or too many)", files->n_files,
@@ -299,49 +310,126 @@ void ebb_app_documents_stop(ebb_app *a)
     ebb_app_hint(a, "stopped; the message is not sent");
 }
 
-void ebb_app_submit(ebb_app *a)
+ebb_status ebb_app_attach(ebb_app *a, const char *marked, size_t n, ebb_buf *out, ebb_attached *files, ebb_error *err)
 {
-    ebb_attached files = { 0 };
-    ebb_buf text = { 0 }, whole = { 0 };
-    bool has_text = ebb_editor_text(&a->editor, &text), is_command = ebb_slash_command_is(ebb_buf_text(&text));
-    const char *message = ebb_buf_text(&text);
-    size_t n_message = text.len;
-    bool is_slash = !is_command && text.len > 0 && text.data[0] == '/';      /* // is a slash of the message */
+    if (!a->frontend.is_cutting)
+        return ebb_attach_expand(marked, n, &a->documents, out, files, err);
+    *files = (ebb_attached){ 0 };                /* an answer takes no files along */
+    return ebb_buf_add(out, marked, n) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+}
+
+/* Files that go along by what nobody typed here are asked about: a paste or a message may name what its author wants to
+ * have.  `whole` begins with n_files bytes of them. */
+static bool asks_for_files(ebb_app *a, const ebb_attached *files, const ebb_buf *whole)
+{
+    ebb_buf name = { 0 };
+
+    if (!a->marks.is_given || files->n_files == 0 || a->marks.files_edits == a->editor.n_edits)
+        return false;
+    a->marks.files_edits = a->editor.n_edits;
+    ebb_utf8_add_line(&name, ebb_buf_text(whole), strcspn(ebb_buf_text(whole), "\n") - 1, !a->term->utf8);
+    if (files->n_files == 1)
+        ebb_app_hint(a, "%.100s goes along; Enter again sends both", ebb_buf_text(&name));
+    else
+        ebb_app_hint(a, "%.100s and %zu more files go along; Enter again sends all", ebb_buf_text(&name),
+                     files->n_files - 1);
+    ebb_buf_fini(&name);
+    return true;
+}
+
+/* Of a line that is not sent yet: what to ask first.  false: nothing. */
+static bool asks_first(ebb_app *a, const char *line, const ebb_attached *files)
+{
     const char *meant;
-    ebb_status st;
+
+    if (a->marks.asked_edits == a->editor.n_edits)
+        return false;
+    if (files->missing[0])
+        ebb_app_hint(a, "no file %s; Enter again sends it as text", files->missing);
+    else if (ebb_slash_command_is_meant(line, &meant))
+        ebb_app_hint(a, "/%s is the command; Enter again sends '%s' as a message", meant, line);
+    else
+        return false;
+    a->marks.asked_edits = a->editor.n_edits;
+    return true;
+}
+
+/* The line leaves the editor; `marked` goes to the history. */
+static void take_line(ebb_app *a, const ebb_buf *marked)
+{
     ebb_error err;
 
-    ebb_frontend_unquote(&message, &n_message);
+    a->greeting.is_first_run = false;
+    a->greeting.is_touched = true;
+    ebb_editor_clear(&a->editor);
+    ebb_vi_reset(&a->vi, &a->editor);
+    if (ebb_history_add(&a->history, ebb_buf_text(marked), marked->len, &err) != EBB_OK)
+        ebb_app_hint(a, "not in the history file: %s", err.msg);
+}
+
+/* `whole` as it is sent: its files, marked, in front of the line. */
+static void send_line(ebb_app *a, const ebb_buf *marked, const ebb_buf *whole, const ebb_attached *files)
+{
+    take_line(a, marked);
+    if (run_message(a, ebb_buf_text(marked), ebb_buf_text(whole))) {
+        a->marks.is_given = false;
+        hint_attached(a, files);
+    }
+    ebb_documents_forget(&a->documents);
+}
+
+/* `marked` is what was typed, `line` the same without marks. */
+static void submit_message(ebb_app *a, const ebb_buf *marked, const char *line)
+{
+    ebb_attached files = { 0 };
+    ebb_buf whole = { 0 };
+    const char *message = ebb_buf_text(marked);
+    size_t n = marked->len, skip = n > 0 && message[0] == '/';     /* // is a slash of the message */
+    ebb_error err;
+    ebb_status st;
+    bool waits;
+
+    ebb_frontend_unquote(&message, &n);
+    message += skip;
+    n -= skip;
+    st = ebb_app_attach(a, message, n, &whole, &files, &err);
+    waits = st == EBB_BUSY;
+    if (waits)
+        st = start_document(a, &err);
+    if (st != EBB_OK)
+        ebb_app_hint_error(a, &err);
+    else if (!waits && !asks_for_files(a, &files, &whole) &&
+             !asks_first(a, line, &files)) {
+        if (whole.len > n && (!ebb_buf_insert(&whole, whole.len - n, EBB_MARK_END, EBB_MARK_BYTES) ||
+                              !ebb_buf_insert(&whole, 0, EBB_MARK_BEGIN, EBB_MARK_BYTES)))
+            ebb_app_hint(a, "no memory for the message and its files");
+        else
+            send_line(a, marked, &whole, &files);
+    }
+    ebb_buf_fini(&whole);
+}
+
+void ebb_app_submit(ebb_app *a)
+{
+    ebb_buf text = { 0 }, marked = { 0 };
+    bool has_text = ebb_editor_text(&a->editor, &text) && ebb_editor_marked(&a->editor, &marked);
+    bool has_words = strspn(ebb_buf_text(&text), " \t\n") < text.len;
+
     if (!has_text) {
         ebb_app_hint(a, "out of memory: the message is too large");
-    } else if (goes_on(a, &text)) {
+    } else if (goes_on(a, &marked)) {
         ebb_buf_clear(&a->hint);
     } else if (text.len > 1 && text.data[0] == '!') {
         submit_command(a, text.data);
-    } else if (!is_command && (st = ebb_attach_expand(message + is_slash, n_message - is_slash, &a->documents, &whole,
-                                                      &files, &err)) != EBB_OK) {
-        if (st != EBB_BUSY || start_document(a, &err) != EBB_OK)
-            ebb_app_hint_error(a, &err);
-    } else if (files.missing[0] && a->marks.asked_edits != a->editor.n_edits) {
-        a->marks.asked_edits = a->editor.n_edits;
-        ebb_app_hint(a, "no file %s; Enter again sends it as text", files.missing);
-    } else if (ebb_slash_command_is_meant(ebb_buf_text(&text), &meant) && a->marks.asked_edits != a->editor.n_edits) {
-        a->marks.asked_edits = a->editor.n_edits;
-        ebb_app_hint(a, "/%s is the command; Enter again sends '%s' as a message", meant, text.data);
-    } else if (strspn(ebb_buf_text(&text), " \t\n") < text.len) {
-        a->greeting.is_first_run = false;
-        a->greeting.is_touched = true;
-        ebb_editor_clear(&a->editor);
-        ebb_vi_reset(&a->vi, &a->editor);
-        if (ebb_history_add(&a->history, text.data, text.len, &err) != EBB_OK)
-            ebb_app_hint(a, "not in the history file: %s", err.msg);
-        bool was_taken = run_line(a, text.data, ebb_buf_text(&whole));
+    } else if (has_words && ebb_slash_command_is(text.data)) {
+        take_line(a, &marked);
+        run_command(a, text.data);
         ebb_documents_forget(&a->documents);
-        if (was_taken && !is_command)
-            hint_attached(a, &files);
+    } else if (has_words) {
+        submit_message(a, &marked, text.data);
     } else if (text.len == 0) {
         ebb_frontend_go_on(&a->frontend);
     }
     ebb_buf_fini(&text);
-    ebb_buf_fini(&whole);
+    ebb_buf_fini(&marked);
 }

@@ -3,7 +3,7 @@
 #include "app/app.h"
 #include "base/clock.h"
 #include "command/slash.h"
-#include "edit/attach.h"
+#include "edit/marked.h"
 #include "text/humanize.h"
 
 /* Few tokens are not worth a line; a count that took long is made after a longer rest. */
@@ -28,25 +28,32 @@ static void preview_changed(ebb_app *a, double now_s)
 
 static void count_preview_cost(ebb_app *a)
 {
-    ebb_buf text = { 0 }, whole = { 0 };
+    ebb_buf text = { 0 }, marked = { 0 }, whole = { 0 };
     ebb_preview *p = &a->preview;
+    ebb_attached files;
     ebb_error err;
     bool is_slash;
 
-    ebb_editor_text(&a->editor, &text);
+    ebb_editor_marked(&a->editor, &marked);
+    ebb_marked_add_plain(&text, ebb_buf_text(&marked), marked.len);
     p->is_command = ebb_slash_command_is(ebb_buf_text(&text));
     p->n_read = 0;
-    is_slash = text.len > 0 && text.data[0] == '/' && !p->is_command;  /* // is a slash of the message */
+    is_slash = marked.len > 0 && marked.data[0] == '/' && !p->is_command;      /* // is a slash of the message */
     if (p->is_command) {
         p->is_known = ebb_slash_command_preview(&a->frontend, ebb_buf_text(&text), &p->cost);
-    } else if (ebb_attach_expand(ebb_buf_text(&text) + is_slash, text.len - is_slash, &a->documents, &whole, NULL,
-                                 &err) == EBB_OK) {
-        if (whole.len >= FEW_BYTES)
-            p->is_known = ebb_frontend_preview(&a->frontend, ebb_buf_text(&whole), whole.len, &p->cost) &&
+    } else if (ebb_app_attach(a, ebb_buf_text(&marked) + is_slash, marked.len - is_slash, &whole, &files,
+                              &err) == EBB_OK) {
+        ebb_buf_clear(&text);
+        if (a->marks.is_given && files.n_files > 0)      /* it is asked first; here an engine would read them */
+            ebb_buf_remove(&whole, 0, whole.len - (marked.len - is_slash));
+        ebb_marked_add_plain(&text, ebb_buf_text(&whole), whole.len);
+        if (text.len >= FEW_BYTES)
+            p->is_known = ebb_frontend_preview(&a->frontend, ebb_buf_text(&text), text.len, &p->cost) &&
                           p->cost.n_new > FEW_TOKENS;
-        ebb_frontend_prefill(&a->frontend, ebb_buf_text(&whole), whole.len);
+        ebb_frontend_prefill(&a->frontend, ebb_buf_text(&text), text.len);
     }
     ebb_buf_fini(&text);
+    ebb_buf_fini(&marked);
     ebb_buf_fini(&whole);
 }
 

@@ -5,6 +5,8 @@
 #include "app/greeting.h"
 #include "base/utf8.h"
 #include "command/slash.h"
+#include "edit/marked.h"
+#include "tree/attachment.h"
 
 enum { QUEUED_ROWS_MAX = 3 };
 
@@ -67,15 +69,26 @@ int ebb_app_queue_rows(const ebb_app *a)
     return (int)(a->queue.n < QUEUED_ROWS_MAX ? a->queue.n : QUEUED_ROWS_MAX);
 }
 
+/* What was asked, behind the files that go along. */
+static const char *queued_words(const char *marked)
+{
+    size_t n = strlen(marked), at = ebb_marked_begins(marked, n) ? EBB_MARK_BYTES : 0;
+    size_t words = at + ebb_attachments_end(marked + at, n - at);
+
+    return words > at && words < n ? marked + words : marked;
+}
+
 void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
 {
-    ebb_buf line = { 0 };
+    ebb_buf line = { 0 }, plain = { 0 };
 
     for (int i = 0; i < n; i++) {
-        const char *text = a->queue.messages[i];
+        const char *text = queued_words(a->queue.messages[i]);
         ebb_buf_clear(&line);
+        ebb_buf_clear(&plain);
+        ebb_marked_add_plain(&plain, text, strcspn(text, "\n"));
         ebb_buf_adds(&line, "waits: ");
-        ebb_utf8_add_visible(&line, text, strcspn(text, "\n"), !a->term->utf8);
+        ebb_utf8_add_visible(&line, ebb_buf_text(&plain), plain.len, !a->term->utf8);
         if (strchr(text, '\n'))
             ebb_buf_adds(&line, " ...");
         if (i + 1 == n && a->queue.n > (size_t)n)
@@ -83,6 +96,7 @@ void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
         ebb_term_puts(a->term, row + i, 0, cols, ebb_buf_text(&line), EBB_FACE_QUEUED);
     }
     ebb_buf_fini(&line);
+    ebb_buf_fini(&plain);
 }
 
 bool ebb_app_greets(const ebb_app *a)

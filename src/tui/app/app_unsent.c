@@ -59,7 +59,7 @@ static size_t gather_input(const ebb_app *a, ebb_buf *out)
     if (a->search.is_on)
         ebb_buf_adds(&line, ebb_buf_text(&a->search.before));
     else
-        ebb_editor_text(&a->editor, &line);
+        ebb_editor_marked(&a->editor, &line);
     add_typed(out, typed_before_history(a));
     n_before = out->len;
     if (h->at == h->n || strcmp(ebb_buf_text(&line), h->entries[h->at]) != 0)

@@ -10,8 +10,10 @@
 #include <sys/stat.h>
 
 #include "base/utf8.h"
+#include "edit/marked.h"
 #include "os/file.h"
 #include "os/paths.h"
+#include "tree/attachment.h"
 
 /* The @word that begins at s[at]: its bytes, 0 if none does.  @"a path" may have blanks.  The path itself is
  * s[*path..*path + *n_path). */
@@ -98,10 +100,11 @@ typedef struct expansion {
     ebb_buf       *out;
     ebb_attached  *report;
     size_t         n_looks;      /* at names: of words, and of all that is in folders of patterns; at files */
+    ebb_buf        went;         /* names that are in the text already, each between line ends */
 } expansion;
 
 /* A pasted text may name half the disk, a thousand times; keys wait for it. */
-enum { LOOKS_MAX = 20000, LOOKS_OF_FILE = 10 };
+enum { LOOKS_MAX = 20000, LOOKS_OF_FILE = 10, WENT_BYTES_MAX = 64 << 10 };
 
 static ebb_status say_no_text(const char *path, ebb_error *err)
 {
@@ -122,6 +125,20 @@ static ebb_status attach_text(expansion *e, const char *name, const ebb_buf *tex
     e->report->n_files++;
     e->report->n_bytes += text->len;
     return EBB_OK;
+}
+
+/* Whether a file of that name is in the text already; one is counted once. */
+static bool take_went(expansion *e, const char *name)
+{
+    ebb_buf line = { 0 };
+    char *found = NULL;
+
+    if (e->went.len > 0 && ebb_buf_addf(&line, "\n%s\n", name))
+        found = memmem(e->went.data, e->went.len, line.data, line.len);
+    if (found)
+        memset(found, '\n', line.len);
+    ebb_buf_fini(&line);
+    return found != NULL;
 }
 
 static ebb_status attach_file(expansion *e, const char *path, const char *name, ebb_error *err)
@@ -162,7 +179,6 @@ static void close_counted(void *folder)
  * *any: it named something. */
 static ebb_status attach_pattern(expansion *e, const char *pattern, bool *any, ebb_error *err)
 {
-    size_t before = e->report->n_files;
     ebb_status st = EBB_OK;
     glob_t found = { .gl_opendir = open_counted, .gl_readdir = read_counted, .gl_closedir = close_counted,
                      .gl_stat = stat, .gl_lstat = lstat };
@@ -173,13 +189,13 @@ static ebb_status attach_pattern(expansion *e, const char *pattern, bool *any, e
     for (size_t i = 0; i < found.gl_pathc && st != EBB_BUSY && e->report->n_bytes <= EBB_ATTACH_ALL_BYTES; i++) {
         if (!is_file(found.gl_pathv[i], S_IFREG))
             continue;
-        if (e->n_looks < LOOKS_MAX)
+        if (e->n_looks < LOOKS_MAX && !take_went(e, found.gl_pathv[i]))
             st = attach_file(e, found.gl_pathv[i], found.gl_pathv[i], err);
+        *any = *any || (st == EBB_OK && e->n_looks < LOOKS_MAX);
         e->report->n_left_out += st != EBB_OK || e->n_looks >= LOOKS_MAX;
         e->n_looks += LOOKS_OF_FILE;
     }
     globfree(&found);
-    *any = e->report->n_files > before;
     return st == EBB_BUSY ? st : EBB_OK;
 }
 
@@ -190,15 +206,18 @@ static ebb_status attach_name(expansion *e, const char *word, bool *any, ebb_err
     ebb_status st = ebb_path_expand(word, &whole, err);
     const char *path = ebb_buf_text(&whole), *name = strrchr(path, '/');
 
-    *any = false;
+    name = name ? name + 1 : path;
     e->n_looks++;
-    if (st == EBB_OK && is_file(path, S_IFREG)) {
+    *any = st == EBB_OK && *name && take_went(e, name);
+    if (st != EBB_OK || *any) {                  /* also if the file is gone by now */
+        ;
+    } else if (is_file(path, S_IFREG)) {
         *any = true;
-        st = attach_file(e, path, name ? name + 1 : path, err);
-    } else if (st == EBB_OK && whole.len > 1 && path[whole.len - 1] == '/' && is_file(path, S_IFDIR)) {
+        st = attach_file(e, path, name, err);
+    } else if (whole.len > 1 && path[whole.len - 1] == '/' && is_file(path, S_IFDIR)) {
         ebb_buf_addc(&whole, '*');
         st = attach_pattern(e, ebb_buf_text(&whole), any, err);
-    } else if (st == EBB_OK && strpbrk(path, "*?[")) {
+    } else if (strpbrk(path, "*?[")) {
         st = attach_pattern(e, path, any, err);
     }
     ebb_buf_fini(&whole);
@@ -232,21 +251,134 @@ static ebb_status attach_word(expansion *e, ebb_buf *word, ebb_error *err)
     return st;
 }
 
-static ebb_status attach_words(expansion *e, const char *s, size_t n, ebb_error *err)
+/* -- Which words are looked at ------------------------------------------------------------------ */
+
+typedef enum line_kind { LINE_OF_WORDS, LINE_OPENS_FENCE, LINE_IN_FENCE } line_kind;
+
+/* A text line by line; a mark ends one, too.  A fence that was opened within marks ends with them. */
+typedef struct line_walk {
+    const char *s;
+    size_t      n, at;
+    const char *line;            /* this one */
+    size_t      n_line;
+    line_kind   kind;
+    bool        is_marked;
+    size_t      n_ticks, n_outer_ticks;  /* of the fence it is in; of the one around the marks */
+} line_walk;
+
+/* Backticks that a line begins with, if they may be a fence; *rest: what is behind them. */
+static size_t fence_of(const char *line, size_t n, size_t *rest)
+{
+    size_t at = 0, ticks = 0;
+
+    while (at < n && at < 3 && line[at] == ' ')
+        at++;
+    while (at + ticks < n && line[at + ticks] == '`')
+        ticks++;
+    *rest = at + ticks;
+    return ticks >= 3 && !memchr(line + *rest, '`', n - *rest) ? ticks : 0;
+}
+
+static void set_kind(line_walk *w)
+{
+    size_t rest, ticks = fence_of(w->line, w->n_line, &rest);
+
+    w->kind = w->n_ticks > 0 ? LINE_IN_FENCE : ticks > 0 ? LINE_OPENS_FENCE : LINE_OF_WORDS;
+    if (w->kind == LINE_OPENS_FENCE)
+        w->n_ticks = ticks;
+    else if (w->n_ticks > 0 && ticks >= w->n_ticks && strspn(w->line + rest, " \t") >= w->n_line - rest)
+        w->n_ticks = 0;
+}
+
+static void pass_mark(line_walk *w)
+{
+    bool begins = ebb_marked_begins(w->s + w->at, w->n - w->at);
+
+    if (begins && !w->is_marked)
+        w->n_outer_ticks = w->n_ticks;
+    w->n_ticks = begins ? 0 : w->is_marked ? w->n_outer_ticks : w->n_ticks;
+    w->is_marked = begins;
+    w->at += EBB_MARK_BYTES;
+}
+
+static bool next_line(line_walk *w)
+{
+    const char *nl;
+
+    while (ebb_marked_begins(w->s + w->at, w->n - w->at) || ebb_marked_ends(w->s + w->at, w->n - w->at))
+        pass_mark(w);
+    if (w->at >= w->n)
+        return false;
+    w->line = w->s + w->at;
+    nl = memchr(w->line, '\n', w->n - w->at);
+    w->n_line = ebb_marked_next(w->line, nl ? (size_t)(nl - w->line) : w->n - w->at);
+    w->at += w->n_line;
+    w->at += w->at < w->n && w->s[w->at] == '\n';
+    set_kind(w);
+    return true;
+}
+
+/* Names of what was attached before: in front of the text, or marked for itself. */
+static void find_went(expansion *e, const char *s, size_t n)
+{
+    ebb_attachment file;
+    size_t end;
+
+    ebb_buf_addc(&e->went, '\n');
+    for (size_t at = 0; at < n && e->went.len < WENT_BYTES_MAX; at += EBB_MARK_BYTES) {
+        for (; (end = ebb_attachment_next(s, n, at, &file)) > 0; at = end) {
+            ebb_buf_add(&e->went, s + file.name, file.n_name);
+            ebb_buf_adds(&e->went, "\n\n");
+        }
+        at += ebb_marked_next(s + at, n - at);
+    }
+}
+
+/* A word of what was pasted: where it names a file, that is said. */
+static void look_at_pasted(expansion *e, const ebb_buf *word)
+{
+    ebb_buf whole = { 0 };
+
+    if (e->report->only_text[0] || word->len >= PATH_MAX || e->n_looks >= LOOKS_MAX)
+        return;
+    e->n_looks++;
+    if (ebb_path_expand(ebb_buf_text(word), &whole, NULL) == EBB_OK && is_file(ebb_buf_text(&whole), S_IFREG))
+        snprintf(e->report->only_text, sizeof e->report->only_text, "%s", ebb_buf_text(word));
+    ebb_buf_fini(&whole);
+}
+
+static ebb_status attach_words(expansion *e, const line_walk *w, ebb_error *err)
 {
     size_t path, n_path, len;
     ebb_buf name = { 0 };
     ebb_status st = EBB_OK;
 
-    for (size_t at = 0; st == EBB_OK && at < n; at += len > 0 ? len : 1) {
-        len = attached_word(s, n, at, &path, &n_path);
+    for (size_t at = 0; st == EBB_OK && at < w->n_line; at += len > 0 ? len : 1) {
+        len = attached_word(w->line, w->n_line, at, &path, &n_path);
         if (len == 0)
             continue;
         ebb_buf_clear(&name);
-        ebb_buf_add(&name, s + path, n_path);
-        st = attach_word(e, &name, err);
+        ebb_buf_add(&name, w->line + path, n_path);
+        if (w->is_marked)
+            look_at_pasted(e, &name);
+        else
+            st = attach_word(e, &name, err);
     }
     ebb_buf_fini(&name);
+    return st;
+}
+
+static ebb_status attach_lines(expansion *e, const char *s, size_t n, ebb_error *err)
+{
+    line_walk w = { .s = s, .n = n };
+    ebb_status st = EBB_OK;
+
+    while (st == EBB_OK && next_line(&w)) {
+        bool is_command = w.n_line > 2 && memcmp(w.line, "$ ", 2) == 0 && w.line[w.n_line - 1] == ':';
+
+        if (w.kind == LINE_OF_WORDS && !is_command)  /* whose output stands below */
+            st = attach_words(e, &w, err);
+    }
     return st;
 }
 
@@ -259,7 +391,9 @@ ebb_status ebb_attach_expand(const char *s, size_t n, ebb_documents *docs, ebb_b
     ebb_status st;
 
     memset(e.report, 0, sizeof *e.report);
-    st = attach_words(&e, s, n, err);
+    find_went(&e, s, n);
+    st = attach_lines(&e, s, n, err);
+    ebb_buf_fini(&e.went);
     ebb_buf_add(out, s, n);
     if (st == EBB_OK && e.report->n_bytes > EBB_ATTACH_ALL_BYTES)
         st = EBB_FAIL(err, EBB_LIMIT, "the files are larger than %d MiB together: too much for a message",

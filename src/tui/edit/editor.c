@@ -87,7 +87,7 @@ void ebb_editor_copy(ebb_editor *e, size_t from, size_t to)
 {
     ebb_buf copied = { 0 };
 
-    if (from < to && ebb_editor_add_unfolded(e, e->text.data + from, to - from, &copied))
+    if (from < to && ebb_editor_add_marked(e, e->text.data + from, to - from, &copied))
         push_ring(e, &copied);
     else
         ebb_buf_fini(&copied);
@@ -99,7 +99,7 @@ static void kill_range(ebb_editor *e, size_t from, size_t to, bool is_backward)
 
     if (from == to)
         return;
-    ebb_editor_add_unfolded(e, e->text.data + from, to - from, &killed);
+    ebb_editor_add_marked(e, e->text.data + from, to - from, &killed);
     if (e->last == EBB_EDIT_KILL && e->n_ring > 0) {
         ebb_buf_insert(&e->ring[0], is_backward ? 0 : e->ring[0].len, ebb_buf_text(&killed), killed.len);
         ebb_buf_fini(&killed);
@@ -115,7 +115,7 @@ static void put_ring(ebb_editor *e)
     const ebb_buf *kill = &e->ring[e->i_yank];
 
     e->yank_at = e->caret;
-    ebb_editor_paste(e, ebb_buf_text(kill), kill->len);
+    ebb_editor_insert_marked(e, ebb_buf_text(kill), kill->len);
     e->n_yank = e->caret - e->yank_at;
     e->now = EBB_EDIT_YANK;
 }
@@ -241,7 +241,7 @@ static bool plain_key(ebb_editor *e, uint32_t code)
     case EBB_KEY_DELETE: delete_range(e, c, ebb_editor_next(e, c)); return true;
     case EBB_KEY_BACKSPACE: delete_range(e, ebb_editor_prev(e, c), c); return true;
     default:
-        if (code >= EBB_KEY_UP || (code >= EBB_EDITOR_FIRST && code < EBB_EDITOR_FIRST + EBB_EDITOR_PASTES))
+        if (code >= EBB_KEY_UP || (code >= EBB_EDITOR_FIRST && code < EBB_EDITOR_FIRST + EBB_EDITOR_PRIVATE))
             return false;
         ebb_editor_replace(e, c, 0, bytes, ebb_utf8_encode(code, bytes));
         e->now = EBB_EDIT_TYPE;

@@ -3,20 +3,24 @@
  *
  * A large paste is kept beside the text, which holds one character of a private
  * range for it: "[pasted 1,204 lines]" on the screen, one step for the caret, deleted
- * and undone as one.  ebb_editor_take gives the text with all pastes in place. */
+ * and undone as one.  ebb_editor_text gives the text with all pastes in place; in marked text
+ * (marked.h) they can be told from what was typed. */
 #ifndef EBB_TUI_EDITOR_H
 #define EBB_TUI_EDITOR_H
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "edit/marked.h"
 #include "term/keys.h"
 #include "term/term.h"
 
 #define EBB_EDITOR_RING   16
-#define EBB_EDITOR_PASTES 4096
-/* Private code points that stand for pastes; such characters from outside become U+FFFD. */
+#define EBB_EDITOR_PASTES 4094
+/* Private code points that stand for pastes, and, the last two, around one in marked text; such
+ * characters from outside become U+FFFD. */
 #define EBB_EDITOR_FIRST  0x10F000u
+#define EBB_EDITOR_PRIVATE (EBB_EDITOR_PASTES + 2)
 
 typedef struct ebb_undo {
     size_t at, n_inserted, caret;
@@ -69,13 +73,20 @@ void ebb_editor_fini(ebb_editor *e);
 bool ebb_editor_key(ebb_editor *e, ebb_key key);
 /* At the caret; one undo step. */
 void ebb_editor_insert(ebb_editor *e, const char *s, size_t n);
-void ebb_editor_paste(ebb_editor *e, const char *s, size_t n);       /* folds what is large */
-/* Another text, caret at its end. */
+/* What is large is folded: true. */
+bool ebb_editor_paste(ebb_editor *e, const char *s, size_t n);
+/* Marked text: what is marked is a paste again; the rest is folded only if it is huge. */
+void ebb_editor_insert_marked(ebb_editor *e, const char *s, size_t n);
+/* Another text, marked, caret at its end. */
 void ebb_editor_set(ebb_editor *e, const char *s, size_t n);
+/* Another text, plain, that was made of the one here: pastes that are in it as they were stay
+ * folded.  false: not all of them are. */
+bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n);
 void ebb_editor_replace(ebb_editor *e, size_t at, size_t n_remove, const char *s, size_t n);
 
-/* Append the text with its pastes to *out. */
+/* Append the text with its pastes to *out; marked. */
 bool ebb_editor_text(const ebb_editor *e, ebb_buf *out);
+bool ebb_editor_marked(const ebb_editor *e, ebb_buf *out);
 /* Empty it and forget pastes and undo; the kill ring stays. */
 void ebb_editor_clear(ebb_editor *e);
 bool ebb_editor_is_empty(const ebb_editor *e);

@@ -6,8 +6,9 @@
 
 /* The paste that the character at s[0..n) stands for; SIZE_MAX: none. */
 size_t ebb_editor_paste_at(const ebb_editor *e, const char *s, size_t n);
-/* Append s[0..n) of the text with its pastes as what they stand for.  false: no memory. */
-bool ebb_editor_add_unfolded(const ebb_editor *e, const char *s, size_t n, ebb_buf *out);
+/* Append s[0..n) of the text with its pastes as what they stand for, between marks.  false: no
+ * memory. */
+bool ebb_editor_add_marked(const ebb_editor *e, const char *s, size_t n, ebb_buf *out);
 /* Caret one row up (-1) or down (1); false at the edge. */
 bool ebb_editor_vertical(ebb_editor *e, int direction);
 /* The same as a key of its own: the column aimed at is kept from one to the next. */

@@ -6,7 +6,8 @@
 #include "base/utf8.h"
 #include "edit/editor_impl.h"
 
-enum { FOLD_BYTES = 1000, FOLD_LINES = 8, UNDO_MAX = 1000 };
+/* HUGE_BYTES: more, typed or not, is too long to be laid out at each key. */
+enum { FOLD_BYTES = 1000, FOLD_LINES = 8, HUGE_BYTES = 64 << 10, UNDO_MAX = 1000 };
 
 static void steps_free(ebb_undo_steps *s)
 {
@@ -170,7 +171,7 @@ static bool is_mark_of_paste(const char *s, size_t n)
     uint32_t cp;
 
     return n >= 4 && (unsigned char)s[0] == 0xF4 && ebb_utf8_decode(s, n, &cp) == 4 && cp >= EBB_EDITOR_FIRST &&
-           cp < EBB_EDITOR_FIRST + EBB_EDITOR_PASTES;
+           cp < EBB_EDITOR_FIRST + EBB_EDITOR_PRIVATE;
 }
 
 /* In one pass: a paste may be nothing but such code points. */
@@ -237,25 +238,63 @@ static bool has_room_for_paste(ebb_editor *e)
     return true;
 }
 
-void ebb_editor_paste(ebb_editor *e, const char *s, size_t n)
+/* false: there are too many; it is inserted as it is. */
+static bool add_folded(ebb_editor *e, const char *s, size_t n)
 {
-    char mark[4];
+    char mark[EBB_MARK_BYTES];
     ebb_buf clean = { 0 };
-    size_t lines = count_lines(s, n);
 
-    if ((n < FOLD_BYTES && lines < FOLD_LINES) || !has_room_for_paste(e)) {
+    if (!has_room_for_paste(e)) {
         ebb_editor_insert(e, s, n);
-        return;
+        return false;
     }
     add_clean(&clean, s, n);
     if (!clean.failed) {
         ebb_utf8_encode(EBB_EDITOR_FIRST + (uint32_t)e->n_pastes, mark);
         e->pastes[e->n_pastes].n_bytes = clean.len;
-        e->pastes[e->n_pastes].n_lines = lines;
+        e->pastes[e->n_pastes].n_lines = count_lines(s, n);
         e->pastes[e->n_pastes++].text = ebb_buf_take(&clean);
-        ebb_editor_replace(e, e->caret, 0, mark, 4);
+        ebb_editor_replace(e, e->caret, 0, mark, EBB_MARK_BYTES);
     }
     ebb_buf_fini(&clean);
+    return true;
+}
+
+bool ebb_editor_paste(ebb_editor *e, const char *s, size_t n)
+{
+    if (n >= FOLD_BYTES || count_lines(s, n) >= FOLD_LINES)
+        return add_folded(e, s, n);
+    ebb_editor_insert(e, s, n);
+    return false;
+}
+
+/* -- Marked text --------------------------------------------------------------------------- */
+
+static void insert_typed(ebb_editor *e, const char *s, size_t n)
+{
+    if (n > HUGE_BYTES)
+        add_folded(e, s, n);
+    else
+        ebb_editor_insert(e, s, n);
+}
+
+void ebb_editor_insert_marked(ebb_editor *e, const char *s, size_t n)
+{
+    bool was_grouped = e->is_grouped, is_paste = false;
+
+    ebb_editor_group(e, true);
+    while (n > 0) {
+        size_t len = ebb_marked_next(s, n), skip = len < n ? EBB_MARK_BYTES : 0;
+
+        if (is_paste)
+            ebb_editor_paste(e, s, len);
+        else
+            insert_typed(e, s, len);
+        is_paste = ebb_marked_begins(s + len, n - len);
+        s += len + skip;
+        n -= len + skip;
+    }
+    ebb_editor_group(e, was_grouped);
 }
 
 void ebb_editor_set(ebb_editor *e, const char *s, size_t n)
@@ -264,24 +303,81 @@ void ebb_editor_set(ebb_editor *e, const char *s, size_t n)
     e->last = EBB_EDIT_OTHER;
     ebb_editor_replace(e, 0, e->text.len, "", 0);
     e->caret = 0;
-    ebb_editor_paste(e, s, n);
+    ebb_editor_insert_marked(e, s, n);
     e->caret = e->text.len;
 }
 
-bool ebb_editor_add_unfolded(const ebb_editor *e, const char *s, size_t n, ebb_buf *out)
+/* Without the line ends behind it, which editors add and take away. */
+static size_t length_of_lines(const ebb_paste *p)
+{
+    size_t n = p->n_bytes;
+
+    while (n > 0 && p->text[n - 1] == '\n')
+        n--;
+    return n;
+}
+
+bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n)
+{
+    ebb_buf marked = { 0 };
+    size_t from = 0, i, len;
+    bool is_whole = true;
+
+    for (size_t at = 0; at < e->text.len; at++) {
+        const char *found;
+
+        i = ebb_editor_paste_at(e, e->text.data + at, e->text.len - at);
+        if (i == SIZE_MAX)
+            continue;
+        len = length_of_lines(&e->pastes[i]);
+        found = from < n ? memmem(s + from, n - from, e->pastes[i].text, len) : NULL;
+        is_whole = is_whole && found;
+        if (!found)
+            continue;
+        ebb_buf_add(&marked, s + from, (size_t)(found - (s + from)));
+        ebb_buf_adds(&marked, EBB_MARK_BEGIN);
+        ebb_buf_add(&marked, found, len);
+        ebb_buf_adds(&marked, EBB_MARK_END);
+        from = (size_t)(found - s) + len;
+    }
+    ebb_buf_add(&marked, s + from, n - from);
+    if (marked.failed)
+        ebb_editor_set(e, s, n);
+    else
+        ebb_editor_set(e, ebb_buf_text(&marked), marked.len);
+    is_whole = is_whole && !marked.failed;
+    ebb_buf_fini(&marked);
+    return is_whole;
+}
+
+static bool add_with_pastes(const ebb_editor *e, const char *s, size_t n, bool is_marked, ebb_buf *out)
 {
     for (size_t at = 0, len; at < n; at += len) {
         size_t i = ebb_editor_paste_at(e, s + at, n - at);
-        len = i < e->n_pastes ? 4 : 1;
-        if (i < e->n_pastes)
-            ebb_buf_add(out, e->pastes[i].text, e->pastes[i].n_bytes);
-        else
+
+        len = i < e->n_pastes ? EBB_MARK_BYTES : 1;
+        if (i >= e->n_pastes) {
             ebb_buf_addc(out, s[at]);
+            continue;
+        }
+        ebb_buf_adds(out, is_marked ? EBB_MARK_BEGIN : "");
+        ebb_buf_add(out, e->pastes[i].text, e->pastes[i].n_bytes);
+        ebb_buf_adds(out, is_marked ? EBB_MARK_END : "");
     }
     return !out->failed;
 }
 
+bool ebb_editor_add_marked(const ebb_editor *e, const char *s, size_t n, ebb_buf *out)
+{
+    return add_with_pastes(e, s, n, true, out);
+}
+
+bool ebb_editor_marked(const ebb_editor *e, ebb_buf *out)
+{
+    return add_with_pastes(e, ebb_buf_text(&e->text), e->text.len, true, out);
+}
+
 bool ebb_editor_text(const ebb_editor *e, ebb_buf *out)
 {
-    return ebb_editor_add_unfolded(e, ebb_buf_text(&e->text), e->text.len, out);
+    return add_with_pastes(e, ebb_buf_text(&e->text), e->text.len, false, out);
 }

@@ -179,7 +179,7 @@ static void put_register(ebb_vi *v, ebb_editor *e, bool is_after)
     for (unsigned i = effective_count(v); i > 0; i--) {
         if (v->is_linewise && is_after)
             ebb_editor_insert(e, "\n", 1);
-        ebb_editor_paste(e, ebb_buf_text(cut), cut->len);
+        ebb_editor_insert_marked(e, ebb_buf_text(cut), cut->len);
         if (v->is_linewise && !is_after)
             ebb_editor_insert(e, "\n", 1);
     }

@@ -135,6 +135,37 @@ static void a_file_that_is_gone_is_not_left(void **state)
     screen_close(&s);
 }
 
+static void type_with_paste(screen *s, const char *command)
+{
+    static ebb_tui_opts opts;
+
+    screen_open(s, 40, 120, "");
+    fake_ready(s->chat);
+    opts = *s->app.frontend.opts;
+    opts.editor = command;
+    s->app.frontend.opts = &opts;
+    screen_keys(s, "sum up \033[200~1\n2\n3\n4\n5\n6\n7\n8\n\033[201~");
+    screen_keys(s, "\x07");
+    screen_wait_editor(s);
+    screen_step(s, 0);
+}
+
+/* Around it, what the editor wrote is typed text, of any length; where it was changed, it is such text itself. */
+static void a_paste_stays_folded(void **state)
+{
+    screen s;
+
+    (void)state;
+    type_with_paste(&s, "sh -c 'printf \"a\\nb\\nc\\nd\\ne\\nf\\ng\\nh\\n\" >>\"$0\"'");
+    assert_has(&s, "\n> sum up [pasted 8 lines]\n  a\n  b\n");
+    screen_keys(&s, "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "sum up 1\n2\n3\n4\n5\n6\n7\n8\na\nb\nc\nd\ne\nf\ng\nh");
+    screen_close(&s);
+    type_with_paste(&s, "sed -i s/5/five/");
+    assert_has(&s, "\n  4\n  five\n  6\n");
+    screen_close(&s);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -144,6 +175,7 @@ int main(void)
         cmocka_unit_test(what_only_vi_reads_is_kept),
         cmocka_unit_test(what_cannot_be_taken_is_kept),
         cmocka_unit_test(a_file_that_is_gone_is_not_left),
+        cmocka_unit_test(a_paste_stays_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

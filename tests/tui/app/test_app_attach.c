@@ -1,0 +1,234 @@
+/* Files that go along with what is typed, pasted, recalled and edited: which, how often, and what is asked before. */
+#include "ebb_test.h"
+
+#include <stdio.h>
+
+#include "os/file.h"
+#include "support/own_folder.h"
+#include "tui/screen.h"
+
+static void put(const char *name, const char *text)
+{
+    char path[300];
+    ebb_error err;
+
+    snprintf(path, sizeof path, "%s/%s", ebb_own_dir, name);
+    assert_int_equal(ebb_file_replace(path, text, strlen(text), &err), EBB_OK);
+}
+
+/* Each % is the folder of the test. */
+static void type(screen *s, const char *keys)
+{
+    ebb_buf all = { 0 };
+
+    for (; *keys; keys++)
+        if (*keys == '%')
+            ebb_buf_adds(&all, ebb_own_dir);
+        else
+            ebb_buf_addc(&all, *keys);
+    ebb_term_mem_feed(s->term, ebb_buf_text(&all), all.len);
+    screen_step(s, 0);
+    ebb_buf_fini(&all);
+}
+
+static const char *message(screen *s, size_t i)
+{
+    return ebb_chat_message(s->chat, i)->text;
+}
+
+/* Message i says `what` this often. */
+static void expect_said(screen *s, size_t i, const char *what, size_t want)
+{
+    size_t n = 0;
+
+    for (const char *at = message(s, i); (at = strstr(at, what)) != NULL; at++)
+        n++;
+    if (n != want)
+        fail_msg("%zu times, not %zu: %s\n%s", n, want, what, message(s, i));
+}
+
+static void open_with_files(screen *s, const char *state_dir)
+{
+    put("notes.txt", "NOTES\n");
+    put("diary.txt", "DIARY\n");
+    screen_open(s, 24, 120, state_dir);
+    fake_ready(s->chat);
+    screen_step(s, 1);
+}
+
+#define PASTE(TEXT) "\033[200~" TEXT "\033[201~"
+#define LINES "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+
+/* A paste that is only "[pasted 10 lines]" has no file sent; one that can be read is asked about. */
+static void a_paste_names_files(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "sum up: " PASTE(LINES "see @%/diary.txt\n") "and @%/notes.txt\r");
+    expect_said(&s, 0, "DIARY", 0);
+    expect_said(&s, 0, "NOTES", 1);
+    expect_said(&s, 0, "diary.txt", 1);
+    assert_has(&s, "not attached: ");
+    assert_has(&s, "diary.txt, which stands in what was pasted; type it to attach it");
+    screen_answer(&s, "ok");
+    type(&s, PASTE("see @%/diary.txt") "\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_has(&s, "diary.txt goes along; Enter again sends both");
+    type(&s, "\r");
+    expect_said(&s, 2, "DIARY", 1);
+    screen_close(&s);
+}
+
+/* The question comes back with its file: that is not read, nor sent, a second time. */
+static void an_edited_message_has_its_files_once(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    put("notes.txt", "NOTES\n@diary.txt\n");
+    type(&s, "what is in @%/notes.txt\r");
+    screen_answer(&s, "ok");
+    for (size_t i = 0; i < 2; i++) {
+        type(&s, "/edit\r");
+        type(&s, " now\r");
+        expect_said(&s, 0, "NOTES", 1);
+        screen_answer(&s, "ok");
+    }
+    assert_non_null(strstr(message(&s, 0), "notes.txt now now"));
+    type(&s, "/edit\r");
+    type(&s, " and @%/diary.txt\r");             /* what comes along now is asked about */
+    assert_has(&s, "diary.txt goes along; Enter again sends both");
+    type(&s, "\r");
+    expect_said(&s, 0, "NOTES", 1);
+    expect_said(&s, 0, "DIARY", 1);
+    screen_close(&s);
+}
+
+/* What was pasted into a message names no files when that is edited, though it can be read by then. */
+static void an_edited_paste_is_asked_about(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, PASTE(LINES "see @%/diary.txt\n") "what is that?\r");
+    screen_answer(&s, "ok");
+    type(&s, "/edit\r");
+    type(&s, " please\r");
+    expect_said(&s, 0, "please", 0);
+    assert_has(&s, "diary.txt goes along; Enter again sends both");
+    screen_close(&s);
+}
+
+static void what_waits_has_its_files_once(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "one\r");
+    type(&s, "what is in @%/notes.txt\r");
+    assert_has(&s, "waits: what is in @");
+    type(&s, "\x18");
+    assert_has(&s, "> notes.txt:");
+    type(&s, " now" PASTE(LINES "@%/diary.txt") "\r");
+    assert_has(&s, "waits: what is in @");
+    type(&s, "\x18");
+    assert_has(&s, "now[pasted 10 lines]");
+    type(&s, "\r");
+    screen_answer(&s, "ok");
+    screen_step(&s, 1);
+    expect_said(&s, 2, "NOTES", 1);
+    expect_said(&s, 2, "DIARY", 0);
+    expect_said(&s, 2, "\xF4", 0);               /* no marks */
+    screen_close(&s);
+}
+
+/* Typed lines come back as lines, pastes as pastes, from wherever they were. */
+static void what_comes_back_is_as_it_was(void **state)
+{
+    static const char typed[] = "a\x0a" "b\x0a" "c\x0a" "d\x0a" "e\x0a" "f\x0a" "g\x0a" "h\x0a" "i";
+    bool has_unsent;
+    ebb_error err;
+    screen s;
+
+    (void)state;
+    open_with_files(&s, ebb_own_dir);
+    type(&s, "old\r");
+    type(&s, typed);
+    type(&s, PASTE(LINES "@%/diary.txt"));
+    for (int i = 0; i < 9; i++)
+        type(&s, "\033[A");
+    assert_has(&s, "\n> old\n");
+    type(&s, "\033[B");
+    assert_has(&s, "\n> b\n  c\n");            /* eight rows of it */
+    assert_has(&s, "\n  i[pasted 10 lines]\n");
+    type(&s, "\x12" "ol\x07");                   /* looked for something, and did not take it */
+    assert_has(&s, "\n  i[pasted 10 lines]\n");
+    for (int i = 0; i < 20; i++)
+        type(&s, "\x15");
+    type(&s, "\x19");                            /* cut and put back */
+    assert_has(&s, "\n  i[pasted 10 lines]\n");
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
+    screen_close(&s);
+    open_with_files(&s, ebb_own_dir);            /* left, and begun again */
+    assert_has(&s, "\n  i[pasted 10 lines]\n");
+    type(&s, "\r");
+    expect_said(&s, 0, "DIARY", 0);
+    expect_said(&s, 0, "a\nb\nc\nd\ne\nf\ng\nh\ni1\n2\n", 1);
+    expect_said(&s, 0, "\xF4", 0);
+    screen_answer(&s, "ok");
+    type(&s, "\033[A");                          /* from the file of the history */
+    assert_has(&s, "\n  i[pasted 10 lines]\n");
+    type(&s, "\r");
+    expect_said(&s, 2, "DIARY", 0);
+    assert_int_equal(ebb_app_leave(&s.app, &has_unsent, &err), EBB_OK);
+    screen_close(&s);
+}
+
+/* A word of an answer that is shortened is a word. */
+static void an_answer_takes_no_files_along(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "one\r");
+    screen_answer(&s, "");
+    type(&s, "/cut\r");
+    type(&s, "see @%/diary.txt\r");
+    expect_said(&s, 1, "see @", 1);
+    expect_said(&s, 1, "DIARY", 0);
+    screen_close(&s);
+}
+
+/* A question with code in a fence is no file. */
+static void code_is_no_file(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, PASTE("Why does this crash:\n```c\nint *p = 0;\n```\n\nIn one line.") "\r");
+    assert_has(&s, "> Why does this crash:");
+    assert_lacks(&s, "Ctrl-O shows it");
+    screen_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_paste_names_files),
+        cmocka_unit_test(an_edited_message_has_its_files_once),
+        cmocka_unit_test(an_edited_paste_is_asked_about),
+        cmocka_unit_test(what_waits_has_its_files_once),
+        cmocka_unit_test(what_comes_back_is_as_it_was),
+        cmocka_unit_test(an_answer_takes_no_files_along),
+        cmocka_unit_test(code_is_no_file),
+    };
+
+    return cmocka_run_group_tests_name("app_attach", tests, ebb_own_dir_make, ebb_own_dir_drop);
+}
