@@ -17,17 +17,27 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* The path behind the @ of the word that ends with the text.  Looked for after each key, so no further than a path
- * may reach. */
+static bool begins_word(const char *text, size_t at)
+{
+    return text[at] == '@' && (at == 0 || is_blank(text[at - 1]));
+}
+
+/* The path behind the @ of the word that ends with the text, or behind @" where no other quote follows.  Looked for
+ * after each key, so no further than a path may reach. */
 static bool attachment_at(const ebb_editor *e, size_t *path)
 {
-    const char *text = ebb_buf_text(&e->text);
+    const char *text = ebb_buf_text(&e->text), *quote;
     size_t at = e->text.len, least = at > PATH_MAX ? at - PATH_MAX : 0;
 
+    quote = memrchr(text + least, '"', at - least);
+    if (quote && quote > text && begins_word(text, (size_t)(quote - 1 - text)) && !strchr(quote, '\n')) {
+        *path = (size_t)(quote + 1 - text);
+        return true;
+    }
     while (at > least && !is_blank(text[at - 1]))
         at--;
     *path = at + 1;
-    return text[at] == '@' && (at == 0 || is_blank(text[at - 1]));
+    return begins_word(text, at);
 }
 
 /* Whether there is a word to choose for, and where it begins. */
@@ -170,17 +180,28 @@ static void say_size(ebb_app *a, const char *path)
     ebb_buf_fini(&whole);
 }
 
-/* Put the selected item into the line, and `behind` after it unless it is a folder. */
+/* Whether a file is chosen behind @". */
+static bool is_in_quotes(const ebb_app *a)
+{
+    return a->menu.is_file && a->menu.at > 1 && a->editor.text.data[a->menu.at - 1] == '"';
+}
+
+/* Put the selected item into the line, and `behind` after it unless it is a folder; a file with blanks in its name in
+ * quotes. */
 static void take_item(ebb_app *a, const char *behind)
 {
     const ebb_menu_item *it = ebb_menu_selected(&a->menu);
+    bool was_in_quotes = is_in_quotes(a), is_quoted = was_in_quotes || (a->menu.is_file && strpbrk(it->text, " \t"));
     ebb_buf word = { 0 };
 
+    ebb_buf_adds(&word, is_quoted && !was_in_quotes ? "\"" : "");
     ebb_buf_adds(&word, it->text);
     if (a->menu.is_file)
         say_size(a, it->text);
-    if (word.len > 0 && word.data[word.len - 1] != '/')
+    if (word.len > 0 && word.data[word.len - 1] != '/') {
+        ebb_buf_adds(&word, is_quoted ? "\"" : "");
         ebb_buf_adds(&word, behind);
+    }
     ebb_editor_replace(&a->editor, a->menu.at, a->editor.text.len - a->menu.at, ebb_buf_text(&word), word.len);
     ebb_buf_fini(&word);
     ebb_app_menu_update(a);
@@ -220,7 +241,7 @@ static bool menu_enter(ebb_app *a)
     size_t name;
 
     if (a->menu.is_file) {
-        if (strcmp(it->text, typed) == 0 || (*typed == '\0' && !a->menu.is_chosen))
+        if ((strcmp(it->text, typed) == 0 && !is_in_quotes(a)) || (*typed == '\0' && !a->menu.is_chosen))
             return false;
         take_item(a, " ");
         return true;

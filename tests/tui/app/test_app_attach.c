@@ -51,6 +51,7 @@ static void open_with_files(screen *s, const char *state_dir)
 {
     put("notes.txt", "NOTES\n");
     put("diary.txt", "DIARY\n");
+    put("my notes.txt", "MINE\n");
     screen_open(s, 24, 120, state_dir);
     fake_ready(s->chat);
     screen_step(s, 1);
@@ -189,6 +190,31 @@ static void what_comes_back_is_as_it_was(void **state)
     screen_close(&s);
 }
 
+/* A name with blanks is put in quotes, and taken within them. */
+static void names_with_blanks(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "read @%/my\t");
+    assert_non_null(strstr(ebb_buf_text(&s.app.editor.text), "/my notes.txt\" "));
+    type(&s, "and\r");
+    expect_said(&s, 0, "MINE", 1);
+    screen_answer(&s, "ok");
+    type(&s, "read @\"%/my no");
+    screen_step(&s, 1);
+    type(&s, "\t");
+    assert_non_null(strstr(ebb_buf_text(&s.app.editor.text), "/my notes.txt\" "));
+    type(&s, "\x15read @\"%/my notes.txt");
+    screen_step(&s, 1);
+    type(&s, "\r");                              /* closes the quotes */
+    assert_non_null(strstr(ebb_buf_text(&s.app.editor.text), "/my notes.txt\" "));
+    type(&s, "\r");
+    expect_said(&s, 2, "MINE", 1);
+    screen_close(&s);
+}
+
 /* A word of an answer that is shortened is a word. */
 static void an_answer_takes_no_files_along(void **state)
 {
@@ -226,6 +252,7 @@ int main(void)
         cmocka_unit_test(an_edited_paste_is_asked_about),
         cmocka_unit_test(what_waits_has_its_files_once),
         cmocka_unit_test(what_comes_back_is_as_it_was),
+        cmocka_unit_test(names_with_blanks),
         cmocka_unit_test(an_answer_takes_no_files_along),
         cmocka_unit_test(code_is_no_file),
     };
