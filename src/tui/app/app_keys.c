@@ -92,9 +92,10 @@ static void app_interrupt(ebb_app *a)
         if (ebb_editor_is_empty(&a->editor))
             ebb_app_take_back_queue(a);          /* stopping means: do not go on with these either */
         stop_answer(a);
-    } else if (!ebb_editor_is_empty(&a->editor)) {
+    } else if (!ebb_editor_is_empty(&a->editor) || ebb_frontend_edits(&a->frontend)) {
         ebb_editor_set(&a->editor, "", 0);
         ebb_frontend_leave_edit(&a->frontend);
+        a->marks.is_given = false;
     } else if (!ebb_pull_follow_stop(&a->frontend)) {
         ebb_app_hint(a, "Ctrl-D leaves; /help lists the rest");
     }

@@ -427,6 +427,8 @@ void ebb_app_submit(ebb_app *a)
         ebb_documents_forget(&a->documents);
     } else if (has_words) {
         submit_message(a, &marked, text.data);
+    } else if (text.len == 0 && ebb_frontend_edits(&a->frontend)) {
+        ebb_app_hint(a, "there is no text to send; Ctrl-C leaves the message as it was");
     } else if (text.len == 0) {
         ebb_frontend_go_on(&a->frontend);
     }

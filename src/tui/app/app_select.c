@@ -28,13 +28,14 @@ void ebb_app_select_status(const ebb_app *a, ebb_buf *out)
     ebb_buf_addf(out, "b branch, p %s, c copy", m->pinned ? "unpin" : "pin");
 }
 
-/* A slash command about the message, by its number. */
+/* A slash command about the message, by its number; in place of an edit that was begun, as when it is typed. */
 static void run_about(ebb_app *a, const char *command)
 {
     char line[40];
 
     snprintf(line, sizeof line, "/%s %zu", command, a->view.selected);
     ebb_transcript_end(&a->view);
+    ebb_frontend_leave_edit(&a->frontend);
     ebb_slash_command_run(&a->frontend, line);
     ebb_transcript_sync(&a->view);
 }
@@ -70,11 +71,13 @@ bool ebb_app_select_key(ebb_app *a, ebb_key key)
     else if (key.code == 'e' && m->role == EBB_ROLE_USER)
         run_about(a, "edit");
     else if (key.code == 'r' && m->role == EBB_ROLE_ASSISTANT &&
-             a->view.selected == ebb_chat_n_messages(a->frontend.chat))
+             a->view.selected == ebb_chat_n_messages(a->frontend.chat)) {
+        ebb_frontend_leave_edit(&a->frontend);
         ebb_slash_command_run(&a->frontend, "/retry");
-    else
+    } else {
         ebb_app_hint(a, key.code == 'e' ? "only questions can be edited; b branches here"
                                         : "only the last answer can be asked for again; b branches here");
+    }
     a->view.selected = 0;
     return true;
 }

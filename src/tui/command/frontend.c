@@ -169,6 +169,11 @@ void ebb_frontend_unquote(const char **s, size_t *n)
     *n -= *n > 0 && (*s)[*n - 1] == '\n';
 }
 
+bool ebb_frontend_edits(const ebb_frontend *f)
+{
+    return f->editing || f->is_cutting;
+}
+
 void ebb_frontend_leave_edit(ebb_frontend *f)
 {
     f->editing = 0;

@@ -56,6 +56,8 @@ ebb_status ebb_frontend_send(ebb_frontend *f, const char *text, size_t n, ebb_er
 bool ebb_frontend_preview(ebb_frontend *f, const char *text, size_t n, ebb_chat_cost *out);
 /* The user types it and rests: what stays of it may be computed. */
 void ebb_frontend_prefill(ebb_frontend *f, const char *text, size_t n);
+/* Whether what is sent next replaces a message or the beginning of the last answer. */
+bool ebb_frontend_edits(const ebb_frontend *f);
 /* What is sent next is a message like any other. */
 void ebb_frontend_leave_edit(ebb_frontend *f);
 /* An empty line was entered: an answer that was stopped or cut goes on, a question that

@@ -81,6 +81,55 @@ static void a_form(void **state)
     screen_close(&s);
 }
 
+/* With an empty input, too: what is typed then is a question, not the answer's beginning. */
+static void an_edit_can_be_left(void **state)
+{
+    static const char *const begins[] = { "/cut\r", "/edit\r" };
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        screen_open_ready(&s, 24, 80);
+        screen_keys(&s, "one\r");
+        screen_answer(&s, "A");
+        screen_keys(&s, begins[i]);
+        screen_keys(&s, "\x15\x15");
+        assert_true(ebb_editor_is_empty(&s.app.editor));
+        assert_has(&s, "Ctrl-C leaves it");
+        screen_keys(&s, "\r");
+        assert_has(&s, "there is no text to send; Ctrl-C leaves the message as it was");
+        screen_keys(&s, "\x03");
+        assert_lacks(&s, "leaves");
+        screen_keys(&s, "two\r");
+        assert_int_equal(ebb_chat_n_messages(s.chat), 4);
+        assert_string_equal(ebb_chat_message(s.chat, 1)->text, "A");
+        assert_string_equal(ebb_chat_message(s.chat, 2)->text, "two");
+        screen_close(&s);
+    }
+}
+
+/* Whoever does something else with a message has left the edit. */
+static void another_act_leaves_an_edit(void **state)
+{
+    static const char letters[] = "pbr";
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; letters[i]; i++) {
+        char key[] = { letters[i], '\0' };
+
+        screen_open_ready(&s, 24, 80);
+        screen_keys(&s, "one\r");
+        screen_answer(&s, "A");
+        screen_keys(&s, "/edit\r\x15");
+        assert_true(ebb_frontend_edits(&s.app.frontend));
+        screen_keys(&s, "\033[1;3A");
+        screen_keys(&s, key);
+        assert_false(ebb_frontend_edits(&s.app.frontend));
+        screen_close(&s);
+    }
+}
+
 /* While a file is read keys are answered, and it can be stopped. */
 static void a_job(void **state)
 {
@@ -297,6 +346,8 @@ int main(void)
         cmocka_unit_test(commands),
         cmocka_unit_test(leaving_unsaved),
         cmocka_unit_test(a_form),
+        cmocka_unit_test(an_edit_can_be_left),
+        cmocka_unit_test(another_act_leaves_an_edit),
         cmocka_unit_test(a_job),
         cmocka_unit_test(template_of_the_session),
         cmocka_unit_test(inline_is_offered),
