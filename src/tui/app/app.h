@@ -191,6 +191,8 @@ void ebb_app_inline_frame(ebb_app *a, bool is_end);
 void ebb_app_restore_unsent(ebb_app *a);
 bool ebb_app_unsent_save(ebb_app *a);            /* keep what is typed, now; false: it failed */
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
+/* What is in the input is a message or an answer that is to be edited, as it was. */
+bool ebb_app_is_only_offered(const ebb_app *a);
 
 void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */
 /* The list follows what was typed, if it is time. */

@@ -69,9 +69,9 @@ static size_t gather_input(const ebb_app *a, ebb_buf *out)
 }
 
 /* A message, or an answer, that was put there to be edited and is as it was. */
-static bool is_only_offered(const ebb_app *a)
+bool ebb_app_is_only_offered(const ebb_app *a)
 {
-    return (a->frontend.editing || a->frontend.is_cutting) && a->editor.n_edits == a->marks.offered_edits;
+    return ebb_frontend_edits(&a->frontend) && a->editor.n_edits == a->marks.offered_edits;
 }
 
 /* Queued messages and the input.  The result: where that, or the line that shows in its place, begins. */
@@ -79,7 +79,7 @@ static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
 {
     for (size_t i = 0; i < a->queue.n; i++)
         add_unsent(out, a->queue.messages[i]);
-    return is_only_offered(a) ? out->len : gather_input(a, out);
+    return ebb_app_is_only_offered(a) ? out->len : gather_input(a, out);
 }
 
 /* What was autosaved goes when it is kept in peace: where that fails, it is what there is. */

@@ -172,6 +172,25 @@ static void unsent_is_what_was_edited(void **state)
     expect_found("> one and two\n");
 }
 
+/* What was unsent is nowhere else: a slash is a character of it. */
+static void a_slash_takes_nothing_away(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 12, 60, ebb_own_dir);
+    screen_keys(&s, "\x15" "compare the folder src");
+    assert_true(leaves_unsent(&s));
+    screen_open(&s, 12, 60, ebb_own_dir);
+    screen_keys(&s, "/tui");
+    assert_has(&s, "> compare the folder src/tui\n");
+    screen_close(&s);
+    edit_the_first(&s, "");                      /* of a message that is edited, nothing is lost */
+    screen_keys(&s, "/he");
+    assert_has(&s, "> /he\n");
+    screen_close(&s);
+}
+
 static size_t n_files(const char *begin)
 {
     DIR *d = opendir(ebb_own_dir);
@@ -512,6 +531,7 @@ int main(void)
         WITH_FOLDER(unsent_is_kept),
         WITH_FOLDER(unsent_is_what_was_typed),
         WITH_FOLDER(unsent_is_what_was_edited),
+        WITH_FOLDER(a_slash_takes_nothing_away),
         WITH_FOLDER(unsent_survives_a_kill),
         WITH_FOLDER(unsent_behind_a_connection_that_hangs),
         WITH_FOLDER(unsent_survives_a_kill_in_the_editor),
