@@ -1,4 +1,5 @@
 /* Unsent text (app.h): saved during typing, and when the program ends. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "app/app.h"
@@ -39,6 +40,28 @@ static void add_typed(ebb_buf *out, const char *line)
         ebb_buf_adds(out, line);
 }
 
+/* In front of a text that is to replace a message: its number, or 0 for the beginning of the last answer. */
+static const char edit_mark = '\x1e';
+
+static void add_edit(const ebb_app *a, const char *line, ebb_buf *out)
+{
+    if (ebb_frontend_edits(&a->frontend) && out->len == 0 && *line && !ebb_slash_command_is(line))
+        ebb_buf_addf(out, "%c%zu", edit_mark, a->frontend.is_cutting ? 0 : a->frontend.editing);
+}
+
+/* Edit on: the text behind the mark.  false: there is no such message any more. */
+static bool begin_edit(ebb_app *a, const char *mark)
+{
+    size_t i = strtoul(mark + 1, NULL, 10), n = ebb_chat_n_messages(a->frontend.chat);
+    const ebb_message *m = i <= n && n > 0 ? ebb_chat_message(a->frontend.chat, (i > 0 ? i : n) - 1) : NULL;
+
+    if (!m || m->role != (i > 0 ? EBB_ROLE_USER : EBB_ROLE_ASSISTANT))
+        return false;
+    a->frontend.editing = i;
+    a->frontend.is_cutting = i == 0;
+    return true;
+}
+
 /* What was typed before a line of the history took its place: it is there again below that, whatever becomes of the
  * line. */
 static const char *typed_before_history(const ebb_app *a)
@@ -55,14 +78,18 @@ static size_t gather_input(const ebb_app *a, ebb_buf *out)
     const ebb_history *h = &a->history;
     ebb_buf line = { 0 };
     size_t n_before;
+    bool is_own;
 
     if (a->search.is_on)
         ebb_buf_adds(&line, ebb_buf_text(&a->search.before));
     else
         ebb_editor_marked(&a->editor, &line);
     add_typed(out, typed_before_history(a));
+    is_own = h->at == h->n || strcmp(ebb_buf_text(&line), h->entries[h->at]) != 0;
+    if (is_own)
+        add_edit(a, ebb_buf_text(&line), out);
     n_before = out->len;
-    if (h->at == h->n || strcmp(ebb_buf_text(&line), h->entries[h->at]) != 0)
+    if (is_own)
         add_typed(out, ebb_buf_text(&line));
     ebb_buf_fini(&line);
     return n_before;
@@ -146,21 +173,36 @@ static void sweep_lent(const ebb_app *a)
     ebb_buf_fini(&dir);
 }
 
+static void offer_unsent(ebb_app *a, const ebb_buf *text)
+{
+    bool is_command = text->data[0] == command_mark, is_edit = text->data[0] == edit_mark;
+    bool edits = is_edit && begin_edit(a, text->data);
+    size_t skip = is_edit ? strcspn(text->data, "\n") : 0;
+
+    skip += is_command || (is_edit && text->data[skip]);
+    if (is_command)
+        a->frontend.edit(&a->frontend, text->data + skip, text->len - skip);
+    else
+        ebb_frontend_offer(&a->frontend, text->data + skip, text->len - skip);
+    if (edits)
+        a->marks.offered_edits = 0;              /* it is more than what the conversation has */
+    if (a->frontend.is_cutting)
+        ebb_app_hint(a, "the answer as you were cutting it; Enter goes on from there, Ctrl-C drops it");
+    else if (edits)
+        ebb_app_hint(a, "message %zu as you were editing it; Enter sends it, Ctrl-C drops it", a->frontend.editing);
+    else
+        ebb_app_hint(a, "unsent when you left; Enter %s it, Ctrl-C drops it", is_command ? "runs" : "sends");
+}
+
 void ebb_app_restore_unsent(ebb_app *a)
 {
     ebb_buf text = { 0 };
     ebb_error err = { .code = EBB_OK };
 
     sweep_lent(a);
-    if (restore_unsent(a, &text, &err)) {
-        bool is_command = text.data[0] == command_mark;
-
-        if (is_command)
-            a->frontend.edit(&a->frontend, text.data + 1, text.len - 1);
-        else
-            ebb_frontend_offer(&a->frontend, text.data, text.len);
-        ebb_app_hint(a, "unsent when you left; Enter %s it, Ctrl-C drops it", is_command ? "runs" : "sends");
-    } else
+    if (restore_unsent(a, &text, &err))
+        offer_unsent(a, &text);
+    else
         hint_running(a);
     if (err.code != EBB_OK)
         ebb_app_hint_left(a, &err);

@@ -172,6 +172,56 @@ static void unsent_is_what_was_edited(void **state)
     expect_found("> one and two\n");
 }
 
+/* The conversation of edit_the_first, opened again. */
+static void open_again(screen *s, size_t n_messages)
+{
+    screen_open(s, 12, 100, "");
+    fake_ready(s->chat);
+    if (n_messages > 0)
+        fake_add(s->chat, EBB_ROLE_USER, "one");
+    if (n_messages > 1)
+        fake_add(s->chat, EBB_ROLE_ASSISTANT, "A");
+    ebb_buf_adds(&s->app.frontend.state_dir, ebb_own_dir);
+    ebb_app_restore_unsent(&s->app);
+    screen_step(s, 1);
+}
+
+/* A message or an answer that was being edited is edited on, if it is there still. */
+static void an_unsent_edit_is_an_edit(void **state)
+{
+    screen s;
+
+    (void)state;
+    edit_the_first(&s, " and two");
+    assert_true(leaves_unsent(&s));
+    open_again(&s, 2);
+    assert_has(&s, "message 1 as you were editing it; Enter sends it");
+    assert_true(leaves_unsent(&s));              /* and left again, as it was */
+    open_again(&s, 2);
+    screen_keys(&s, "\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "one and two");
+    assert_false(ebb_frontend_edits(&s.app.frontend));
+    assert_false(leaves_unsent(&s));
+
+    edit_the_first(&s, "\x03/cut\r lot");
+    assert_true(leaves_unsent(&s));
+    open_again(&s, 2);
+    assert_has(&s, "the answer as you were cutting it; Enter goes on from there");
+    screen_keys(&s, "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 1)->text, "A lot");
+    assert_false(leaves_unsent(&s));
+
+    edit_the_first(&s, "\x03/cut\r//lot");
+    assert_true(leaves_unsent(&s));
+    open_again(&s, 1);                           /* there is no answer: a message like any other */
+    assert_false(ebb_frontend_edits(&s.app.frontend));
+    assert_has(&s, "> //lot\n");
+    assert_has(&s, "unsent when you left; Enter sends it");
+    screen_keys(&s, "\x03");
+    assert_false(leaves_unsent(&s));
+}
+
 /* What was unsent is nowhere else: a slash is a character of it. */
 static void a_slash_takes_nothing_away(void **state)
 {
@@ -531,6 +581,7 @@ int main(void)
         WITH_FOLDER(unsent_is_kept),
         WITH_FOLDER(unsent_is_what_was_typed),
         WITH_FOLDER(unsent_is_what_was_edited),
+        WITH_FOLDER(an_unsent_edit_is_an_edit),
         WITH_FOLDER(a_slash_takes_nothing_away),
         WITH_FOLDER(unsent_survives_a_kill),
         WITH_FOLDER(unsent_behind_a_connection_that_hangs),
