@@ -53,7 +53,8 @@ static bool is_guide_model(const ebb_model_info *model)
     return model && strcmp(model->path, EBB_MODELS_GUIDE) == 0;
 }
 
-void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first)
+void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first,
+                       bool has_keys)
 {
     bool is_guide = is_guide_model(model);
 
@@ -76,7 +77,7 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
     if (is_guide)
         add_way(out, machine);
     else if (is_first)
-        ebb_buf_adds(out, "\n\nType a question and press Enter. F1 shows all keys and commands.");
+        ebb_buf_addf(out, "\n\nType a question and press Enter.%s", has_keys ? " F1 shows all keys and commands." : "");
 }
 
 /* -- Measuring ------------------------------------------------------------------------------ */

@@ -97,7 +97,7 @@ static void plain_greet(plain *p)
     if (ebb_greeting_measures(&machine, ebb_chat_model(p->frontend.chat)) &&
         ebb_machine_probe(NULL, true, &machine, NULL) != EBB_OK)
         machine.memory_bytes_s = 0;
-    ebb_greeting_text(&text, &machine, ebb_chat_model(p->frontend.chat), true);
+    ebb_greeting_text(&text, &machine, ebb_chat_model(p->frontend.chat), true, false);
     ebb_buf_adds(&text, "\n/help lists the commands; Ctrl-D leaves.");
     plain_say(&p->frontend, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
@@ -422,6 +422,23 @@ static void suspend(plain *p)
     p->has_prompt = false;
 }
 
+/* Ctrl-C at the prompt: lines of a message that goes on, or an edit that was begun.  false: there is neither. */
+static bool drop_message(plain *p)
+{
+    bool has_lines = p->message.len > 0 || p->is_too_long, edits = ebb_frontend_edits(&p->frontend);
+
+    if (!has_lines && !edits)
+        return false;
+    ebb_buf_clear(&p->message);
+    p->n_open = 0;
+    p->is_too_long = false;
+    if (!has_lines)
+        ebb_frontend_leave_edit(&p->frontend);
+    ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "%s", has_lines ? "the lines of this message are dropped"
+                                                                    : "the message stays as it is");
+    return true;
+}
+
 static void handle_signal(plain *p)
 {
     int number;
@@ -434,12 +451,12 @@ static void handle_signal(plain *p)
         } else if (number == SIGINT && ebb_documents_is_running(&p->documents)) {
             p->at_line_start = false;            /* the terminal has shown ^C */
             ebb_documents_stop(&p->documents);
-        } else if (number == SIGINT && ebb_pull_follow_stop(&p->frontend)) {
-            p->at_line_start = false;            /* the terminal has shown ^C */
         } else if (number == SIGINT && p->is_terminal) {
             p->at_line_start = false;            /* the terminal has shown ^C */
-            fresh_line(p);
-            puts("Note: Ctrl-D leaves");
+            if (!drop_message(p) && !ebb_pull_follow_stop(&p->frontend))
+                ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "Ctrl-D leaves");
+        } else if (number == SIGINT && ebb_pull_follow_stop(&p->frontend)) {
+            p->at_line_start = false;
         } else if (number == SIGTSTP) {
             suspend(p);
         } else if (number != SIGWINCH && number != SIGCONT && number != SIGCHLD) {

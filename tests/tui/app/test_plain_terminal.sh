@@ -10,6 +10,18 @@ tm send-keys ' !how do I leave?' Enter
 wait_for 'Model:'
 screen | grep -qF '42 said' && fail "it was run"
 
+# Ctrl-C drops the lines of a message that goes on, and what comes then is no part of it.  The terminal takes away what
+# was not read yet, so it is typed again until it was.
+wait_until '[ "$(screen | grep -c You:)" -ge 3 ]'
+dropped() { tm send-keys "$1" Enter; sleep 0.2; tm send-keys C-c; screen | grep -qF 'Note: the lines of this message are dropped'; }
+wait_until "dropped '\"\"\"one'"
+tm send-keys /edit Enter
+wait_for 'the next line takes its place'
+tm send-keys C-c
+wait_for 'Note: the message stays as it is'
+tm send-keys C-c
+wait_for 'Note: Ctrl-D leaves'
+
 # A document goes through its filter, which Ctrl-C stops; typed on the line behind it, nothing is lost.
 printf 'word\n' >"$dir/a.up"
 printf 'word\n' >"$dir/b.slow"

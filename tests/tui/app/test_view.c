@@ -397,16 +397,21 @@ static void greets(void **state)
     ebb_greeting_machine(&out, &tiny);
     assert_non_null(strstr(out.data, "1 core: only the smallest"));
     ebb_buf_clear(&out);
-    ebb_greeting_text(&out, &small, &guide, true);
+    ebb_greeting_text(&out, &small, &guide, true, true);
     assert_non_null(strstr(out.data, "built-in guide"));
     assert_non_null(strstr(out.data, "To get LFM2.5-8B-A1B (5.2 GB), type:\n  /pull "
                                      "LiquidAI/LFM2.5-8B-A1B-GGUF:Q4_K_M\n"));
     assert_non_null(strstr(out.data, "/model FILE"));
     ebb_buf_clear(&out);
-    ebb_greeting_text(&out, &small, &guide, false);
+    ebb_greeting_text(&out, &small, &guide, false, true);
     assert_non_null(strstr(out.data, "built-in guide"));
     assert_non_null(strstr(out.data, "ebb pull"));       /* as long as there is nothing else */
     assert_null(strstr(out.data, "tok/s"));
+    for (int has_keys = 0; has_keys < 2; has_keys++) {
+        ebb_buf_clear(&out);
+        ebb_greeting_text(&out, &small, NULL, true, has_keys);
+        assert_int_equal(strstr(out.data, "F1") != NULL, has_keys);
+    }
     ebb_buf_fini(&out);
     assert_true(ebb_greeting_measures(&tiny, &guide) == false);
     small.memory_bytes_s = 0;
