@@ -30,7 +30,7 @@ struct ebb_chat {
     event        events[4096];
     size_t       first, end;
     int          fds[2];
-    bool         ready, busy;
+    bool         ready, busy, has_failed;
     long         writer;
     uint32_t     generation;
     uint32_t     n_answers;              /* asked for by the last retry */
@@ -122,11 +122,13 @@ void ebb_chat_close(ebb_chat *c)
 void fake_ready(ebb_chat *c)
 {
     c->ready = true;
+    c->has_failed = false;
     post(c, EBB_EVENT_READY, 0, 0, c->info.name);
 }
 
 void fake_fail(ebb_chat *c, const char *line)
 {
+    c->has_failed = true;
     post(c, EBB_EVENT_ERROR, 0, 0, line);
 }
 
@@ -316,6 +318,16 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
     return EBB_OK;
 }
 
+bool ebb_chat_can_reconnect(const ebb_chat *c) { return c->has_failed && c->remote.name[0]; }
+
+ebb_status ebb_chat_reconnect(ebb_chat *c, ebb_error *err)
+{
+    (void)err;
+    c->has_failed = false;
+    post(c, EBB_EVENT_LOADING, 0, 0, NULL);
+    return EBB_OK;
+}
+
 ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err)
 {
     (void)c;
@@ -336,6 +348,8 @@ ebb_status ebb_chat_send(ebb_chat *c, const char *text, size_t n, ebb_error *err
 {
     char *copy;
 
+    if (ebb_chat_can_reconnect(c))
+        c->ready = ebb_chat_reconnect(c, err) == EBB_OK;
     if (!c->ready || c->busy)
         return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
     c->n_undone = 0;

@@ -248,6 +248,10 @@ EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error
 /* A draft model stays where it can draft for that one, too; else a notice says so.  It is loaded
  * meanwhile: READY or ERROR tell.  Errors: those of ebb_models_resolve. */
 EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
+/* A remote engine could not be reached: the next question looks for it again, and so does
+ * ebb_chat_reconnect.  READY or ERROR tell whether it is there. */
+bool ebb_chat_can_reconnect(const ebb_chat *c);
+EBB_MUST_CHECK ebb_status ebb_chat_reconnect(ebb_chat *c, ebb_error *err);
 /* Another engine for what comes: its name, its address, or "here" for the one in this process;
  * `model`: one of those it has, NULL: its own choice.  What was said goes along.
  * Errors: those of ebb_engines_find. */

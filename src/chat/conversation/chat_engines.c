@@ -65,6 +65,16 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
     return ebb_chat_open_model(c, is_here ? model ? model : c->remote.here_model : NULL, err);
 }
 
+bool ebb_chat_can_reconnect(const ebb_chat *c)
+{
+    return c->remote.name && c->turn.state == EBB_TURN_NO_MODEL;
+}
+
+ebb_status ebb_chat_reconnect(ebb_chat *c, ebb_error *err)
+{
+    return ebb_chat_open_model(c, NULL, err);
+}
+
 /* -- One for several (chat_share.c) ----------------------------------------------------------------- */
 
 void ebb_chat_share_if_idle(ebb_chat *c)

@@ -62,6 +62,12 @@ static bool can_send(const ebb_app *a)
     return ebb_chat_is_ready(a->frontend.chat) && !ebb_chat_is_busy(a->frontend.chat);
 }
 
+/* What is typed now looks for a remote engine again; what waits does not do so by itself. */
+static bool can_send_typed(const ebb_app *a)
+{
+    return a->queue.n == 0 && (can_send(a) || ebb_chat_can_reconnect(a->frontend.chat));
+}
+
 /* The question may have been taken back meanwhile. */
 static bool is_queue_held(const ebb_app *a)
 {
@@ -136,7 +142,7 @@ void ebb_app_take_back_queue(ebb_app *a)
 
 void ebb_app_hold_queue(ebb_app *a)
 {
-    a->queue.is_held = ebb_chat_is_ready(a->frontend.chat);
+    a->queue.is_held = ebb_chat_is_ready(a->frontend.chat) || ebb_chat_can_reconnect(a->frontend.chat);
     if (a->queue.n > 0 && is_queue_held(a))
         ebb_app_hint(a, "Enter asks again, and sends what waits then; Ctrl-X takes it back");
 }
@@ -183,7 +189,7 @@ static bool run_message(ebb_app *a, const char *line, const char *whole)
 {
     bool ok;
 
-    if (can_send(a) && a->queue.n == 0) {
+    if (can_send_typed(a)) {
         ok = send_text(a, whole);
     } else {
         ok = enqueue(a, whole);
@@ -191,7 +197,7 @@ static bool run_message(ebb_app *a, const char *line, const char *whole)
             ebb_app_hint(a, "%s", queued);
         else
             ebb_app_hint(a, "%d messages are waiting already", QUEUE_MAX);
-        if (is_queue_held(a))
+        if (is_queue_held(a) || ebb_chat_can_reconnect(a->frontend.chat))
             ebb_frontend_go_on(&a->frontend);
     }
     if (!ok)

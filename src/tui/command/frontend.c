@@ -180,16 +180,31 @@ void ebb_frontend_leave_edit(ebb_frontend *f)
     f->is_cutting = false;
 }
 
+/* A question that has no answer brings the engine back by itself. */
+static bool reconnect_only(ebb_frontend *f)
+{
+    ebb_error err;
+
+    if (!ebb_chat_can_reconnect(f->chat) || ebb_chat_is_question_open(f->chat))
+        return false;
+    if (ebb_chat_reconnect(f->chat, &err) != EBB_OK)
+        f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    return true;
+}
+
 bool ebb_frontend_go_on(ebb_frontend *f)
 {
     size_t n = ebb_chat_n_messages(f->chat);
     const ebb_message *m = n ? ebb_chat_message(f->chat, n - 1) : NULL;
     ebb_error err;
 
+    if (reconnect_only(f))
+        return true;
+
     while (m && m->role == EBB_ROLE_NOTE)
         m = --n ? ebb_chat_message(f->chat, n - 1) : NULL;
     if (!m || m->role == EBB_ROLE_SYSTEM || (m->role == EBB_ROLE_ASSISTANT && m->finish == EBB_FINISH_STOP) ||
-        !ebb_chat_is_ready(f->chat) || ebb_chat_is_busy(f->chat))
+        !(ebb_chat_is_ready(f->chat) || ebb_chat_can_reconnect(f->chat)) || ebb_chat_is_busy(f->chat))
         return false;
     if (ebb_chat_continue(f->chat, &err) != EBB_OK)
         f->say(f, EBB_SAY_ERROR, err.msg, strlen(err.msg));

@@ -61,7 +61,7 @@ bool ebb_frontend_edits(const ebb_frontend *f);
 /* What is sent next is a message like any other. */
 void ebb_frontend_leave_edit(ebb_frontend *f);
 /* An empty line was entered: an answer that was stopped or cut goes on, a question that
- * has none gets one.  False: there is none. */
+ * has none gets one, a remote engine that is not connected is looked for.  False: nothing of it. */
 bool ebb_frontend_go_on(ebb_frontend *f);
 /* A model can answer: said, if another one did before. */
 void ebb_frontend_ready(ebb_frontend *f);

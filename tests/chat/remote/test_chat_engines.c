@@ -232,7 +232,11 @@ static void test_server_that_was_away(void **state)
     (void)state;
     say(c, "one");
     assert_int_equal(ebb_chat_set_engine(c, "http://127.0.0.1:1", NULL, &err), EBB_OK);
+    assert_false(ebb_chat_can_reconnect(c));     /* that is under way */
     wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
+    assert_true(ebb_chat_can_reconnect(c));
+    assert_int_equal(ebb_chat_reconnect(c, &err), EBB_OK);
+    assert_false(ebb_chat_can_reconnect(c));
     assert_int_equal(ebb_chat_set_engine(c, server.url, NULL, &err), EBB_OK);
     say(c, "two");                               /* it waits until the engine stands */
     assert_string_equal(last(c)->text, "You said two in 3 messages.");

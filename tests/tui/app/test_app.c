@@ -100,6 +100,44 @@ static void a_failed_load_is_said(void **state)
     screen_close(&s);
 }
 
+/* Enter looks for a remote engine again: on an empty line, with a question, and with questions that wait. */
+static void enter_reconnects(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 12, 100, "");
+    strcpy(fake_remote(s.chat)->name, "box");
+    screen_keys(&s, "first\r");                  /* typed before it was known */
+    assert_has(&s, "waits: first");
+    fake_fail(s.chat, "box: connection refused");
+    screen_step(&s, 1);
+    assert_has(&s, "not connected; Enter tries again");
+    assert_has(&s, "waits: first");              /* it is not sent into the void */
+    screen_keys(&s, "\r");
+    screen_step(&s, 1);
+    assert_has(&s, "connecting");
+    assert_lacks(&s, "not connected");
+    fake_fail(s.chat, "box: connection refused");
+    screen_step(&s, 1);
+    screen_keys(&s, "second\r");                 /* behind the first */
+    screen_step(&s, 1);
+    assert_has(&s, "connecting");
+    fake_ready(s.chat);
+    screen_step(&s, 1);
+    assert_has(&s, "> first\n");
+    assert_has(&s, "waits: second");
+    screen_close(&s);
+    screen_open(&s, 12, 100, "");
+    strcpy(fake_remote(s.chat)->name, "box");
+    fake_fail(s.chat, "box: connection refused");
+    screen_step(&s, 1);
+    screen_keys(&s, "Hello\r");                  /* nothing waits: the question itself does it */
+    screen_answer(&s, "Hi");
+    assert_has(&s, "> Hello\n\nHi\n");
+    screen_close(&s);
+}
+
 static void idle_costs_nothing(void **state)
 {
     screen s;
@@ -194,6 +232,7 @@ int main(void)
         cmocka_unit_test(attached),
         cmocka_unit_test(stop_keeps_the_part),
         cmocka_unit_test(a_failed_load_is_said),
+        cmocka_unit_test(enter_reconnects),
         cmocka_unit_test(idle_costs_nothing),
         cmocka_unit_test(busy_looks_twice_a_second),
         cmocka_unit_test(small_terminals),
