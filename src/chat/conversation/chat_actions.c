@@ -4,7 +4,6 @@
 
 #include "conversation/chat_priv.h"
 #include "models/models.h"
-#include "os/file.h"
 #include "remote/engines_file.h"
 #include "store/title.h"
 #include "tree/thought.h"
@@ -322,23 +321,16 @@ ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_
 
 ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
 {
-    char *found = NULL;
-    int fd;
+    ebb_status st = EBB_OK;
 
     if (c->turn.answer || c->follow.session)
         return ebb_chat_check_idle(c, err);
     if (c->remote.name && path)
         return ebb_chat_set_engine(c, ebb_chat_is_shared(c) ? EBB_ENGINE_HERE : c->remote.name, path, err);
-    if (path && strcmp(path, EBB_MODELS_GUIDE) != 0 && strcmp(path, "auto") != 0) {
-        /* A typing error must not close the open model. */
-        ebb_status st = ebb_models_resolve(path, &found, err);
-        if (st == EBB_OK)
-            st = ebb_file_open(found, EBB_FILE_READ, &fd, err);
-        free(found);
-        if (st != EBB_OK)
-            return st;
-        ebb_file_close(fd);
-    }
+    if (path)
+        st = ebb_chat_check_model(c, path, err);
+    if (st != EBB_OK)
+        return st;
     ebb_quality_forget(c);
     c->opening.draft_is_optional = true;
     return ebb_chat_open_model(c, path, err);

@@ -10,14 +10,16 @@
 
 /* -- Changing the engine ---------------------------------------------------------------------- */
 
-/* Check the name first: a typing error must not close the open engine. */
-static ebb_status check_engine(const ebb_chat *c, const char *name, ebb_error *err)
+/* Check the names first: a typing error must not close the open engine. */
+static ebb_status check_engine(const ebb_chat *c, const char *name, const char *model, ebb_error *err)
 {
     ebb_engine_entry entry = { 0 };
     ebb_status st = c->turn.answer || c->follow.session ? ebb_chat_check_idle(c, err) : EBB_OK;
 
     if (st == EBB_OK && strcmp(name, EBB_ENGINE_HERE) != 0)
         st = ebb_engines_find(name, &entry, err);
+    else if (st == EBB_OK && model)
+        st = ebb_chat_check_model(c, model, err);
     ebb_engine_entry_fini(&entry);
     return st;
 }
@@ -44,7 +46,7 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
 {
     bool is_here = strcmp(name, EBB_ENGINE_HERE) == 0;
     char *engine = NULL, *engine_model = NULL;
-    ebb_status st = check_engine(c, name, err);
+    ebb_status st = check_engine(c, name, model, err);
 
     if (st == EBB_OK && is_here && !c->remote.name && !model)
         st = EBB_FAIL(err, EBB_USAGE, "the engine in this process is already answering");

@@ -33,6 +33,20 @@ ebb_status ebb_chat_open_backend(ebb_chat *c, const char *path, ebb_error *err)
     return c->ops.open(c->ops.arg, &models, &c->opening.opts, ebb_chat_sink, c, &c->backend, err);
 }
 
+ebb_status ebb_chat_check_model(const ebb_chat *c, const char *name, ebb_error *err)
+{
+    char *found = NULL;
+    ebb_status st;
+
+    if (strcmp(name, EBB_MODELS_GUIDE) == 0 || strcmp(name, EBB_MODELS_AUTO) == 0)
+        return EBB_OK;
+    st = ebb_models_resolve(name, &found, err);
+    if (st == EBB_OK && c->ops.check)
+        st = c->ops.check(c->ops.arg, found, err);
+    free(found);
+    return st;
+}
+
 char *ebb_chat_model_path(const ebb_chat *c, bool *ok)
 {
     char *path;

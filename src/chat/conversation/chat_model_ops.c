@@ -26,6 +26,17 @@ static ebb_status open_local_backend(void *arg, const ebb_backend_models *models
     return ebb_backend_local(&of, opts, sink, sink_arg, out, err);
 }
 
+static ebb_status check_model_file(void *arg, const char *path, ebb_error *err)
+{
+    ebb_model *m;
+    ebb_status st = ebb_model_open(path, &m, err);
+
+    (void)arg;
+    if (st == EBB_OK)
+        ebb_model_close(m);
+    return st;
+}
+
 static ebb_status model_ready(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info,
                               ebb_prompter **p, char notice[256], ebb_error *err)
 {
@@ -210,6 +221,7 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
     const ebb_chat_ops ops = {
         .default_sampling = ebb_sampler_params_default(),
         .open = open_local_backend,
+        .check = check_model_file,
         .ready = model_ready,
         .unready = model_unready,
         .number = model_number,

@@ -112,6 +112,28 @@ static void test_restart(void **state)
     ebb_chat_close(c);
 }
 
+/* A slip costs nothing: what is no model closes none. */
+static void test_no_model_for_a_model(void **state)
+{
+    ebb_chat *c = open_chat(false);
+    char path[96];
+    ebb_error err;
+    FILE *f;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/notes.txt", dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    for (int i = 0; i < 100; i++)
+        fputs("bread, salt\n", f);
+    fclose(f);
+    assert_int_equal(ebb_chat_load_model(c, path, &err), EBB_UNSUPPORTED);
+    assert_non_null(strstr(err.msg, "notes.txt"));
+    assert_true(ebb_chat_is_ready(c));
+    say(c, "Hello");
+    ebb_chat_close(c);
+}
+
 static void test_stop(void **state)
 {
     ebb_chat *c = open_chat(false);
@@ -251,7 +273,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop), T(test_cut), T(test_forget),
-                                        T(test_system_prompt_is_shared) };
+                                        T(test_system_prompt_is_shared), T(test_no_model_for_a_model) };
 
     return cmocka_run_group_tests_name("chat_model_ops", tests, NULL, NULL);
 }

@@ -193,6 +193,7 @@ static void test_refusals_say_who_can(void **state)
     assert_int_equal(ebb_chat_continue(c, &err), EBB_UNSUPPORTED);
     assert_non_null(strstr(err.msg, "starts each answer"));
     assert_int_equal(ebb_chat_set_engine(c, "nowhere", NULL, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_chat_set_engine(c, "here", "/nowhere/m.gguf", &err), EBB_NOTFOUND);
     assert_true(ebb_chat_is_ready(c));           /* a slip costs nothing */
     ebb_chat_close(c);
 }
