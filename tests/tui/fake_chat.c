@@ -301,6 +301,13 @@ ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
 }
 
 const char *ebb_chat_engine(const ebb_chat *c) { return c->remote.name[0] ? c->remote.name : NULL; }
+const char *ebb_chat_engine_model(const ebb_chat *c, size_t i)
+{
+    static const char *const names[] = { "big-model", "other-model", "" };
+
+    return c->remote.name[0] ? names[i] : NULL;
+}
+
 ebb_remote_figures *fake_remote(ebb_chat *c) { return &c->remote; }
 
 bool ebb_chat_remote(const ebb_chat *c, ebb_remote_figures *out)

@@ -86,6 +86,8 @@ typedef struct ebb_backend {
     const struct ebb_backend_ops *ops;
 } ebb_backend;
 
+struct ebb_server;                               /* remote/probe.h */
+
 /* What a backend of messages is, from READY on; lives as long as it does. */
 typedef struct ebb_backend_facts {
     ebb_model_info info;         /* name, and a path that no file has; nothing is known of the
@@ -97,6 +99,7 @@ typedef struct ebb_backend_facts {
     bool           takes_grammar;        /* answers can have a form */
     bool           can_continue; /* goes on with an answer that was cut off */
     bool           is_private;   /* nobody reads on the way */
+    const struct ebb_server *server;     /* its models; NULL: not known */
 } ebb_backend_facts;
 
 /* The figures of an `ebb serve` and of the machine it runs on, as it sent them last. */

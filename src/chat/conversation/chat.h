@@ -166,6 +166,9 @@ bool ebb_chat_is_worth_sharing(const char *path);
 void ebb_chat_share_model(ebb_chat *c);
 /* The remote engine that answers, as the user named it; NULL: that of this process. */
 const char *ebb_chat_engine(const ebb_chat *c);
+/* The i-th model that it named when it was connected; "": it named no more, or is not connected.
+ * NULL: models are files of this machine, for the engine of this process. */
+const char *ebb_chat_engine_model(const ebb_chat *c, size_t i);
 struct ebb_remote_figures;                       /* backend.h */
 /* What is known of it now; false: the engine is in this process. */
 bool ebb_chat_remote(const ebb_chat *c, struct ebb_remote_figures *out);
@@ -246,7 +249,8 @@ EBB_MUST_CHECK ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_err
  * have that title). */
 EBB_MUST_CHECK ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err);
 /* A draft model stays where it can draft for that one, too; else a notice says so.  It is loaded
- * meanwhile: READY or ERROR tell.  Errors: those of ebb_models_resolve. */
+ * meanwhile: READY or ERROR tell.  Errors: those of ebb_models_resolve; NOTFOUND:
+ * the remote engine has no such model, and goes on with its own. */
 EBB_MUST_CHECK ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err);
 /* A remote engine could not be reached: the next question looks for it again, and so does
  * ebb_chat_reconnect.  READY or ERROR tell whether it is there. */

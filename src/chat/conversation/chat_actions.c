@@ -325,8 +325,12 @@ ebb_status ebb_chat_load_model(ebb_chat *c, const char *path, ebb_error *err)
 
     if (c->turn.answer || c->follow.session)
         return ebb_chat_check_idle(c, err);
-    if (c->remote.name && path)
-        return ebb_chat_set_engine(c, ebb_chat_is_shared(c) ? EBB_ENGINE_HERE : c->remote.name, path, err);
+    if (path && ebb_chat_is_shared(c))
+        return ebb_chat_set_engine(c, EBB_ENGINE_HERE, path, err);
+    if (path && c->remote.name) {
+        st = ebb_chat_check_engine_model(c, path, err);
+        return st == EBB_OK ? ebb_chat_set_engine(c, c->remote.name, path, err) : st;
+    }
     if (path)
         st = ebb_chat_check_model(c, path, err);
     if (st != EBB_OK)

@@ -77,6 +77,28 @@ ebb_status ebb_chat_reconnect(ebb_chat *c, ebb_error *err)
     return ebb_chat_open_model(c, NULL, err);
 }
 
+const char *ebb_chat_engine_model(const ebb_chat *c, size_t i)
+{
+    const ebb_backend_facts *f = ebb_chat_facts(c);
+
+    if (!c->remote.name || ebb_chat_is_shared(c))
+        return NULL;
+    return f && f->server && i < f->server->n_models ? f->server->models[i] : "";
+}
+
+ebb_status ebb_chat_check_engine_model(const ebb_chat *c, const char *name, ebb_error *err)
+{
+    const ebb_backend_facts *f = ebb_chat_facts(c);
+
+    if (!f || !f->server || ebb_server_may_have(f->server, name))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_NOTFOUND,
+                    "%.60s had no model %.60s when it was connected, but %.60s%s; /engine here %.60s loads it on this "
+                    "machine, /engine %.60s %.60s asks again",
+                    f->name, name, f->server->models[0], f->server->n_models > 1 ? " and others" : "", name,
+                    c->remote.name, name);
+}
+
 /* -- One for several (chat_share.c) ----------------------------------------------------------------- */
 
 void ebb_chat_share_if_idle(ebb_chat *c)

@@ -71,6 +71,9 @@ bool ebb_chat_is_shared(const ebb_chat *c);
 bool ebb_chat_share_failed(ebb_chat *c, const char *why);
 
 /* -- chat_engines.c ---------------------------------------------------------------- */
+/* NOTFOUND: the remote engine has named its models, and this is none of them. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_check_engine_model(const ebb_chat *c, const char *name, ebb_error *err);
 void ebb_chat_end_tests(ebb_chat *c);            /* and wait for them */
 /* Hand the model over to the server for several if that is wanted and nothing is under way. */
 void ebb_chat_share_if_idle(ebb_chat *c);

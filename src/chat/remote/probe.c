@@ -269,29 +269,49 @@ static bool is_meant(const char *model, const char *want)
     return *name && strcasestr(model, name) != NULL;
 }
 
+/* Which of its models is called so; n_models: none. */
+static size_t find_called(const ebb_server *s, const char *name)
+{
+    size_t i = 0;
+
+    while (i < s->n_models && strcmp(s->models[i], name) != 0)
+        i++;
+    return i;
+}
+
+/* Which of its models `want` means; n_models: none that it has named. */
+static size_t find_model(const ebb_server *s, const char *want)
+{
+    size_t i = find_called(s, want);
+    char latest[EBB_PROBE_NAME];                 /* as Ollama completes a name */
+
+    if (s->kind == EBB_SERVER_EBB && s->n_models == 1 && is_meant(s->models[0], want))
+        return 0;
+    if (i < s->n_models)
+        return i;
+    snprintf(latest, sizeof latest, "%.150s:latest", want);
+    return find_called(s, latest);
+}
+
+bool ebb_server_may_have(const ebb_server *s, const char *want)
+{
+    return find_model(s, want) < s->n_models || s->n_models == 0 || s->n_models == EBB_PROBE_MODELS;
+}
+
 /* Choose the model that answers: the requested one, else the server's first. */
 static ebb_status choose_model(const ebb_engine_link *l, ebb_server *s, ebb_error *err)
 {
     const char *want = l->entry->model;
-    size_t i = 0;
+    size_t i;
 
     if (!want || !*want) {
         snprintf(s->model, sizeof s->model, "%s", s->n_models ? s->models[0] : "");
         return EBB_OK;
     }
-    while (i < s->n_models && strcmp(s->models[i], want) != 0)
-        i++;
-    if (s->kind == EBB_SERVER_EBB && s->n_models == 1 && is_meant(s->models[0], want))
-        i = 0;
-    if (i == s->n_models && s->n_models && s->n_models < EBB_PROBE_MODELS) {
-        char latest[EBB_PROBE_NAME];             /* as Ollama completes a name */
-        snprintf(latest, sizeof latest, "%.150s:latest", want);
-        for (i = 0; i < s->n_models && strcmp(s->models[i], latest) != 0;)
-            i++;
-        if (i == s->n_models)
-            return EBB_FAIL(err, EBB_NOTFOUND, "%s has no model %.100s; it has %.100s%s", l->entry->name, want,
-                            s->models[0], s->n_models > 1 ? " and others: `ebb engines test` lists them" : "");
-    }
+    if (!ebb_server_may_have(s, want))
+        return EBB_FAIL(err, EBB_NOTFOUND, "%s has no model %.100s; it has %.100s%s", l->entry->name, want,
+                        s->models[0], s->n_models > 1 ? " and others: `ebb engines test` lists them" : "");
+    i = find_model(s, want);
     snprintf(s->model, sizeof s->model, "%s", i < s->n_models ? s->models[i] : want);
     return EBB_OK;
 }

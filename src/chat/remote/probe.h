@@ -38,6 +38,8 @@ typedef struct ebb_server {
     ebb_server_figures figures;  /* of an `ebb serve` */
 } ebb_server;
 void ebb_server_fini(ebb_server *s);
+/* Is `want` one of the models that it has named, or one that it may have beside them? */
+bool ebb_server_may_have(const ebb_server *s, const char *want);
 
 /* Find out.  BUSY: it is there, and still loads its model (503) or has too much to do (429).  Other
  * errors: NOTFOUND (it has no such model), IO, FORMAT (no server of this kind), CANCELED, NOMEM.

@@ -107,6 +107,7 @@ static void make_facts(ebb_remote *r)
     f->can_continue = d->can_continue;
     f->takes_grammar = d->has_grammar;
     f->is_private = r->link.address.is_private;
+    f->server = &r->server;
     if (r->server.n_ctx)
         snprintf(ctx, sizeof ctx, "context %u tokens", r->server.n_ctx);
     if (r->link.address.is_shared) {

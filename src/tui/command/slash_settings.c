@@ -349,12 +349,25 @@ static void complete_ratings(ebb_frontend *f, ebb_model_file *files, size_t n, e
     ebb_models_rating_free(r, n);
 }
 
+/* The remote engine's; false: models are files of this machine. */
+static bool complete_engine_models(ebb_frontend *f, ebb_candidate_fn *fn, void *arg)
+{
+    const ebb_model_info *m = ebb_chat_model(f->chat);
+    const char *name;
+
+    for (size_t i = 0; (name = ebb_chat_engine_model(f->chat, i)) != NULL && *name; i++)
+        fn(arg, name, m && strcmp(m->name, name) == 0 ? "answers now" : "");
+    return name != NULL;
+}
+
 void ebb_complete_model(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
     const ebb_model_info *m = ebb_chat_model(f->chat);
     ebb_model_file *files;
     size_t n;
 
+    if (complete_engine_models(f, fn, arg))
+        return;
     if (!strchr(typed, '/') && ebb_models_find_chat(&files, &n, NULL) == EBB_OK) {
         complete_ratings(f, files, n, fn, arg);
         fn(arg, EBB_MODELS_GUIDE, m && strcmp(m->path, EBB_MODELS_GUIDE) == 0 ? "built in, loaded" : "built in");

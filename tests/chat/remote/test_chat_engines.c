@@ -224,6 +224,26 @@ static void test_overflow_by_estimate(void **state)
     ebb_chat_close(c);
 }
 
+/* What it does not have leaves it as it is. */
+static void test_models_of_the_server(void **state)
+{
+    ebb_chat *c = open_chat("kind=ollama models=1", NULL);
+    ebb_error err;
+
+    (void)state;
+    assert_string_equal(ebb_chat_engine_model(c, 0), "tiny");
+    assert_string_equal(ebb_chat_engine_model(c, 1), "other0");
+    assert_string_equal(ebb_chat_engine_model(c, 2), "");
+    assert_int_equal(ebb_chat_load_model(c, "guide", &err), EBB_NOTFOUND);
+    assert_non_null(strstr(err.msg, "but tiny and others; /engine here guide "));
+    assert_true(ebb_chat_is_ready(c));
+    say(c, "one");
+    assert_int_equal(ebb_chat_load_model(c, "other0", &err), EBB_OK);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_string_equal(ebb_chat_model(c)->name, "other0");
+    ebb_chat_close(c);
+}
+
 static void test_server_that_was_away(void **state)
 {
     ebb_chat *c = open_chat("kind=llama", NULL);
@@ -302,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_tree_needs_no_ids),
         cmocka_unit_test(test_refusals_say_who_can),
         cmocka_unit_test(test_overflow_by_estimate),
+        cmocka_unit_test(test_models_of_the_server),
         cmocka_unit_test(test_server_that_was_away),
         cmocka_unit_test(test_another_test_waits_for_none),
     };

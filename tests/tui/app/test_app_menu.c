@@ -95,6 +95,21 @@ static void menu_of_numbers(void **state)
     screen_close(&s);
 }
 
+/* A remote engine's models are those that it has, not the files of this machine. */
+static void menu_of_models_there(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 24, 80);
+    strcpy(fake_remote(s.chat)->name, "box");
+    screen_keys(&s, "/model ");
+    assert_has(&s, "big-model");
+    assert_has(&s, "other-model");
+    assert_lacks(&s, "guide");
+    screen_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +117,7 @@ int main(void)
         cmocka_unit_test(menu_of_commands),
         cmocka_unit_test(menu_picks),
         cmocka_unit_test(menu_of_numbers),
+        cmocka_unit_test(menu_of_models_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
