@@ -113,12 +113,13 @@ bool ebb_app_wants_stop(void *arg)
     return a->term->ops->is_interrupted(a->term);
 }
 
+/* Whoever looks back wants to the end first, and sees there what would be stopped. */
 static void app_escape_key(ebb_app *a)
 {
-    if (ebb_chat_is_busy(a->frontend.chat))
-        stop_answer(a);
-    else if (!a->view.is_bottom)
+    if (!a->view.is_bottom)
         ebb_transcript_end(&a->view);
+    else if (ebb_chat_is_busy(a->frontend.chat))
+        stop_answer(a);
 }
 
 static void browse_history(ebb_app *a, int direction)
@@ -307,7 +308,7 @@ void ebb_app_key(ebb_app *a, ebb_key key)
     if (key.code == '/' && !key.mods && ebb_app_is_only_offered(a))
         ebb_editor_set(&a->editor, "", 0);       /* a command instead of what was put there, and is elsewhere */
     if (key.code == '?' && !key.mods && !a->view.is_bottom && ebb_editor_is_empty(&a->editor)) {
-        ebb_app_hint(a, "PgUp PgDn: a page, Alt-Up Alt-Down: a message, Alt-Home Alt-End, Ctrl-S: find, Esc: the end");
+        ebb_app_hint(a, "Esc: the end, PgUp PgDn: page, Alt-Up Alt-Down: message, Ctrl-S: find");
         return;
     }
     if (after_ctrl_x && key.mods == EBB_MOD_CTRL && key.code == 'e') {

@@ -464,7 +464,7 @@ const char *const ebb_key_help[][2] = {
     { "Enter", "Send; queue while an answer runs; on an empty line, continue." },
     { "Alt-Enter, Ctrl-J", "New line." },
     { "Ctrl-C", "Stop the answer, keeping it so far; otherwise clear the input." },
-    { "Esc", "Stop the answer; a queued message goes next." },
+    { "Esc", "Stop the answer; a queued message goes next. While scrolled: to the end." },
     { "Ctrl-X", "Take the queued message back." },
     { "PgUp, PgDn", "Scroll; Alt-Home and Alt-End go to the ends. While scrolled, ? lists keys." },
     { "Alt-Up, Alt-Down", "Select a message; then e edits, r retries, b branches, p pins, c copies." },

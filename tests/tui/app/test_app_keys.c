@@ -56,7 +56,7 @@ static void scrolling(void **state)
     assert_has(&s, "line 12\n");
     assert_has(&s, "Alt-End: to the end");
     screen_keys(&s, "?");
-    assert_has(&s, "PgUp PgDn: a page");
+    assert_has(&s, "PgUp PgDn: page");
     assert_has(&s, "line 12\n");
     screen_keys(&s, "\033[6~\033[5~");
     const char *before = strdup(screen_text(&s));
@@ -72,6 +72,28 @@ static void scrolling(void **state)
         screen_keys(&s, "\033[6~");
     assert_has(&s, "line 31\n");
     assert_true(s.app.view.is_bottom);
+    screen_keys(&s, "\033[5~\033");              /* back to the end; the answer goes on */
+    screen_step(&s, 1);
+    assert_true(s.app.view.is_bottom);
+    assert_true(ebb_chat_is_busy(s.chat));
+    screen_keys(&s, "\033");
+    screen_step(&s, 1);
+    assert_false(ebb_chat_is_busy(s.chat));
+    screen_close(&s);
+}
+
+/* All that the hint about keys says can be read on a usual terminal. */
+static void keys_of_looking_back(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 12, 80);
+    screen_keys(&s, "count\r");
+    screen_answer(&s, "1\n\n2\n\n3\n\n4\n\n5\n\n6\n\n7\n\n8\n\n9\n");
+    screen_keys(&s, "\033[5~?");
+    assert_has(&s, "Esc: the end");
+    assert_has(&s, "Ctrl-S: find");
     screen_close(&s);
 }
 
@@ -231,6 +253,7 @@ int main(void)
         cmocka_unit_test(several_lines),
         cmocka_unit_test(a_long_message_takes_the_row),
         cmocka_unit_test(scrolling),
+        cmocka_unit_test(keys_of_looking_back),
         cmocka_unit_test(resize_keeps_the_place),
         cmocka_unit_test(history_keys),
         cmocka_unit_test(big_paste_is_folded),
