@@ -1,4 +1,5 @@
 /* Rows that the full screen and the inline region share (app.h). */
+#include <stdio.h>
 #include <string.h>
 
 #include "app/app.h"
@@ -6,6 +7,7 @@
 #include "base/utf8.h"
 #include "command/slash.h"
 #include "edit/marked.h"
+#include "term/width.h"
 #include "tree/attachment.h"
 
 enum { QUEUED_ROWS_MAX = 3 };
@@ -78,25 +80,33 @@ static const char *queued_words(const char *marked)
     return words > at && words < n ? marked + words : marked;
 }
 
-void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
+/* Of a message that waits as much as fits, and all of `more`. */
+static void draw_queued(ebb_app *a, int row, int cols, const char *text, const char *more)
 {
     ebb_buf line = { 0 }, plain = { 0 };
+    int col;
 
-    for (int i = 0; i < n; i++) {
-        const char *text = queued_words(a->queue.messages[i]);
-        ebb_buf_clear(&line);
-        ebb_buf_clear(&plain);
-        ebb_marked_add_plain(&plain, text, strcspn(text, "\n"));
-        ebb_buf_adds(&line, "waits: ");
-        ebb_utf8_add_visible(&line, ebb_buf_text(&plain), plain.len, !a->term->utf8);
-        if (strchr(text, '\n'))
-            ebb_buf_adds(&line, " ...");
-        if (i + 1 == n && a->queue.n > (size_t)n)
-            ebb_buf_addf(&line, "  (and %zu more)", a->queue.n - (size_t)n);
-        ebb_term_puts(a->term, row + i, 0, cols, ebb_buf_text(&line), EBB_FACE_QUEUED);
-    }
+    ebb_marked_add_plain(&plain, text, strcspn(text, "\n"));
+    ebb_buf_adds(&line, "waits: ");
+    ebb_utf8_add_visible(&line, ebb_buf_text(&plain), plain.len, !a->term->utf8);
+    if (strchr(text, '\n'))
+        ebb_buf_adds(&line, " ...");
+    col = ebb_term_put_cut(a->term, row, 0, cols - ebb_width_text(more, strlen(more)), ebb_buf_text(&line), line.len,
+                           EBB_FACE_QUEUED);
+    ebb_term_puts(a->term, row, col, cols, more, EBB_FACE_QUEUED);
     ebb_buf_fini(&line);
     ebb_buf_fini(&plain);
+}
+
+void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
+{
+    char more[40] = "";
+
+    for (int i = 0; i < n; i++) {
+        if (i + 1 == n && a->queue.n > (size_t)n)
+            snprintf(more, sizeof more, "  (and %zu more)", a->queue.n - (size_t)n);
+        draw_queued(a, row + i, cols, queued_words(a->queue.messages[i]), more);
+    }
 }
 
 bool ebb_app_greets(const ebb_app *a)

@@ -213,6 +213,23 @@ static void esc_sends_what_waits(void **state)
     screen_close(&s);
 }
 
+/* However long they are: Ctrl-X takes one that has no row. */
+static void all_that_waits_is_counted(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 14, 40);
+    screen_keys(&s, "one\r");
+    for (int i = 0; i < 5; i++)
+        screen_keys(&s, "a question that is longer than a row is\r");
+    assert_has(&s, "waits: a question that is longer than...\n");
+    assert_has(&s, "waits: a question that ...  (and 2 more)\n");
+    screen_keys(&s, "\x18");
+    assert_has(&s, "  (and 1 more)\n");
+    screen_close(&s);
+}
+
 static void a_command_ends_an_edit(void **state)
 {
     screen s;
@@ -259,6 +276,7 @@ int main(void)
         cmocka_unit_test(big_paste_is_folded),
         cmocka_unit_test(what_a_paste_loses_is_said),
         cmocka_unit_test(esc_sends_what_waits),
+        cmocka_unit_test(all_that_waits_is_counted),
         cmocka_unit_test(a_command_ends_an_edit),
         cmocka_unit_test(ctrl_l_draws_all_of_it),
     };
