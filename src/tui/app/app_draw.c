@@ -7,6 +7,8 @@
 
 enum { TWO_ROWS_FROM = 16, TWO_COLS_FROM = 60, RULE_FROM = 12, SECOND_RULE_FROM = 20, GAP_FROM = 24, STATUS_COL = 2 };
 
+enum { SAYS_LITTLE = 3 };        /* columns of a session's name that is cut off */
+
 typedef struct layout {
     int rows, cols;              /* the terminal */
     int main_cols;               /* left of the panel */
@@ -84,16 +86,17 @@ static void add_live(const ebb_app *a, ebb_buf *out, bool is_wide, int width)
         ebb_buf_addf(out, "%s%s", out->len > before ? dot : "", stop);
 }
 
+/* All of it, or as much as says something. */
 static void draw_session_name(ebb_app *a, int row, int from, int limit)
 {
     ebb_buf line = { 0 };
-    int width;
+    int whole, width;
 
     add_session(a, &line);
-    width = ebb_width_text(ebb_buf_text(&line), line.len);
+    whole = width = ebb_width_text(ebb_buf_text(&line), line.len);
     if (width > limit - from - 2)
         width = limit - from - 2;
-    if (width > 3)
+    if (width > 0 && (width == whole || width > SAYS_LITTLE))
         ebb_term_put_cut(a->term, row, limit - width - 1, limit - 1, ebb_buf_text(&line), line.len, EBB_FACE_LABEL);
     ebb_buf_fini(&line);
 }

@@ -44,6 +44,17 @@ static void commands(void **state)
 }
 
 /* What is not saved is not left without a word. */
+static void short_titles(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 16, 60);
+    screen_keys(&s, "/title hi\r");
+    assert_has(&s, "  layers 6/8 ####==*.                                    hi\n");
+    screen_close(&s);
+}
+
 static void leaving_unsaved(void **state)
 {
     screen s;
@@ -344,6 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands),
+        cmocka_unit_test(short_titles),
         cmocka_unit_test(leaving_unsaved),
         cmocka_unit_test(a_form),
         cmocka_unit_test(an_edit_can_be_left),
