@@ -105,13 +105,21 @@ static void apply_operator(ebb_vi *v, ebb_editor *e, char op, size_t from, size_
         insert_mode(v, 1);
 }
 
+/* Of the n-th line from the caret's, or of the last one there is. */
+static size_t end_of_lines(const ebb_editor *e, unsigned n)
+{
+    size_t end = ebb_editor_line_end(e, e->caret);
+
+    for (; n > 1 && end < e->text.len; n--)
+        end = ebb_editor_line_end(e, end + 1);
+    return end;
+}
+
 /* `n` lines from the caret's, with the line end that goes with them. */
 static void apply_operator_to_lines(ebb_vi *v, ebb_editor *e, char op, unsigned n)
 {
-    size_t from = ebb_editor_line_start(e, e->caret), to = ebb_editor_line_end(e, e->caret);
+    size_t from = ebb_editor_line_start(e, e->caret), to = end_of_lines(e, n);
 
-    for (; n > 1 && to < e->text.len; n--)
-        to = ebb_editor_line_end(e, to + 1);
     v->is_linewise = true;
     ebb_editor_copy(e, from, to);
     if (op == 'y')
@@ -127,17 +135,36 @@ static void apply_operator_to_lines(ebb_vi *v, ebb_editor *e, char op, unsigned 
         insert_mode(v, 1);
 }
 
-static void vi_move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
+static bool is_find(uint32_t key)
 {
-    size_t to = e->caret, from = e->caret, step;
-    bool is_word = m->key == 'w' || m->key == 'W';
-    ebb_vi_find find = { v->find.kind, v->find.code, m->key == 'W' || m->key == 'B' || m->key == 'E' };
+    return key < 128 && strchr("fFtT", (int)key);
+}
 
+/* Where the motion ends, as often as the count says or as it can; a find that often, or it stays.  *last: where its
+ * last step began. */
+static size_t end_of_motion(const ebb_vi *v, const ebb_editor *e, const ebb_vi_motion *m, size_t *last)
+{
+    ebb_vi_find find = { v->find.kind, v->find.code, m->key == 'W' || m->key == 'B' || m->key == 'E' };
+    size_t to = *last = e->caret, step;
+
+    if (m->key == '$' || m->key == EBB_KEY_END)
+        return end_of_lines(e, effective_count(v));
     for (unsigned i = effective_count(v); i > 0; i--, to = step) {
         step = m->go(e, to, find);
         if (step == to)
-            break;
+            return is_find(m->key) ? e->caret : to;
+        *last = to;
     }
+    return to;
+}
+
+static void vi_move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
+{
+    size_t from = e->caret, last, to = end_of_motion(v, e, m, &last);
+    bool is_word = m->key == 'w' || m->key == 'W';
+
+    if (is_find(m->key) && to == from)
+        return;
     if (!v->op) {
         e->caret = to;
         return;
@@ -146,8 +173,8 @@ static void vi_move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
         to = ebb_vi_change_end(e, from, effective_count(v), m->key == 'W');
     else if (m->is_inclusive && (to > from || (to == from && (m->key == 'e' || m->key == 'E'))))
         to = ebb_editor_next(e, to);
-    if (is_word && v->op != 'c' && to > ebb_editor_line_end(e, from) && effective_count(v) == 1)
-        to = ebb_editor_line_end(e, from);       /* dw on the last word leaves the line end */
+    if (is_word && v->op != 'c' && to > ebb_editor_line_end(e, last))
+        to = ebb_editor_line_end(e, last);       /* dw on the last word leaves the line end */
     if (to != from || v->op == 'c')
         apply_operator(v, e, v->op, from < to ? from : to, from < to ? to : from);
 }

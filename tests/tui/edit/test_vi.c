@@ -53,6 +53,24 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "one two three", "ywP", "one[ ]one two three" },
     { "one two three", "d0", "[o]ne two three" },
     { "last word", "wdw", "last[ ]" },
+    /* counts and line ends */
+    { "one two\nthree four", "k02dw", "[]\nthree four" },
+    { "one two\nthree four", "k0d2w", "[]\nthree four" },
+    { "one two\nthree four", "k03dw", "[f]our" },
+    { "one two\nthree four", "k0wd2w", "one [f]our" },
+    { "one two\nthree four", "k0w2D", "one[ ]" },
+    { "one two\nthree four", "k0wd2$", "one[ ]" },
+    { "one two\nthree four", "k0w2CX\033", "one [X]" },
+    { "one two\nthree four\nfive", "kk02$", "one two\nthree fou[r]\nfive" },
+    { "one two\nthree four", "k0w9D", "one[ ]" },
+    /* a find that cannot be made so often */
+    { "abcabc", "3fc", "[a]bcabc" },
+    { "abcabc", "d3fc", "[a]bcabc" },
+    { "abcabc", "c3fcx\033", "[b]cabc" },        /* x is a command: nothing was changed */
+    { "abcabc", "$3dTa", "abcab[c]" },
+    { "abcabc", "$2dTa", "a[c]" },
+    { "abcabc", "2;", "[a]bcabc" },
+    { "abcabc", "fc2;", "ab[c]abc" },
     /* commands */
     { "abc", "x", "[b]c" },
     { "abc", "2x", "[c]" },
