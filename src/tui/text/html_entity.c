@@ -47,6 +47,8 @@ size_t ebb_html_entity_decode(const char *s, size_t n, char *out)
             return 0;
         memcpy(digits, s + from, n - from - 1);
         cp = strtoul(digits, NULL, is_hex ? 16 : 10);
+        if (cp == '\n' || cp == '\r')
+            cp = ' ';
         return ebb_utf8_encode(cp == 0 || cp > 0x10FFFF ||
                                (cp >= 0xD800 && cp < 0xE000) ? EBB_UTF8_BAD : (uint32_t)cp, out);
     }

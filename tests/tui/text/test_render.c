@@ -136,6 +136,16 @@ static void links_in_tables(void **state)
                                           "k (http://k.l<http://k.l> ");
 }
 
+/* In a cell's text and in an address: rows stay rows. */
+static void line_ends_by_number(void **state)
+{
+    (void)state;
+    assert_string_equal(page("a&#10;b&#x0D;c", 40), "a b c\n");
+    assert_string_equal(page("| a | b |\n|---|---|\n| t&#10;u | x |\n| [n](x&#10;y) | z |", 40),
+                        "a       \u2502 b\n\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u253C\u2500\u2500\n"
+                        "t u     \u2502 x\nn (x y) \u2502 z\n");
+}
+
 static void repeat(ebb_buf *out, const char *s, int n)
 {
     for (int i = 0; i < n; i++)
@@ -463,6 +473,7 @@ int main(void)
         cmocka_unit_test(hanging),
         cmocka_unit_test(tables),
         cmocka_unit_test(links_in_tables),
+        cmocka_unit_test(line_ends_by_number),
         cmocka_unit_test(tables_follow_the_page),
         cmocka_unit_test(output_is_bounded),
         cmocka_unit_test(code),
