@@ -110,7 +110,7 @@ grep -q 'piped input is binary' "$dir/err" || fail "binary input: $(cat "$dir/er
 { "$EBB" run --greedy -n 200 -p 'Tell me everything.' 2>"$dir/err"; echo $? >"$dir/status"; } | true
 [ "$(cat "$dir/status")" -eq 0 ] && [ ! -s "$dir/err" ] || fail "a closed pipe: $(cat "$dir/status" "$dir/err")"
 yes word | head -n 3000 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "3,000 words in 512"
-grep -q 'the input has .* tokens, the context holds .*: give --ctx' "$dir/err" || fail "too long: $(cat "$dir/err")"
+grep -q 'the input has .* tokens, the context holds .*: give --ctx .* (in a chat /set ctx ' "$dir/err" || fail "too long: $(cat "$dir/err")"
 yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 1 ] && grep -qx 'ebb: the input is larger than 64 MiB' "$dir/err" || fail "input without an end: $(cat "$dir/err")"
 { while sleep 0.01; do echo word; done; } 2>"$dir/no" | timeout 1 "$EBB" run -n 3 2>"$dir/err"

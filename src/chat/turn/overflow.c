@@ -64,10 +64,10 @@ static ebb_status refuse_question(const ebb_chat *c, const ebb_prompt *p, ebb_er
         return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, and the guide reads %u: shorten it, or load "
                                           "another model with /model", p->n_ids, n_ctx);
     if (!has_older)
-        return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, the context holds %u: shorten it, or make room "
-                                          "with /set ctx", p->n_ids, n_ctx);
-    return EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, the context holds %u: /forget, /compact, "
-                                      "/grow, /undo or /new", p->n_ids, n_ctx);
+        return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, the context holds %u with its answer: shorten "
+                                          "it, or make room with /set ctx", p->n_ids, n_ctx);
+    return EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, the context holds %u with the answer: "
+                                      "/forget, /compact, /grow, /undo or /new", p->n_ids, n_ctx);
 }
 
 static ebb_status check_fits_at_all(const ebb_chat *c, const ebb_prompt *p, ebb_error *err)

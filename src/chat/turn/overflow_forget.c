@@ -65,7 +65,7 @@ static ebb_status try_forget_turns(ebb_chat *c, const ebb_prompt *old, size_t ta
              ? ebb_overflow_refuse_input(c, old->n_ids, err)
              : EBB_FAIL(err, EBB_CONTEXT, "nothing is left to forget: the last turn, the system prompt and what is "
                                           "pinned have %zu tokens, "
-                        "the context holds %u", old->n_ids, c->backend->ops->n_ctx(c->backend));
+                        "the context holds %u with the answer", old->n_ids, c->backend->ops->n_ctx(c->backend));
     note = ebb_overflow_add_note(c, EBB_OVERFLOW_FORGET, next, "");
     if (!note) {
         free(l.kept);
@@ -121,7 +121,7 @@ ebb_status ebb_overflow_forget(ebb_chat *c, ebb_prompt *p, ebb_overflow_next nex
     }
     if (ebb_overflow_fills(c, now.n_ids)) {
         st = EBB_FAIL(err, EBB_CONTEXT,
-                      "even without older turns there are %zu tokens, the context holds %u", now.n_ids,
+                      "even without older turns there are %zu tokens, the context holds %u with the answer", now.n_ids,
                       c->backend->ops->n_ctx(c->backend));
         ebb_prompt_fini(&now);
         return ebb_overflow_undo(c, n_nodes, leaf, st, err);

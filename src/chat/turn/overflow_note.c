@@ -37,12 +37,14 @@ bool ebb_overflow_fills(const ebb_chat *c, size_t n_ids)
     return n_ctx && n_ids >= n_ctx;
 }
 
-/* For scripts, which have no commands. */
+/* For scripts, of which only those of a chat have commands. */
 ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_error *err)
 {
-    return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u: give --ctx %zu or more, or a "
-                                      "model that can take as many",
-                    n_tokens, c->backend->ops->n_ctx(c->backend), (n_tokens + n_tokens / 4 + 1023) / 1024 * 1024);
+    size_t n_ctx = (n_tokens + n_tokens / 4 + 1023) / 1024 * 1024;
+
+    return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u with its answer: give --ctx %zu "
+                                      "or more (in a chat /set ctx %zu), or a model that can take as many",
+                    n_tokens, c->backend->ops->n_ctx(c->backend), n_ctx, n_ctx);
 }
 
 size_t ebb_overflow_target(const ebb_chat *c, size_t n_all)

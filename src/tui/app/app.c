@@ -257,7 +257,8 @@ static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
     case EBB_EVENT_DONE:
         ring_bell(a);
         if (a->is_stopping)
-            ebb_app_hint(a, "stopped; Enter on an empty line continues");
+            ebb_app_hint(a, a->queue.n > 0 ? "stopped; what waits goes next"
+                                           : "stopped; Enter on an empty line continues");
         a->is_stopping = a->queue.is_held = false;
         break;
     case EBB_EVENT_READY:

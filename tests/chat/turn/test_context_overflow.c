@@ -389,7 +389,7 @@ static void test_stop(void **state)
         done(c);
     }
     assert_true(i >= 9 && i <= 11);
-    assert_non_null(strstr(err.msg, "the context holds 200"));
+    assert_non_null(strstr(err.msg, "the context holds 200 with the answer"));
     assert_int_equal(n_ui_events(c), 0);
     assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 3, &err), EBB_OK);
     assert_int_equal(ebb_chat_truncation_note(c)->truncation.n_turns, 3);

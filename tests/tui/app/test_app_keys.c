@@ -205,7 +205,8 @@ static void esc_sends_what_waits(void **state)
     screen_keys(&s, "\x1b");
     screen_step(&s, 0.2);                        /* no sequence follows */
     screen_step(&s, 0.1);
-    assert_lacks(&s, "waits");
+    assert_lacks(&s, "waits: two");
+    assert_has(&s, "stopped; what waits goes next");     /* there is nothing that an empty line continues */
     assert_int_equal(ebb_chat_n_messages(s.chat), 4);
     assert_string_equal(ebb_chat_message(s.chat, 1)->text, "A long");
     assert_string_equal(ebb_chat_message(s.chat, 2)->text, "two");
