@@ -9,15 +9,26 @@
 /* Whoever gave the wrong file is told so, and the screen stays his: a file of a megabyte has 500,000 lines. */
 enum { COMPLAINTS = 20 };
 
+/* The quote that ends a value: the first behind which nothing stands but a comment.  NULL: none does. */
+static char *closing_quote(char *s)
+{
+    for (char *q = strchr(s, '"'); q; q = strchr(q + 1, '"')) {
+        size_t n_blanks = strspn(q + 1, " \t");
+
+        if (q[1 + n_blanks] == '\0' || (n_blanks && q[1 + n_blanks] == '#'))
+            return q;
+    }
+    return NULL;
+}
+
 /* "text" without its quotes, which keep blanks and a # in it. */
 static char *config_value(char *s)
 {
-    char *hash;
-    size_t n;
+    char *hash, *end;
 
     s = ebb_text_trim(s);
-    if (*s == '"' && (n = strlen(s)) > 1 && s[n - 1] == '"') {
-        s[n - 1] = '\0';
+    if (*s == '"' && (end = closing_quote(s + 1))) {
+        *end = '\0';
         return s + 1;
     }
     for (hash = strchr(s, '#'); hash; hash = strchr(hash + 1, '#'))
@@ -50,6 +61,7 @@ void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, e
     char said[512];
 
     for (char *line = text, *next; line; line = next) {
+        ebb_args before;
         ebb_error err = { 0 };
 
         number++;
@@ -57,8 +69,12 @@ void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, e
         if (next)
             *next++ = '\0';
         line += strspn(line, " \t\r");
-        if (*line == '\0' || *line == '#' || read_config_line(a, line, mask, &err) == EBB_OK)
+        if (*line == '\0' || *line == '#')
             continue;
+        before = *a;
+        if (read_config_line(a, line, mask, &err) == EBB_OK)
+            continue;
+        *a = before;                             /* nor does it count in part */
         snprintf(said, sizeof said, "%s:%d: %s", path, number, err.msg);
         if (n_wrong++ < COMPLAINTS)
             complain(said);

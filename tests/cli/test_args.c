@@ -54,6 +54,40 @@ static void test_errors(void **state)
     assert_true(a.sampling.temp == 0.25f);
 }
 
+/* A line that is told as wrong has changed nothing, not even that something was said. */
+static void test_wrong_lines_change_nothing(void **state)
+{
+    ebb_args a = read_config("resident = all\nresident = 200%\nsession =\nengine =\nhost =\ntemp = hot\n"
+                             "top-k = many\n", EBB_FOR_CHAT);
+
+    (void)state;
+    assert_non_null(strstr(said, "config:1: "));
+    assert_non_null(strstr(said, "config:7: "));
+    assert_false(a.engine.has_resident);
+    assert_null(a.session);
+    assert_null(a.engine_name);
+    assert_false(a.is_engine_given);
+    assert_int_equal(a.sampling_config, 0);
+}
+
+/* What is behind the quotes is a comment, and what is within them is not. */
+static void test_quotes(void **state)
+{
+    static const struct { const char *value, *want; } cases[] = {
+        { "\"a b\"", "a b" }, { "\"a\" # the good one", "a" }, { "\"Say # 1\"\t# c", "Say # 1" },
+        { "\"Say \"x\" twice\" # \"c\"", "Say \"x\" twice" }, { "\"\" # none", "" }, { "\"a\"#b", "\"a\"#b" },
+        { "\"a # c", "\"a" }, { "\"", "\"" }, { "\"\"", "" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[100];
+
+        snprintf(line, sizeof line, "system = %s\n", cases[i].value);
+        assert_string_equal(read_config(line, EBB_FOR_CHAT).system, cases[i].want);
+    }
+}
+
 /* A file that is none fills no screen, and its last line counts all the same. */
 static void test_many_errors(void **state)
 {
@@ -136,6 +170,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_wrong_lines_change_nothing),
+        cmocka_unit_test(test_quotes),
         cmocka_unit_test(test_many_errors),
         cmocka_unit_test(test_options_of_other_commands),
         cmocka_unit_test(test_command_line_comes_after),
