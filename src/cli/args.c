@@ -24,18 +24,30 @@ static const ebb_option *find_option(const char *word, size_t n, unsigned mask, 
     return NULL;
 }
 
+/* Of several rows with the name the first one: they begin with what chats and runs mean by it.  A row of `engines` only
+ * where there is no other. */
+static const ebb_option *find_config_option(const char *name)
+{
+    const ebb_option *found = NULL;
+
+    for (size_t i = 0; i < ebb_n_options; i++)
+        if (strcmp(ebb_options[i].long_name + strlen("--"), name) == 0 && (!found || found->mask == EBB_FOR_ENGINES))
+            found = &ebb_options[i];
+    return found;
+}
+
 ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsigned mask, ebb_error *err)
 {
     static const char *const switches[] = { "off", "no", "false", "0", "on", "yes", "true", "1", NULL };
-    char word[64];
-    bool elsewhere = false;
-    int n = snprintf(word, sizeof word, "--%s", name), state;
-    const ebb_option *o = n > 0 && (size_t)n < sizeof word ? find_option(word, (size_t)n, mask, &elsewhere) : NULL;
+    const ebb_option *o = find_config_option(name);
+    int state;
 
-    if (!o && (size_t)n < sizeof word && elsewhere)
-        return EBB_OK;
     if (!o)
         return EBB_FAIL(err, EBB_USAGE, "unknown option '%.60s'", name);
+    if (!(o->mask & mask) || o->mask == EBB_FOR_ENGINES)
+        return EBB_OK;
+    if (o->mask & EBB_NOT_IN_CONFIG)
+        return EBB_FAIL(err, EBB_USAGE, "%s: only the command line can say it", name);
     if (o->arg)
         return ebb_option_apply(o, a, value, err);
     state = ebb_option_name_index(switches, value);
@@ -125,7 +137,7 @@ static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool
     return EBB_FAIL(err, EBB_USAGE, "%s: no such option; see --help", word);
 }
 
-ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err)
+static ebb_status read_command_line(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err)
 {
     ebb_status st = EBB_OK;
     bool only_words = false;
@@ -155,6 +167,45 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
             return EBB_FAIL(err, EBB_USAGE, "%s: takes no value", word);
         st = ebb_option_apply(o, a, value, err);
     }
+    return st;
+}
+
+/* The configuration's part of *a, where the command line `said` something that only one of them can say.  But what the
+ * configuration keeps private is not stored because a session is named. */
+static void give_way(ebb_args *a, const ebb_args *said)
+{
+    a->is_model_of_config = a->model && !said->model;
+    if (said->session || said->is_private)
+        a->continue_last = false;
+    if (said->continue_last || said->is_private)
+        a->session = NULL;
+    if (said->json_schema)
+        a->grammar = NULL;
+    if (said->grammar)
+        a->json_schema = NULL;
+    if (said->socket_path)
+        a->has_port = false;
+    if (said->has_port || said->host)
+        a->socket_path = NULL;
+    if (said->engine.n_draft || (said->draft && strcmp(said->draft, "none") != 0))
+        a->engine.no_speculation = false;
+    if (said->is_inline)
+        a->plain = false;
+}
+
+ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err)
+{
+    ebb_args said = { 0 };
+    ebb_status st = read_command_line(&said, argc, argv, mask, err);
+
+    if (st == EBB_OK && said.socket_path && (said.has_port || said.host))
+        st = EBB_FAIL(err, EBB_USAGE,
+                      "--socket %s is a place to listen, --port and --host are another: give one of the two",
+                      said.socket_path);
+    if (st != EBB_OK)
+        return st;
+    give_way(a, &said);
+    st = read_command_line(a, argc, argv, mask, err);
     if (st == EBB_OK && a->session && a->continue_last)
         st = EBB_FAIL(err, EBB_USAGE, "-c goes on with the last session, -s %s with that one: which of the two?",
                       a->session);

@@ -22,11 +22,13 @@ enum {
     EBB_FOR_ENGINE = EBB_FOR_CHAT | EBB_FOR_RUN | EBB_FOR_PLAN | EBB_FOR_BENCH | EBB_FOR_INSPECT |
                      EBB_FOR_SESSIONS | EBB_FOR_SERVE,
     EBB_FOR_ALL = 16383 & ~EBB_FOR_COMPLETION,
+    EBB_NOT_IN_CONFIG = 16384,       /* beside them: the command line alone can say it */
 };
 
 /* Everything the command line can say; strings point into argv. */
 typedef struct ebb_args {
     const char     *model;           /* -m */
+    bool            is_model_of_config;      /* the command line may name another in a word */
     const char     *engine_name;     /* -e; NULL: the engine of this process */
     /* Engines add. */
     const char     *engine_kind, *key_file, *key_variable, *key_command, *ca_file;
@@ -91,12 +93,17 @@ typedef struct ebb_args {
     size_t          n_words;
 } ebb_args;
 
-/* Parse argv[1..argc) for the command `mask`.  USAGE with one line otherwise. */
+/* Parse argv[1..argc) for the command `mask`, on top of what the configuration has set: where only
+ * one of two options can be, the one of the command line takes the place of the configuration's.
+ * USAGE with one line otherwise. */
 EBB_MUST_CHECK
 ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err);
 
 /* One option by its long name without dashes, as the configuration file has it: flags
- * are on or off, and an option of other commands is passed over.  `value` must outlive *a. */
+ * are on or off, and an option of other commands is passed over.  Where a name means one thing to
+ * chats and runs and another one elsewhere, the file means the former; `engines` keeps what is said
+ * to it, so the file says nothing to it.  On failure *a may be half changed.  `value` must outlive
+ * *a. */
 EBB_MUST_CHECK
 ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsigned mask,
                         ebb_error *err);

@@ -117,11 +117,16 @@ ebb_status ebb_cli_open_draft_model(ebb_args *a, const ebb_model *host, ebb_mode
     return st;
 }
 
+bool ebb_cli_is_model_said(const ebb_args *a)
+{
+    return a->model && !a->is_model_of_config;
+}
+
 void ebb_cli_model_from_words(ebb_args *a, size_t at)
 {
     const char *word = at < a->n_words ? a->words[at] : NULL;
 
-    if (a->model || !word || !(ebb_cli_is_model_file(word) || strcmp(word, EBB_MODELS_GUIDE) == 0))
+    if (ebb_cli_is_model_said(a) || !word || !(ebb_cli_is_model_file(word) || strcmp(word, EBB_MODELS_GUIDE) == 0))
         return;
     a->model = word;
     memmove(a->words + at, a->words + at + 1, (--a->n_words - at) * sizeof *a->words);
@@ -129,11 +134,13 @@ void ebb_cli_model_from_words(ebb_args *a, size_t at)
 
 ebb_status ebb_cli_only_model(ebb_args *a, ebb_error *err)
 {
-    if (a->n_words == (a->model ? 0 : 1) || a->n_words == 0) {
-        a->model = a->n_words ? a->words[0] : a->model;
-        return EBB_OK;
-    }
-    return EBB_FAIL(err, EBB_USAGE, "%s: unexpected argument; see --help", a->words[a->model ? 0 : 1]);
+    size_t n_most = ebb_cli_is_model_said(a) ? 0 : 1;
+
+    if (a->n_words > n_most)
+        return EBB_FAIL(err, EBB_USAGE, "%s: unexpected argument; see --help", a->words[n_most]);
+    if (a->n_words)
+        a->model = a->words[0];
+    return EBB_OK;
 }
 
 ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned flags, ebb_token **ids, size_t *n,

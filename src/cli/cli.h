@@ -63,6 +63,8 @@ EBB_MUST_CHECK
 ebb_status ebb_cli_open_draft_model(ebb_args *a, const ebb_model *host, ebb_model **out,
                                     ebb_error *err);
 
+/* -m is there; what the configuration names is not meant where the command line names another. */
+bool ebb_cli_is_model_said(const ebb_args *a);
 /* Without -m a model may stand as a word of its own, as elsewhere: words[at], if it ends in .gguf
  * or is the guide. */
 void ebb_cli_model_from_words(ebb_args *a, size_t at);

@@ -171,6 +171,8 @@ int ebb_cmd_serve(ebb_args *a)
 
     if (st == EBB_OK && a->attaches)
         return ebb_cmd_serve_attach(a);
+    if (a->key_file && strcmp(a->key_file, "none") == 0)
+        a->key_file = NULL;
     use_one_heap();
     opts.models.path = a->model;
     if (st == EBB_OK)

@@ -27,11 +27,12 @@ static void on_attach_signal(int sig)
 
 /* -- A server ---------------------------------------------------------------------------------------------------- */
 
-/* It goes on when this process has ended, so that a line that breaks takes nothing along. */
+/* It goes on when this process has ended, so that a line that breaks takes nothing along.  Only this user can open its
+ * socket, so it wants no key, whatever the configuration has for servers: those who come have none. */
 static ebb_status start_server(const ebb_args *a, const char *path, ebb_child *child, ebb_error *err)
 {
     char idle[16];
-    const char *argv[] = { "/proc/self/exe", "serve", "--quiet", "--idle", idle, "--socket", path,
+    const char *argv[] = { "/proc/self/exe", "serve", "--quiet", "--idle", idle, "--socket", path, "--key-file", "none",
                            a->model ? "-m" : NULL, a->model, NULL };
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     ebb_status st;
@@ -178,8 +179,7 @@ int ebb_cmd_serve_attach(const ebb_args *a)
     sigaction(SIGTERM, &act, NULL);
     sigaction(SIGHUP, &act, NULL);
     if (reach_server(a, &fd, &child, &err) != EBB_OK) {
-        if (is_asked_to_end)
-            leave(&child, fd, false);
+        leave(&child, fd, false);
         return ebb_cli_fail(&err);
     }
     leave(&child, fd, bridge(fd));

@@ -109,8 +109,8 @@ ebb_status ebb_cli_model_from_first_word(ebb_args *a, ebb_error *err)
     bool *fits = NULL;
     ebb_status st = EBB_OK;
 
-    if (a->model || a->engine_name || !word || (a->n_words == 1 && isatty(STDIN_FILENO) && !a->prompt) ||
-        !may_be_name(a))
+    if (ebb_cli_is_model_said(a) || a->engine_name || !word ||
+        (a->n_words == 1 && isatty(STDIN_FILENO) && !a->prompt) || !may_be_name(a))
         return EBB_OK;
     if (ebb_models_find_chat(&files, &n, NULL) == EBB_OK && n > 0)
         fits = calloc(n, sizeof *fits);

@@ -116,6 +116,110 @@ static void test_options_of_other_commands(void **state)
     assert_true(a.engine.ram_bytes == 1ull << 30);
 }
 
+/* What commands call by one name is, in the file, what chats and runs mean by it; others pass it over.  What `engines`
+ * are told they keep, so the file tells them nothing. */
+static void test_names_of_several_commands(void **state)
+{
+    static const char text[] = "ctx = max\nhost = user@box\ngreedy = on\nkv = q8_0/q4_0\nprompt = hello\n"
+                               "key-file = /k\nram = 2G\nmodel = m\nkind = vllm\nquiet = on\n";
+    ebb_args run = read_config(text, EBB_FOR_RUN), serve, engines, bench, ollama, inspect;
+
+    (void)state;
+    assert_string_equal(said, "");
+    assert_int_equal(run.engine.n_ctx, EBB_CTX_MAX);
+    assert_string_equal(run.engine_name, "ssh://user@box");
+    assert_string_equal(run.prompt, "hello");
+    serve = read_config(text, EBB_FOR_SERVE);
+    assert_string_equal(said, "");
+    assert_null(serve.host);
+    assert_string_equal(serve.key_file, "/k");
+    assert_true(serve.sampling.temp == 0);
+    engines = read_config(text, EBB_FOR_ENGINES);
+    assert_string_equal(said, "");
+    assert_true(!engines.model && !engines.key_file && !engines.engine_kind && !engines.engine.n_ctx && engines.quiet);
+    bench = read_config(text, EBB_FOR_BENCH);
+    assert_string_equal(said, "");
+    assert_null(bench.prompt);
+    ollama = read_config(text, EBB_FOR_OLLAMA);
+    assert_string_equal(said, "");
+    assert_true(!ollama.engine.has_kv && !ollama.engine.ram_bytes && !ollama.engine.n_ctx);
+    assert_string_equal(ollama.model, "m");
+    inspect = read_config(text, EBB_FOR_INSPECT);
+    assert_string_equal(said, "");
+    assert_true(inspect.greedy_steps == 0 && inspect.engine.n_ctx == EBB_CTX_MAX);
+}
+
+/* The server that --attach starts reads the file, too, and would attach to another one, and so on. */
+static void test_not_in_the_file(void **state)
+{
+    ebb_args a = read_config("attach = on\n", EBB_FOR_SERVE);
+
+    (void)state;
+    assert_string_equal(said, "config:1: attach: only the command line can say it\n");
+    assert_false(a.attaches);
+}
+
+static ebb_args read_both(const char *config, unsigned mask, const char *first, const char *second)
+{
+    char *argv[] = { (char *)(uintptr_t)"ebb", (char *)(uintptr_t)first, (char *)(uintptr_t)second, NULL };
+    ebb_args a = read_config(config, mask);
+
+    assert_string_equal(said, "");
+    assert_int_equal(ebb_args_parse(&a, second ? 3 : 2, argv, mask, NULL), EBB_OK);
+    return a;
+}
+
+/* Where only one of two can be. */
+static void test_command_line_takes_the_place(void **state)
+{
+    ebb_args a = read_both("continue = on\n", EBB_FOR_RUN, "-s", "foo");
+
+    (void)state;
+    assert_true(!a.continue_last && strcmp(a.session, "foo") == 0);
+    a = read_both("session = foo\n", EBB_FOR_RUN, "-c", NULL);
+    assert_true(a.continue_last && !a.session);
+    a = read_both("continue = on\n", EBB_FOR_RUN, "--private", NULL);
+    assert_true(a.is_private && !a.continue_last);
+    a = read_both("grammar = f\n", EBB_FOR_RUN, "--json-schema", "{}");
+    assert_true(a.json_schema && !a.grammar);
+    a = read_both("json-schema = {}\n", EBB_FOR_RUN, "--grammar", "f");
+    assert_true(a.grammar && !a.json_schema);
+    a = read_both("port = 0\n", EBB_FOR_SERVE, "--socket", "s");
+    assert_true(a.socket_path && !a.has_port);
+    a = read_both("socket = s\n", EBB_FOR_SERVE, "--port", "0");
+    assert_true(a.has_port && !a.socket_path);
+    a = read_both("no-draft = on\n", EBB_FOR_RUN, "--draft", "small");
+    assert_true(a.draft && !a.engine.no_speculation);
+    a = read_both("no-draft = on\n", EBB_FOR_RUN, "--draft", "none");
+    assert_true(a.engine.no_speculation);
+    a = read_both("plain = on\n", EBB_FOR_CHAT, "--inline", NULL);
+    assert_true(a.is_inline && !a.plain);
+    a = read_both("private = on\n", EBB_FOR_CHAT, "-s", "foo");
+    assert_true(a.is_private);
+}
+
+/* A model in the file is no model on the command line, where a word may name another. */
+static void test_model_of_the_file(void **state)
+{
+    ebb_args a = read_both("model = m\n", EBB_FOR_RUN, "word", NULL);
+
+    (void)state;
+    assert_true(a.model && a.is_model_of_config);
+    a = read_both("model = m\n", EBB_FOR_RUN, "-m", "n");
+    assert_string_equal(a.model, "n");
+    assert_false(a.is_model_of_config);
+}
+
+static void test_one_place_to_listen(void **state)
+{
+    char *argv[] = { (char *)(uintptr_t)"ebb", (char *)(uintptr_t)"--socket", (char *)(uintptr_t)"s",
+                     (char *)(uintptr_t)"--port", (char *)(uintptr_t)"0", NULL };
+    ebb_args a = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_args_parse(&a, 5, argv, EBB_FOR_SERVE, NULL), EBB_USAGE);
+}
+
 static void test_command_line_comes_after(void **state)
 {
     char ebb[] = "ebb", temp[] = "--temp", half[] = "0.5", plain[] = "--plain";
@@ -174,6 +278,11 @@ int main(void)
         cmocka_unit_test(test_quotes),
         cmocka_unit_test(test_many_errors),
         cmocka_unit_test(test_options_of_other_commands),
+        cmocka_unit_test(test_names_of_several_commands),
+        cmocka_unit_test(test_not_in_the_file),
+        cmocka_unit_test(test_command_line_takes_the_place),
+        cmocka_unit_test(test_model_of_the_file),
+        cmocka_unit_test(test_one_place_to_listen),
         cmocka_unit_test(test_command_line_comes_after),
         cmocka_unit_test(test_disk_speed), cmocka_unit_test(test_garbage),
     };

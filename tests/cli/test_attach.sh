@@ -1,6 +1,6 @@
 #!/bin/sh
 # ebb serve --attach between a client and a server of which one does not read: it carries what the other one takes, and ends when
-# it is told to, or when both ends of it are closed.
+# it is told to, or when both ends of it are closed.  What it starts listens where it looks, whatever the configuration says.
 command -v python3 >/dev/null || { echo "python3 is not there"; exit 77; }
 ldconfig -p 2>/dev/null | grep -q libmicrohttpd.so.12 || [ -e /usr/lib/"$(uname -m)"-linux-gnu/libmicrohttpd.so.12 ] || { echo "libmicrohttpd is not there"; exit 77; }
 dir=$(mktemp -d /tmp/ebb-attach-XXXXXX) || exit 1
@@ -79,4 +79,25 @@ server.p.send_signal(signal.SIGCONT)
 if server.json("GET", "/health")["status"] != "ok":
     fail("the server does not go on")
 server.end()
+
+# A TCP port and a key of the configuration are for servers that the user starts, not for the one that is started here.
+os.makedirs(folder + "/config/ebb")
+with open(folder + "/config/ebb/config", "w") as f:
+    f.write(f"port = 0\nkey-file = {folder}/key\n")
+with open(os.open(folder + "/key", os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
+    f.write("sesame\n")
+asks = b"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+a = subprocess.Popen([ebb, "serve", "--attach", "--idle", "1", "-m", "guide"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+a.stdin.write(asks)
+a.stdin.flush()
+got = a.stdout.read()                            # it ends as the connection does
+if a.wait(60) != 0 or parse(got)[0] != 200:
+    fail("with port and key-file in the configuration:", a.returncode, got)
+here = Server(ebb, folder, "-m", "guide", "--key-file", "none")
+if here.port or here.ask("GET", "/v1/models")[0] != 200:
+    fail("--socket gives way to the configuration:", open(here.err).read())
+here.end()
+a = subprocess.run([ebb, "serve", "--socket", folder + "/s", "--port", "0"], capture_output=True)
+if a.returncode != 2 or b"give one of the two" not in a.stderr:
+    fail("two places to listen:", a.returncode, a.stderr)
 P

@@ -47,6 +47,11 @@ $EBB engines test box --json | python3 -c 'import json,sys; e = json.load(sys.st
 $EBB engines add -q gone "$url" || fail "a second engine"
 says "removed gone" $EBB engines remove gone
 says "there is no engine gone" $EBB engines remove gone
+# What the configuration says of models and servers here is not written down for an engine elsewhere.
+printf 'model = gem\nctx = 4096\nkey-file = %s/k\n' "$dir" >"$XDG_CONFIG_HOME/ebb/config"
+$EBB engines add -q own "$url" || fail "an engine, with a configuration"
+grep -q 'gem\|4096\|/k' "$engines" && { cat "$engines"; fail "the configuration is written into the file of engines"; }
+$EBB engines remove -q own && rm "$XDG_CONFIG_HOME/ebb/config"
 says "usage: ebb engines remove NAME" $EBB engines remove
 says "vLLM 0.11" $EBB engines test box
 says "has no model huge" $EBB run -e box -m huge hi

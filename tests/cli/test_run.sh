@@ -126,6 +126,13 @@ grep -q tiny2-1b.gguf "$dir/out" || fail "the first word is no model: $(cat "$di
 status 2 "$EBB" run tiny3-1b 'Once upon'
 grep -q 'did you mean tiny2-1b' "$dir/err" || fail "a slip: $(cat "$dir/err")"
 status 0 "$EBB" run -n 2 --greedy tiny words in a row
+# ... in the place of the one that the configuration names, too.
+echo 'model = guide' >"$dir/.config/ebb/config"
+status 0 "$EBB" run tiny2 --json --greedy -n 3 'Once upon'
+grep -q tiny2-1b.gguf "$dir/out" || fail "the configuration's model, not the first word: $(cat "$dir/out")"
+status 0 "$EBB" plan --json models/guide.gguf
+status 2 "$EBB" plan -m guide models/guide.gguf
+rm "$dir/.config/ebb/config"
 "$EBB" guide --plain </dev/null >"$dir/out" 2>&1 || fail "ebb guide: $(cat "$dir/out")"
 
 # Several answers at a time are those of their seeds, one by one.
