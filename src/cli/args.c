@@ -137,35 +137,70 @@ static ebb_status unknown_option(const char *word, size_t n, unsigned mask, bool
     return EBB_FAIL(err, EBB_USAGE, "%s: no such option; see --help", word);
 }
 
+/* An option as it stands on a command line. */
+typedef struct said_option {
+    const char       *word, *value;  /* value: NULL: none */
+    size_t            n;             /* bytes of the option's name */
+    const ebb_option *row;           /* NULL: the command has no such option ... */
+    bool              elsewhere;     /* ... and others have */
+} said_option;
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1] != '\0';
+}
+
+/* The option at argv[*i]; *i is its last word then. */
+static said_option take_option(int argc, char **argv, unsigned mask, int *i)
+{
+    const char *word = argv[*i], *equals = word[1] == '-' ? strchr(word, '=') : NULL;
+    said_option s = { .word = word, .value = equals ? equals + 1 : NULL,
+                      .n = equals ? (size_t)(equals - word) : strlen(word) };
+
+    s.row = find_option(word, s.n, mask, &s.elsewhere);
+    if (s.row && s.row->arg && !s.value && *i + 1 < argc)
+        s.value = argv[++*i];
+    return s;
+}
+
+ebb_args_question ebb_args_asks(int argc, char **argv, unsigned mask)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return EBB_ASKS_HELP;
+        if (strcmp(argv[i], "--version") == 0)
+            return EBB_ASKS_VERSION;
+        if (is_option(argv[i]))
+            take_option(argc, argv, mask, &i);
+    }
+    return EBB_ASKS_NOTHING;
+}
+
+static ebb_status apply_option(const said_option *s, ebb_args *a, unsigned mask, ebb_error *err)
+{
+    if (!s->row)
+        return unknown_option(s->word, s->n, mask, s->elsewhere, err);
+    if (s->row->arg && !s->value)
+        return EBB_FAIL(err, EBB_USAGE, "%s: needs %s", s->word, s->row->arg);
+    if (!s->row->arg && s->value)
+        return EBB_FAIL(err, EBB_USAGE, "%s: takes no value", s->word);
+    return ebb_option_apply(s->row, a, s->value, err);
+}
+
 static ebb_status read_command_line(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err)
 {
     ebb_status st = EBB_OK;
     bool only_words = false;
 
     for (int i = 1; i < argc && st == EBB_OK; i++) {
-        const char *word = argv[i], *equals = NULL, *value = NULL;
-        bool elsewhere;
-        if (only_words || word[0] != '-' || word[1] == '\0') {
-            st = add_operand(a, word, err);
-            continue;
-        }
-        if (strcmp(word, "--") == 0) {
+        if (only_words || !is_option(argv[i])) {
+            st = add_operand(a, argv[i], err);
+        } else if (strcmp(argv[i], "--") == 0) {
             only_words = true;
-            continue;
+        } else {
+            said_option s = take_option(argc, argv, mask, &i);
+            st = apply_option(&s, a, mask, err);
         }
-        if (word[1] == '-')
-            equals = strchr(word, '=');
-        size_t n = equals ? (size_t)(equals - word) : strlen(word);
-        const ebb_option *o = find_option(word, n, mask, &elsewhere);
-        if (!o)
-            return unknown_option(word, n, mask, elsewhere, err);
-        if (o->arg) {
-            value = equals ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
-            if (!value)
-                return EBB_FAIL(err, EBB_USAGE, "%s: needs %s", word, o->arg);
-        } else if (equals)
-            return EBB_FAIL(err, EBB_USAGE, "%s: takes no value", word);
-        st = ebb_option_apply(o, a, value, err);
     }
     return st;
 }

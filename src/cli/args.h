@@ -93,6 +93,13 @@ typedef struct ebb_args {
     size_t          n_words;
 } ebb_args;
 
+/* --help (-h) or --version, whichever comes first in argv[1..argc) before a "--": a question, which
+ * is answered instead of doing what the command does.  The value of an option asks nothing. */
+typedef enum ebb_args_question {
+    EBB_ASKS_NOTHING, EBB_ASKS_HELP, EBB_ASKS_VERSION
+} ebb_args_question;
+ebb_args_question ebb_args_asks(int argc, char **argv, unsigned mask);
+
 /* Parse argv[1..argc) for the command `mask`, on top of what the configuration has set: where only
  * one of two options can be, the one of the command line takes the place of the configuration's.
  * USAGE with one line otherwise. */

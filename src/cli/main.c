@@ -125,6 +125,46 @@ static int version(void)
     return EBB_EXIT_OK;
 }
 
+/* What was printed is the result, and some of it did not arrive. */
+static int finish_output(int status)
+{
+    errno = 0;
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || status != EBB_EXIT_OK)
+        return status;
+    if (errno == EPIPE)                          /* whoever read it has seen enough */
+        return status;
+    fprintf(stderr, "ebb: not all of the output could be written: %s\n", errno ? strerror(errno) : "is its disk full?");
+    return EBB_EXIT_FAILED;
+}
+
+/* What was asked instead of a command's work, or a command that is none; *status: what came of it.  false: neither. */
+static bool answer_question(int argc, char **argv, const ebb_subcommand *command, bool is_chat, int *status)
+{
+    ebb_args_question asked = ebb_args_asks(argc, argv, command ? command->mask : 0);
+    const char *name = is_chat ? NULL : argv[1];
+    ebb_error err = { 0 };
+
+    if (!command && strcmp(name, "help") == 0) {
+        asked = EBB_ASKS_HELP;
+        name = argc > 2 && argv[2][0] != '-' ? argv[2] : NULL;
+        command = name ? find_subcommand(name) : NULL;
+    } else if (!command && strcmp(name, "version") == 0) {
+        asked = EBB_ASKS_VERSION;
+        name = NULL;
+    }
+    if (!command && name) {
+        say_unknown_subcommand(name, &err);
+        *status = ebb_cli_fail(&err);
+    } else if (asked == EBB_ASKS_HELP) {
+        *status = finish_output(print_main_help(name ? command : NULL));
+    } else if (asked == EBB_ASKS_VERSION) {
+        *status = finish_output(version());
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* A login may bring the name of a locale that this machine lacks (ssh sends LANG): its characters are UTF-8 all the
  * same. */
 static void set_locale(void)
@@ -157,18 +197,6 @@ static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
             complain_of_config(err.msg);
     }
     ebb_buf_fini(&path);
-}
-
-/* What was printed is the result, and some of it did not arrive. */
-static int finish_output(int status)
-{
-    errno = 0;
-    if ((fflush(stdout) == 0 && !ferror(stdout)) || status != EBB_EXIT_OK)
-        return status;
-    if (errno == EPIPE)                          /* whoever read it has seen enough */
-        return status;
-    fprintf(stderr, "ebb: not all of the output could be written: %s\n", errno ? strerror(errno) : "is its disk full?");
-    return EBB_EXIT_FAILED;
 }
 
 /* Files get the modes that they are made with, for nobody else; a umask that took their owner's part, too, would lock
@@ -245,24 +273,12 @@ int main(int argc, char **argv)
     keep_owner_modes();
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);                    /* a file beyond `ulimit -f` is a write that fails, with a line */
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return print_main_help(is_chat ? NULL : command);
-        if (strcmp(argv[i], "--version") == 0)
-            return version();
-    }
     ebb_cli_remember_words(argc, argv);
     set_locale();
     forbid_cores();
     check_rules();
-    if (!command && strcmp(argv[1], "help") == 0)
-        return print_main_help(argc > 2 ? find_subcommand(argv[2]) : NULL);
-    if (!command && strcmp(argv[1], "version") == 0)
-        return version();
-    if (!command) {
-        say_unknown_subcommand(argv[1], &err);
-        return ebb_cli_fail(&err);
-    }
+    if (answer_question(argc, argv, command, is_chat, &status))
+        return status;
     if (check_files(&err) != EBB_OK)
         return ebb_cli_fail(&err);
     if (!is_chat) {

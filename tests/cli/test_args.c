@@ -233,6 +233,31 @@ static void test_command_line_comes_after(void **state)
     assert_int_equal(a.sampling_config, EBB_SAMPLING_BIT(temp) | EBB_SAMPLING_BIT(top_k));
 }
 
+static ebb_args_question asks(const char *line, unsigned mask)
+{
+    char copy[100], *argv[10] = { (char *)(uintptr_t)"ebb" };
+    int argc = 1;
+
+    snprintf(copy, sizeof copy, "%s", line);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    return ebb_args_asks(argc, argv, mask);
+}
+
+/* What an option is given is no question. */
+static void test_questions(void **state)
+{
+    (void)state;
+    assert_int_equal(asks("", EBB_FOR_RUN), EBB_ASKS_NOTHING);
+    assert_int_equal(asks("-p -h", EBB_FOR_RUN), EBB_ASKS_NOTHING);
+    assert_int_equal(asks("run --system --version word", EBB_FOR_RUN), EBB_ASKS_NOTHING);
+    assert_int_equal(asks("--system=x --version", EBB_FOR_RUN), EBB_ASKS_VERSION);
+    assert_int_equal(asks("-c -h --version", EBB_FOR_RUN), EBB_ASKS_HELP);
+    assert_int_equal(asks("--no-such-option --help", EBB_FOR_RUN), EBB_ASKS_HELP);
+    assert_int_equal(asks("-- --help", EBB_FOR_RUN), EBB_ASKS_NOTHING);
+    assert_int_equal(asks("-p", EBB_FOR_RUN), EBB_ASKS_NOTHING);
+}
+
 /* Of memory a G is 2^30, of speeds 10^9. */
 static void test_disk_speed(void **state)
 {
@@ -284,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_model_of_the_file),
         cmocka_unit_test(test_one_place_to_listen),
         cmocka_unit_test(test_command_line_comes_after),
+        cmocka_unit_test(test_questions),
         cmocka_unit_test(test_disk_speed), cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,10 @@ run -p "How do I leave?" >/dev/full && fail "a lost answer is no failure"
 grep -q 'standard output: No space left' "$dir/err" || fail "a lost answer is not told"
 run --json -p "How do I leave?" >/dev/full && fail "lost JSON is no failure"
 grep -q 'could be written' "$dir/err" || fail "lost JSON is not told"
+for asked in --help --version help "run --help"; do
+    "$EBB" $asked >/dev/full 2>"$dir/err" && fail "ebb $asked: lost, and no failure"
+    grep -q 'could be written: No space left' "$dir/err" || fail "ebb $asked: not told that it is lost"
+done
 
 # The trace has gaps, and the answer is there.
 run --trace /dev/full -p "How do I leave?" >"$dir/out" || fail "a full trace ends an answer"

@@ -30,6 +30,10 @@ says 2 'run' 'nothing to answer'
 says 2 'rnu hello' 'rnu: no such command; did you mean `ebb run`?'
 says 2 'little' 'to talk with the model of that name: ebb -m little'
 says 2 'xyzzy' 'ebb --help lists them'
+says 2 'xyzzy --help' 'ebb --help lists them'
+says 2 'help xyzzy' 'ebb --help lists them'
+status 0 "$EBB" run -m here.gguf -n 1 -p --help
+grep -q -- '--linger' out && fail "a question is taken for --help"
 says 2 'run --no-drafts hello' 'did you mean --no-draft?'
 says 2 'run --sed=4 hello' 'did you mean --seed?'
 says 2 'run --xyzzy hello' '--xyzzy: no such option; see --help'
