@@ -142,6 +142,16 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
     return EBB_OK;
 }
 
+/* 0: no limit.  What has reached it does not go on by itself, unless the limit was lowered meanwhile. */
+static uint32_t limit_left(const ebb_chat *c)
+{
+    uint32_t limit = c->settings.n_predict;
+
+    if (limit == 0)
+        return 0;
+    return limit > c->turn.n_spent ? limit - c->turn.n_spent : 1;
+}
+
 ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool continues, ebb_error *err)
 {
     const ebb_node *leaf = ebb_tree_leaf(&c->tree), *question = continues && leaf ? leaf->parent : leaf;
@@ -153,7 +163,7 @@ ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool conti
     if (!node || (!continues && !ebb_chat_facts(c) && !add_other_answers(c, node)))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
     else
-        st = ebb_turn_request_answer(c, p, node, c->settings.n_predict, &sampling, err);
+        st = ebb_turn_request_answer(c, p, node, limit_left(c), &sampling, err);
     c->turn.n_wanted = 0;
     c->turn.n_others = st == EBB_OK ? c->turn.n_others : 0;
     if (st != EBB_OK)
@@ -278,6 +288,7 @@ bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev)
     node->m.finish = ev->finish;
     ebb_chat_end_sample_record(&node->m, &ev->cache_salt);
     node->m.turn_stats = sum_turn_stats(c->turn.stats_before, &turn_stats);
+    c->turn.n_spent += turn_stats.n_generated;
     node->is_dirty = true;
     ebb_chat_record_away(c, &node->m);
     is_dropped = drop_empty_answers(c, ev->finish);

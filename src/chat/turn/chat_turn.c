@@ -94,10 +94,18 @@ static ebb_status begin_answer(ebb_chat *c, turn_input *in, ebb_error *err)
     return st;
 }
 
+/* Of the user, not of a full context that was made larger: the limit begins anew. */
+static ebb_status begin_asked_answer(ebb_chat *c, turn_input *in, ebb_error *err)
+{
+    c->turn.n_spent = 0;
+    return begin_answer(c, in, err);
+}
+
 static ebb_status defer_question(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     if (in->continues)
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
+    c->turn.n_spent = 0;
     set_date_once(c);
     c->turn.continues = false;
     save_deferred(c);
@@ -131,6 +139,7 @@ static ebb_status free_context(ebb_chat *c, turn_input *in, ebb_error *err)
     ebb_prompt p;
     ebb_status st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, err);
 
+    c->turn.n_spent = 0;                         /* what goes on behind it was asked for */
     if (st == EBB_OK)
         st = ebb_overflow_resolve(c, &p, in->next, &outcome, err);
     if (st == EBB_OK && outcome == EBB_OVERFLOW_RESOLVED)
@@ -351,7 +360,7 @@ static const struct turn_row {
     { NO_MODEL,     BEGIN,       reopen_engine,        LOADING },
     { NO_MODEL,     OPEN,        open_model,           LOADING },
 
-    { IDLE,         BEGIN,       begin_answer,         IDLE },
+    { IDLE,         BEGIN,       begin_asked_answer,   IDLE },
     { IDLE,         WAITED,      answer_waiting,       IDLE },
     { IDLE,         ENDED,       continue_or_finish,   IDLE },
     { IDLE,         SUMMED_UP,   answer_after_summary, IDLE },

@@ -34,6 +34,9 @@ typedef struct ebb_turn {
                                           * the last answer */
     bool           is_rewriting_reported; /* the user was told that the template rewrites this
                                            * conversation */
+    uint32_t       n_spent;      /* tokens of it since the user asked for it, or for more of it:
+                                  * they count against the limit, where a full context comes
+                                  * between */
     uint32_t       n_asked;      /* tokens of its prompt, perhaps about */
     uint32_t       n_new;        /* tokens that this turn adds and must be computed */
     size_t         n_retokenized;        /* of an answer that was cut: they count as this turn's */

@@ -190,9 +190,10 @@ void ebb_overflow_warn(ebb_chat *c)
 
 bool ebb_overflow_continues(const ebb_chat *c, const ebb_message *answer)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), limit = c->settings.n_predict;
     ebb_overflow_policy how = policy_of(c);
 
-    return answer->finish == EBB_FINISH_LENGTH && ebb_overflow_fills(c, ebb_chat_n_tokens(c)) &&
+    return answer->finish == EBB_FINISH_LENGTH && !(limit && c->turn.n_spent >= limit) &&
+           ebb_overflow_fills(c, ebb_chat_n_tokens(c)) &&
            ebb_chat_tokens_of(c, answer) < n_ctx / 2 && how != EBB_OVERFLOW_ASK && how != EBB_OVERFLOW_STOP;
 }

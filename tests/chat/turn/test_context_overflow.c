@@ -254,6 +254,44 @@ static void test_grow(void **state)
     ebb_chat_close(c);
 }
 
+/* The most tokens of an answer are counted through a context that becomes full within it; who asks for more of it gets
+ * up to as many again. */
+static void assert_limit_holds(ebb_overflow_policy how)
+{
+    char text[140];
+    ebb_chat *c;
+
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    script.plan_fits = true;
+    c = open_ready(&(ebb_chat_opts){ .overflow = how, .system = system_text, .n_predict = 80 });
+    say(c, "question");
+    script.n_tokens = 1000;
+    say(c, text);
+    assert_true(n_ui_events(c) >= 1);
+    assert_int_equal(last(c)->finish, EBB_FINISH_LENGTH);
+    assert_int_equal(last(c)->turn_stats.n_generated, 80);
+    assert_int_equal(ebb_chat_continue(c, NULL), EBB_OK);
+    done(c);
+    assert_in_range(last(c)->turn_stats.n_generated, 81, 160);
+    ebb_chat_close(c);
+}
+
+static void test_limit_while_the_context_grows(void **state)
+{
+    (void)state;
+    assert_limit_holds(EBB_OVERFLOW_GROW);
+}
+
+static void test_limit_while_the_context_slides(void **state)
+{
+    (void)state;
+    assert_limit_holds(EBB_OVERFLOW_SLIDE);
+}
+
 /* A question that waits for the model, and then for more context: it is answered when both are there. */
 static void test_grow_for_a_question_that_waits(void **state)
 {
@@ -584,6 +622,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_forget), T(test_slide), T(test_slide_in_a_long_message), T(test_forget_and_compute), T(test_compact),
         T(test_stop_a_summary), T(test_grow),
+        T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
         T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_pins_before_a_slide),
         T(test_in_the_middle_of_an_answer),
