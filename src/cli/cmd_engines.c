@@ -143,6 +143,8 @@ static int add_engine(ebb_args *a, ebb_error *err)
         strcpy(e.name, a->words[1]);
     if (err->code || ebb_engines_add(&e, err) != EBB_OK)
         return ebb_cli_fail(err);
+    if (a->json)
+        return ebb_cli_print_json(json_entry(&e));
     if (!a->quiet)
         printf("added %s; ebb engines test %s examines it, ebb -e %s talks to it\n", e.name, e.name, e.name);
     return EBB_EXIT_OK;
@@ -152,6 +154,8 @@ static int remove_engine(ebb_args *a, ebb_error *err)
 {
     if (ebb_engines_remove(a->words[1], err) != EBB_OK)
         return ebb_cli_fail(err);
+    if (a->json)
+        return ebb_cli_print_json(json_pack("{s:o}", "name", ebb_json_text_or_null(a->words[1])));
     if (!a->quiet)
         printf("removed %s; conversations keep its answers\n", a->words[1]);
     return EBB_EXIT_OK;

@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "ebb/experimental/inspect.h"
+#include "json/json_text.h"
 #include "os/file.h"
 
 #define MAX_TOKENS_BYTES ((size_t)64 << 20)
@@ -14,6 +15,7 @@ typedef struct logits_job {
     ebb_token *ids;
     size_t     n_ids;
     bool      *wanted;           /* per position; NULL: all */
+    json_t    *greedy;           /* --json: the ids that follow */
     FILE      *out;
     bool       failed;
 } logits_job;
@@ -66,8 +68,8 @@ static ebb_status read_positions(const char *list, logits_job *job, ebb_error *e
     return EBB_OK;
 }
 
-/* The argmax continuation, ids on one line. */
-static ebb_status print_greedy(ebb_session *s, size_t n_vocab, uint32_t steps, ebb_error *err)
+/* The argmax continuation, ids on one line, or into `list` unless it is NULL. */
+static ebb_status print_greedy(ebb_session *s, size_t n_vocab, uint32_t steps, json_t *list, ebb_error *err)
 {
     for (uint32_t i = 0; i < steps; i++) {
         const float *logits = ebb_session_logits(s);
@@ -75,7 +77,10 @@ static ebb_status print_greedy(ebb_session *s, size_t n_vocab, uint32_t steps, e
         for (size_t v = 1; v < n_vocab; v++)
             if (logits[v] > logits[best])
                 best = (ebb_token)v;
-        printf("%d%s", best, i + 1 == steps ? "\n" : " ");
+        if (list)
+            json_array_append_new(list, json_integer(best));
+        else
+            printf("%d%s", best, i + 1 == steps ? "\n" : " ");
         if (i + 1 < steps) {
             ebb_status st = ebb_session_append(s, best, err);
             if (st != EBB_OK)
@@ -105,7 +110,7 @@ static ebb_status evaluate_logits(const ebb_args *a, const ebb_model *m, logits_
     if (st == EBB_OK)
         st = ebb_session_eval(s, job->ids, job->n_ids, opts.n_batch, write_logits, job, err);
     if (st == EBB_OK && a->greedy_steps)
-        st = print_greedy(s, ebb_model_get_info(m)->n_vocab, a->greedy_steps, err);
+        st = print_greedy(s, ebb_model_get_info(m)->n_vocab, a->greedy_steps, job->greedy, err);
     ebb_session_free(s);
     ebb_engine_close(e);
     return st;
@@ -113,9 +118,10 @@ static ebb_status evaluate_logits(const ebb_args *a, const ebb_model *m, logits_
 
 int ebb_cmd_inspect_logits(ebb_args *a)
 {
-    logits_job job = { 0 };
+    logits_job job = { .greedy = a->json ? json_array() : NULL };
     ebb_model *m = NULL;
     ebb_error err = { 0 };
+    int status = EBB_EXIT_OK;
     ebb_status st = EBB_OK;
 
     if (!a->tokens_path || (!a->out_path && !a->greedy_steps))
@@ -132,8 +138,13 @@ int ebb_cmd_inspect_logits(ebb_args *a)
         st = evaluate_logits(a, m, &job, &err);
     if (job.out && (fclose(job.out) != 0 || job.failed) && st == EBB_OK)
         st = EBB_FAIL(&err, EBB_IO, "%s: cannot be written: %s", a->out_path, strerror(errno));
+    if (st == EBB_OK && a->json)
+        status = ebb_cli_print_json(json_pack("{s:I, s:O, s:o}", "tokens", (json_int_t)job.n_ids, "greedy",
+                                              job.greedy, "out", a->out_path ? ebb_json_text_or_null(a->out_path)
+                                                                             : json_null()));
+    json_decref(job.greedy);
     free(job.ids);
     free(job.wanted);
     ebb_model_close(m);
-    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(&err);
+    return st == EBB_OK ? status : ebb_cli_fail(&err);
 }

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "json/json_load.h"
+#include "json/json_text.h"
 #include "os/file.h"
 #include "prompt/prompt.h"
 #include "template/family.h"
@@ -111,12 +112,20 @@ static int print_rendered(const ebb_args *a, const job *j)
     ebb_error err = { 0 };
     int status = EBB_EXIT_OK;
 
-    if (ebb_template_render(j->t, j->context, &o, &r, &err) == EBB_OK)
-        ebb_cli_print(ebb_buf_text(&r.text), r.text.len);
-    else
+    if (ebb_template_render(j->t, j->context, &o, &r, &err) != EBB_OK)
         status = r.raised ? print_refusal(&r.message) : ebb_cli_fail(&err);
+    else if (a->json)
+        status = ebb_cli_print_json(json_pack("{s:o}", "text", ebb_json_text(ebb_buf_text(&r.text), r.text.len)));
+    else
+        ebb_cli_print(ebb_buf_text(&r.text), r.text.len);
     ebb_template_result_fini(&r);
     return status;
+}
+
+static int print_choice_json(const ebb_buf *source, const char *origin)
+{
+    return ebb_cli_print_json(json_pack("{s:o, s:o}", "template", ebb_json_text(ebb_buf_text(source), source->len),
+                                        "origin", ebb_json_text_or_null(origin)));
 }
 
 /* Which template a chat would take, and why, on standard error; its text on standard output. */
@@ -126,13 +135,16 @@ static int print_choice(ebb_args *a)
     ebb_model *m = NULL;
     ebb_error err = { 0 };
     ebb_buf source = { 0 };
+    int status = EBB_EXIT_OK;
     ebb_status st = ebb_cli_open_model(a, &m, &err);
 
     if (st == EBB_OK)
         st = ebb_prompter_new_named(m, a->template_name, &p, &err);
     if (st == EBB_OK)
         st = ebb_prompter_source(p, &source, &err);
-    if (st == EBB_OK) {
+    if (st == EBB_OK && a->json) {
+        status = print_choice_json(&source, ebb_prompter_origin(p));
+    } else if (st == EBB_OK) {
         ebb_cli_print(ebb_buf_text(&source), source.len);
         if (source.len > 0 && source.data[source.len - 1] != '\n')
             putchar('\n');
@@ -141,7 +153,7 @@ static int print_choice(ebb_args *a)
     ebb_buf_fini(&source);
     ebb_prompter_free(p);
     ebb_model_close(m);
-    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(&err);
+    return st == EBB_OK ? status : ebb_cli_fail(&err);
 }
 
 int ebb_cmd_inspect_template(ebb_args *a)

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "cli.h"
+#include "json/json_text.h"
 
 #define MAX_INPUT ((size_t)512 << 20)
 
@@ -43,7 +44,7 @@ static int convert_input(const ebb_args *a, convert_fn *fn)
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(&err);
 }
 
-/* The ids of `in` on one line. */
+/* The ids of `in` on one line, or in an object. */
 static ebb_status text_to_ids(const ebb_args *a, const ebb_model *m, const ebb_buf *in, ebb_buf *out, ebb_error *err)
 {
     unsigned flags = (a->no_bos ? 0u : EBB_TOK_BOS) | (a->no_special ? 0u : EBB_TOK_SPECIAL);
@@ -51,9 +52,11 @@ static ebb_status text_to_ids(const ebb_args *a, const ebb_model *m, const ebb_b
     size_t n = 0;
     ebb_status st = ebb_cli_tokenize(m, in, flags, &ids, &n, err);
 
+    if (a->json)
+        ebb_buf_adds(out, "{\"tokens\":[");
     for (size_t i = 0; st == EBB_OK && i < n; i++)
-        ebb_buf_addf(out, i ? " %d" : "%d", ids[i]);
-    ebb_buf_addc(out, '\n');
+        ebb_buf_addf(out, "%s%d", i == 0 ? "" : a->json ? "," : " ", ids[i]);
+    ebb_buf_adds(out, a->json ? "]}\n" : "\n");
     free(ids);
     if (st == EBB_OK && out->failed)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory to print %zu ids", n);
@@ -74,6 +77,19 @@ static ebb_status add_token_piece(const ebb_model *m, ebb_token id, bool special
     ebb_model_piece(m, id, special, out->data + out->len, n);
     out->len += n;
     return EBB_OK;
+}
+
+static ebb_status put_into_object(ebb_buf *text, ebb_error *err)
+{
+    json_t *o = json_pack("{s:o}", "text", ebb_json_text(ebb_buf_text(text), text->len));
+    char *json = o ? json_dumps(o, JSON_COMPACT) : NULL;
+    bool ok;
+
+    ebb_buf_clear(text);
+    ok = json && ebb_buf_addf(text, "%s\n", json);
+    json_decref(o);
+    free(json);
+    return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the text");
 }
 
 /* The text of the ids in `in`, which white space or commas part. */
@@ -97,7 +113,7 @@ static ebb_status ids_to_text(const ebb_args *a, const ebb_model *m, const ebb_b
         st = add_token_piece(m, (ebb_token)id, !a->no_special, out, err);
         p = end;
     }
-    return st;
+    return st == EBB_OK && a->json ? put_into_object(out, err) : st;
 }
 
 int ebb_cmd_inspect_text(ebb_args *a)

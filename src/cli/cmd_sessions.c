@@ -204,6 +204,9 @@ static int rename_one(ebb_store *s, ebb_args *a, ebb_error *err)
     if (ebb_path_in(EBB_DIR_STATE, NULL, &folder, NULL) == EBB_OK)
         ebb_unsent_rename(folder.data, was.name, key);
     ebb_buf_fini(&folder);
+    if (a->json)
+        return ebb_cli_print_json(json_pack("{s:I, s:o}", "id", (json_int_t)id, "name",
+                                            ebb_json_text_or_null(a->words[2])));
     return EBB_EXIT_OK;
 }
 
@@ -212,31 +215,31 @@ static ebb_status drop_kv(ebb_store *s, size_t *n_removed, ebb_error *err)
     ebb_kept kept;
     ebb_status st = ebb_kept_read(s, &kept, err);
 
+    *n_removed = 0;
     if (st == EBB_OK)
         st = ebb_kept_sweep_kv(&kept, n_removed, err);
     ebb_kept_fini(&kept);
     return st;
 }
 
-/* `is_thorough`: also what was deleted before this ebb.  Where one of them fails, the other is done all the same. */
-static int drop_kv_and_words(ebb_store *s, bool is_thorough, ebb_error *err)
+/* `is_thorough`: also what was deleted before this ebb.  Where one of them fails, the other is done all the same.
+ * *n_removed: files of K and V. */
+static ebb_status drop_kv_and_words(ebb_store *s, bool is_thorough, size_t *n_removed, ebb_error *err)
 {
-    size_t n_removed = 0;
-    ebb_status st = drop_kv(s, &n_removed, err), scrubbed = ebb_store_scrub(s, is_thorough, st == EBB_OK ? err : NULL);
+    ebb_status st = drop_kv(s, n_removed, err), scrubbed = ebb_store_scrub(s, is_thorough, st == EBB_OK ? err : NULL);
 
-    st = st == EBB_OK ? scrubbed : st;
-    if (st == EBB_OK && is_thorough)
-        printf("%zu files of K and V removed\n", n_removed);
-    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
+    return st == EBB_OK ? scrubbed : st;
 }
 
 static int delete_one(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     int64_t id;
+    size_t n_removed;
 
-    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || ebb_store_delete(s, id, err) != EBB_OK)
+    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || ebb_store_delete(s, id, err) != EBB_OK ||
+        drop_kv_and_words(s, false, &n_removed, err) != EBB_OK)
         return ebb_cli_fail(err);
-    return drop_kv_and_words(s, false, err);
+    return a->json ? ebb_cli_print_json(json_pack("{s:I}", "id", (json_int_t)id)) : EBB_EXIT_OK;
 }
 
 /* Hands type it; there is nothing that could come back. */
@@ -328,15 +331,22 @@ static ebb_status purge_state(ebb_store *s, const ebb_kept *kept, ebb_error *err
 static int purge(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     ebb_kept kept;
+    size_t n_removed = 0;
     ebb_status st = ebb_kept_read(s, &kept, err);
 
-    (void)a;
     if (st == EBB_OK)
         st = purge_state(s, &kept, err);
     if (st == EBB_OK)
         st = purge_drafts(s, err);
     ebb_kept_fini(&kept);
-    return st == EBB_OK ? drop_kv_and_words(s, true, err) : ebb_cli_fail(err);
+    if (st == EBB_OK)
+        st = drop_kv_and_words(s, true, &n_removed, err);
+    if (st != EBB_OK)
+        return ebb_cli_fail(err);
+    if (a->json)
+        return ebb_cli_print_json(json_pack("{s:I}", "kv_files_removed", (json_int_t)n_removed));
+    printf("%zu files of K and V removed\n", n_removed);
+    return EBB_EXIT_OK;
 }
 
 /* What changes how the store is kept, so works on it closed.  NULL: another subcommand. */

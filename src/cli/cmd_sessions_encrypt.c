@@ -9,6 +9,7 @@
 #include "ebb/experimental/kv_cache.h"
 #include "edit/history.h"
 #include "edit/unsent.h"
+#include "json/json_text.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/paths.h"
@@ -130,12 +131,21 @@ static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
     return st;
 }
 
+/* What holds from now on; `file`: the key, NULL: a passphrase is. */
+static int print_state_json(bool is_encrypted, const char *file)
+{
+    return ebb_cli_print_json(json_pack("{s:b, s:o}", "encrypted", is_encrypted, "key_file",
+                                        file ? ebb_json_text_or_null(file) : json_null()));
+}
+
 int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
 {
     const char *file = ebb_cli_unlock_file(a);
 
     if (run_locked(encrypt_all, true, a, err) != EBB_OK)
         return ebb_cli_fail(err);
+    if (a->json)
+        return print_state_json(true, file);
     if (file)
         printf("sessions, history, drafts, K and V are encrypted with %s: keep a copy of it elsewhere: without it "
                "nobody can read them again\n", file);
@@ -183,6 +193,8 @@ int ebb_cmd_sessions_decrypt(ebb_args *a, ebb_error *err)
 {
     if (run_locked(decrypt_all, true, a, err) != EBB_OK)
         return ebb_cli_fail(err);
+    if (a->json)
+        return print_state_json(false, NULL);
     puts("sessions, history and drafts are no longer encrypted");
     return EBB_EXIT_OK;
 }
@@ -212,6 +224,8 @@ int ebb_cmd_sessions_rekey(ebb_args *a, ebb_error *err)
 {
     if (run_locked(change_key, false, a, err) != EBB_OK)
         return ebb_cli_fail(err);
+    if (a->json)
+        return print_state_json(true, a->n_words > 1 ? a->words[1] : NULL);
     printf("this %s opens the sessions from now on\n", a->n_words > 1 ? "file" : "passphrase");
     return EBB_EXIT_OK;
 }

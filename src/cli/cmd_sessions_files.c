@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json/json_text.h"
 #include "os/file.h"
 #include "store/export.h"
 #include "store/import_file.h"
@@ -46,6 +47,7 @@ int ebb_cmd_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err)
 {
     ebb_export_format format = a->json ? EBB_EXPORT_JSON : EBB_EXPORT_MD;
     ebb_buf text = { 0 };
+    int status = EBB_EXIT_OK;
     ebb_status st;
 
     if (a->n_words == 2)
@@ -57,8 +59,11 @@ int ebb_cmd_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err)
     st = read_session_as(s, a->words[1], format, &text, err);
     if (st == EBB_OK)
         st = ebb_file_create(a->words[2], ebb_buf_text(&text), text.len, err);
+    if (st == EBB_OK && a->json)
+        status = ebb_cli_print_json(json_pack("{s:o, s:I}", "file", ebb_json_text_or_null(a->words[2]), "bytes",
+                                              (json_int_t)text.len));
     ebb_buf_fini(&text);
-    return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
+    return st == EBB_OK ? status : ebb_cli_fail(err);
 }
 
 /* "rivers" becomes the first one's name. */

@@ -276,35 +276,43 @@ int ebb_cmd_stop(ebb_args *a)
     const char *word = a->n_words ? a->words[0] : NULL;
     ebb_error err = { 0 };
     ebb_buf dir = { 0 }, silent = { 0 };
-    json_t *list, *one;
+    json_t *list, *one, *stopped = json_array();
     size_t i, n = 0;
+    int status = EBB_EXIT_OK;
 
     if (a->n_words > 1)
         EBB_FAIL(&err, EBB_USAGE, "usage: ebb stop [PID | SESSION]");
     else if (ebb_path_run(&dir, &err) != EBB_OK)
         ebb_buf_fini(&dir);
-    if (err.code)
+    if (err.code) {
+        json_decref(stopped);
         return ebb_cli_fail(&err);
+    }
     list = ebb_cli_running(ebb_buf_text(&dir), NULL, &silent);
     ebb_buf_fini(&dir);
     json_array_foreach(list, i, one) {
         if (!is_meant(one, word) || !is_answering(one) || !ebb_cli_signal(one, SIGUSR1))
             continue;
         n++;
-        if (!a->quiet) {
+        json_array_append_new(stopped, json_pack("{s:O*, s:O*}", "pid", json_object_get(one, "pid"), "session",
+                                                 json_object_get(one, "session")));
+        if (!a->quiet && !a->json) {
             printf("%.0f  stopped: \"", json_number(one, "pid"));
             print_json_text(one, "session");
             puts("\"; what was written is kept");
         }
     }
     json_decref(list);
+    if (a->json)
+        status = ebb_cli_print_json(json_pack("{s:O}", "stopped", stopped));
+    json_decref(stopped);
     if (silent.len && (n == 0 || !word))
         fail_silent(&silent, &err);
     else if (n == 0)
         EBB_FAIL(&err, EBB_NOTFOUND, word ? "no answer is running in %.80s; `ebb stat` lists what is"
                                           : "no answer is running", word);
     ebb_buf_fini(&silent);
-    return err.code ? ebb_cli_fail(&err) : EBB_EXIT_OK;
+    return err.code ? ebb_cli_fail(&err) : status;
 }
 
 int ebb_cmd_stat(ebb_args *a)

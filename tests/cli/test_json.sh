@@ -42,5 +42,39 @@ one sessions search token
 has hits more
 one sessions replay first
 has answers same tokens
+one sessions export first "$dir/first.md"
+has file bytes
+one sessions rename first second
+has id name
+one sessions delete second
+has id
+one sessions purge
+has kv_files_removed
+head -c 64 /dev/urandom >"$dir/key" && chmod 600 "$dir/key"
+one sessions encrypt --unlock "$dir/key"
+has encrypted key_file
+one sessions rekey "$dir/key" --unlock "$dir/key"
+has encrypted key_file
+one sessions decrypt --unlock "$dir/key"
+has encrypted key_file
+one engines add box http://127.0.0.1:9
+has name address
+one engines remove box
+has name
+one inspect template -m guide
+has template origin
+printf '{{ messages[0].content }}' >"$dir/t.jinja"
+printf '{"messages":[{"role":"user","content":"hello"}]}' >"$dir/c.json"
+one inspect template --file "$dir/t.jinja" --context "$dir/c.json"
+has text
+one inspect tokens -m guide
+has tokens
+one inspect text -m guide
+has text
+echo 1 2 3 >"$dir/ids"
+one inspect logits -m guide --tokens "$dir/ids" --greedy 2
+has tokens greedy out
 "$EBB" stat --json >"$dir/out" 2>/dev/null || true          # 1: nothing runs
 python3 -c 'import json, sys; json.load(open(sys.argv[1]))["running"]' "$dir/out" || fail "stat: $(cat "$dir/out")"
+"$EBB" stop --json >"$dir/out" 2>/dev/null && fail "stop: something runs"
+python3 -c 'import json, sys; json.load(open(sys.argv[1]))["stopped"]' "$dir/out" || fail "stop: $(cat "$dir/out")"

@@ -52,13 +52,17 @@ try:
         p.stdin.write(b"/set temp 5\n/set min-p 0\n/set top-k 0\n/set top-p 1\n/set predict 100000\nTell me everything.\n")
         p.stdin.flush()
         for _ in range(6000):
-            r = subprocess.run([ebb, "stop", str(p.pid)], env=env, capture_output=True, text=True)
+            r = subprocess.run([ebb, "stop", str(p.pid)] + (["--json"] if runtime else []), env=env, capture_output=True, text=True)
             now = json.loads(stat("--json").stdout)["running"][0]
             if r.returncode == 0 or now["state"] == "idle" and now["generated"] != one["generated"]:
                 break
             time.sleep(0.01)
-        if r.returncode != 0 or "what was written is kept" not in r.stdout:
+        if r.returncode != 0:
             print("the answer was too short to be stopped")
+        elif runtime and [s["pid"] for s in json.loads(r.stdout)["stopped"]] != [p.pid]:
+            sys.exit("stop --json: %r" % r.stdout)
+        elif not runtime and "what was written is kept" not in r.stdout:
+            sys.exit("stop: %r" % r.stdout)
         p.stdin.close()
         if p.wait(300) != 0 or os.path.exists(path):
             sys.exit("the socket stayed")
