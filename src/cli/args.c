@@ -184,6 +184,8 @@ static ebb_status apply_option(const said_option *s, ebb_args *a, unsigned mask,
         return EBB_FAIL(err, EBB_USAGE, "%s: needs %s", s->word, s->row->arg);
     if (!s->row->arg && s->value)
         return EBB_FAIL(err, EBB_USAGE, "%s: takes no value", s->word);
+    if (s->row->mask == (EBB_FOR_PLAN | EBB_FOR_OLLAMA))
+        a->ollama_option = s->row->long_name;
     return ebb_option_apply(s->row, a, s->value, err);
 }
 
@@ -205,10 +207,19 @@ static ebb_status read_command_line(ebb_args *a, int argc, char **argv, unsigned
     return st;
 }
 
+/* The engine in this process has no name. */
+static bool is_same_engine(const ebb_args *a, const ebb_args *b)
+{
+    return a->engine_name && b->engine_name ? strcmp(a->engine_name, b->engine_name) == 0
+                                            : a->engine_name == b->engine_name;
+}
+
 /* The configuration's part of *a, where the command line `said` something that only one of them can say.  But what the
  * configuration keeps private is not stored because a session is named. */
 static void give_way(ebb_args *a, const ebb_args *said)
 {
+    if (said->is_engine_given && !is_same_engine(a, said))
+        a->model = NULL;                         /* one of another engine's */
     a->is_model_of_config = a->model && !said->model;
     if (said->session || said->is_private)
         a->continue_last = false;

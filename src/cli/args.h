@@ -81,6 +81,7 @@ typedef struct ebb_args {
     ebb_overflow_policy overflow;    /* --overflow; given: on the command line */
     bool            overflow_given;
     bool            ollama;          /* plan --ollama, and what it takes (cmd_ollama.h) */
+    const char     *ollama_option;   /* the last of these on the command line; NULL: none */
     uint32_t        ollama_batch, ollama_parallel;
     const char     *ollama_flash, *ollama_gpus, *ollama_num_gpu, *ollama_overhead,
         *ollama_projector;

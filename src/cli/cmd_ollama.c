@@ -127,19 +127,11 @@ static ebb_status check_words(const ebb_args *a, ebb_error *err)
 
 ebb_status ebb_cmd_plan_check(const ebb_args *a, ebb_error *err)
 {
-    const struct { bool is_given; const char *name; } options[] = {
-        { a->ollama_batch > 0, "--batch" }, { a->ollama_parallel > 0, "--parallel" }, { a->ollama_flash, "--flash" },
-        { a->ollama_gpus, "--gpu" }, { a->ollama_num_gpu, "--num-gpu" }, { a->ollama_spread, "--spread" },
-        { a->ollama_overhead, "--overhead" }, { a->ollama_projector, "--projector" }, { a->ollama_vision, "--vision" },
-        { a->ollama_require_full, "--require-full" }, { a->ollama_exact, "--exact" },
-    };
-
-    for (size_t i = 0; !a->ollama && i < sizeof options / sizeof options[0]; i++)
-        if (options[i].is_given)
-            return EBB_FAIL(err, EBB_USAGE,
-                            "%s: belongs to Ollama's estimate (ebb plan --ollama, or ebb ollama); ebb uses no card",
-                            options[i].name);
-    return EBB_OK;
+    if (a->ollama || !a->ollama_option)          /* the configuration may have some, for when they are asked for */
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_USAGE,
+                    "%s: belongs to Ollama's estimate (ebb plan --ollama, or ebb ollama); ebb uses no card",
+                    a->ollama_option);
 }
 
 /* -- What Ollama makes of them ------------------------------------------------------------ */

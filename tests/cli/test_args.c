@@ -210,6 +210,25 @@ static void test_model_of_the_file(void **state)
     assert_false(a.is_model_of_config);
 }
 
+/* The file's model is one of the file's engine. */
+static void test_model_of_another_engine(void **state)
+{
+    (void)state;
+    assert_null(read_both("model = m\n", EBB_FOR_RUN, "-e", "box").model);
+    assert_null(read_both("model = m\n", EBB_FOR_RUN, "--host", "box").model);
+    assert_null(read_both("engine = box\nmodel = m\n", EBB_FOR_RUN, "-e", "here").model);
+    assert_non_null(read_both("engine = box\nmodel = m\n", EBB_FOR_RUN, "-e", "box").model);
+    assert_non_null(read_both("model = m\n", EBB_FOR_RUN, "-e", "here").model);
+}
+
+/* Without --ollama they say nothing: on the command line a mistake, in the file what was set for another time. */
+static void test_options_of_the_estimate(void **state)
+{
+    (void)state;
+    assert_null(read_both("parallel = 2\n", EBB_FOR_PLAN, "--table", NULL).ollama_option);
+    assert_string_equal(read_both("", EBB_FOR_PLAN, "--parallel", "2").ollama_option, "--parallel");
+}
+
 static void test_one_place_to_listen(void **state)
 {
     char *argv[] = { (char *)(uintptr_t)"ebb", (char *)(uintptr_t)"--socket", (char *)(uintptr_t)"s",
@@ -307,6 +326,8 @@ int main(void)
         cmocka_unit_test(test_not_in_the_file),
         cmocka_unit_test(test_command_line_takes_the_place),
         cmocka_unit_test(test_model_of_the_file),
+        cmocka_unit_test(test_model_of_another_engine),
+        cmocka_unit_test(test_options_of_the_estimate),
         cmocka_unit_test(test_one_place_to_listen),
         cmocka_unit_test(test_command_line_comes_after),
         cmocka_unit_test(test_questions),
