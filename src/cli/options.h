@@ -19,6 +19,7 @@ typedef struct ebb_option {
     ebb_status       (*call)(ebb_args *a, const char *value, ebb_error *err);    /* CALL */
 } ebb_option;
 
+/* Of rows with one name the first is what the configuration means by it, so it is that of chats. */
 extern const ebb_option ebb_options[];
 extern const size_t ebb_n_options;
 
