@@ -77,7 +77,8 @@ typedef struct ebb_line_marks {
     size_t menu_edits, menu_caret;       /* the line that the menu was made for */
     bool   menu_typed;           /* its word has changed since, and ... */
     double menu_due_s;           /* ... when the list follows; -1: it is as it should be */
-    size_t offered_edits;        /* the edit that put a text there which nobody typed; 0: none */
+    size_t offered_edits;        /* the edit that put a text there which nobody typed, and which the
+                                  * conversation has, too; 0: none */
     size_t asked_edits;          /* the edit at which a word was asked about: a command, or a
                                   * message? */
     size_t document_edits;       /* the edit whose message is sent once its documents are read */
@@ -191,8 +192,6 @@ void ebb_app_inline_frame(ebb_app *a, bool is_end);
 void ebb_app_restore_unsent(ebb_app *a);
 bool ebb_app_unsent_save(ebb_app *a);            /* keep what is typed, now; false: it failed */
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
-/* What is in the input is a message or an answer that is to be edited, as it was. */
-bool ebb_app_is_only_offered(const ebb_app *a);
 
 void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */
 /* The list follows what was typed, if it is time. */

@@ -305,8 +305,8 @@ void ebb_app_key(ebb_app *a, ebb_key key)
         return;
     if (app_vi_key(a, key))
         return;
-    if (key.code == '/' && !key.mods && ebb_app_is_only_offered(a))
-        ebb_editor_set(&a->editor, "", 0);       /* a command instead of what was put there, and is elsewhere */
+    if (key.code == '/' && !key.mods && a->marks.offered_edits && a->marks.offered_edits == a->editor.n_edits)
+        ebb_editor_set(&a->editor, "", 0);       /* a command instead of the text that was put there */
     if (key.code == '?' && !key.mods && !a->view.is_bottom && ebb_editor_is_empty(&a->editor)) {
         ebb_app_hint(a, "Esc: the end, PgUp PgDn: page, Alt-Up Alt-Down: message, Ctrl-S: find");
         return;

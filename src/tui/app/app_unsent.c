@@ -96,9 +96,9 @@ static size_t gather_input(const ebb_app *a, ebb_buf *out)
 }
 
 /* A message, or an answer, that was put there to be edited and is as it was. */
-bool ebb_app_is_only_offered(const ebb_app *a)
+static bool is_only_offered(const ebb_app *a)
 {
-    return ebb_frontend_edits(&a->frontend) && a->editor.n_edits == a->marks.offered_edits;
+    return (a->frontend.editing || a->frontend.is_cutting) && a->editor.n_edits == a->marks.offered_edits;
 }
 
 /* Queued messages and the input.  The result: where that, or the line that shows in its place, begins. */
@@ -106,7 +106,7 @@ static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
 {
     for (size_t i = 0; i < a->queue.n; i++)
         add_unsent(out, a->queue.messages[i]);
-    return ebb_app_is_only_offered(a) ? out->len : gather_input(a, out);
+    return is_only_offered(a) ? out->len : gather_input(a, out);
 }
 
 /* What was autosaved goes when it is kept in peace: where that fails, it is what there is. */
@@ -184,8 +184,7 @@ static void offer_unsent(ebb_app *a, const ebb_buf *text)
         a->frontend.edit(&a->frontend, text->data + skip, text->len - skip);
     else
         ebb_frontend_offer(&a->frontend, text->data + skip, text->len - skip);
-    if (edits)
-        a->marks.offered_edits = 0;              /* it is more than what the conversation has */
+    a->marks.offered_edits = 0;                  /* it is nowhere else: no slash takes its place */
     if (a->frontend.is_cutting)
         ebb_app_hint(a, "the answer as you were cutting it; Enter goes on from there, Ctrl-C drops it");
     else if (edits)
