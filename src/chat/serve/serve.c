@@ -7,8 +7,8 @@
 #include "os/thread.h"
 #include "serve/serve_priv.h"
 
-/* One address may have half of the connections.  At a UNIX socket one process may have all: it is the user's own, and
- * could end the server as well. */
+/* One address may have half of the connections, and of the room for large bodies.  At a UNIX socket one process may
+ * have all: it is the user's own, and could end the server as well. */
 enum { MAX_CONNECTIONS = 256, LEAST_CONNECTIONS = 8, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
        MAX_BODIES = 32 << 20, FILES_OF_ONE = 4 };
 
@@ -43,6 +43,7 @@ ebb_status ebb_serve_open(const ebb_serve_opts *opts, ebb_serve **out, ebb_error
         return st;
     }
     http.max_from_one = opts->is_unix ? 0 : http.max_connections / 2;
+    http.max_bodies_of_one = opts->is_unix ? 0 : MAX_BODIES / 2;
     http.arg = s;
     st = ebb_http_server_open(&http, &s->http, err);
     if (st == EBB_OK && ebb_thread_start(&s->thread, ebb_serve_worker, s) != 0)

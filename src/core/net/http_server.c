@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +16,9 @@
 #include "net/dynlib.h"
 
 enum { HEADER_BYTES = 32 << 10, STREAM_BYTES = 16 << 10 };
-/* Is taken before it is refused: the client is then sure to read why. */
-enum { SMALL_BODY = 64 << 10 };
-/* Of a reply: it is no larger than what a connection takes anyway, so it is sent whatever others have. */
-enum { SMALL_REPLY = 64 << 10, RETRY_S = 2 };
+/* So much of a body, and so large a reply, is no more than a connection takes anyway, so it is taken and sent whatever
+ * others have; and a body is not refused before: the client is then sure to read why. */
+enum { SMALL_BODY = 64 << 10, SMALL_REPLY = 64 << 10, RETRY_S = 2 };
 /* Bytes a second: what a body comes at least at, as over a line of 9600 baud, beside the time for its beginning. */
 enum { SLOWEST_BODY = 1 << 10 };
 /* One of so many connections is kept free for whoever comes next, while one that makes room for it closes. */
@@ -31,6 +29,7 @@ typedef struct caller {          /* a connection */
     int            fd;
     uint64_t       client;       /* ebb_http_client */
     double         due_s;        /* when what is awaited of a request is to be there; 0: nothing is awaited */
+    ebb_http_exchange *x;        /* its request; NULL: none that has headers yet */
     bool           has_ended;    /* its thread is about to see it */
 } caller;
 
@@ -38,8 +37,7 @@ struct ebb_http_server {
     const ebb_mhd       *mhd;
     struct MHD_Daemon   *daemon;
     ebb_http_server_opts opts;
-    atomic_size_t        body_bytes;     /* of all connections */
-    pthread_mutex_t      lock;           /* of the callers */
+    pthread_mutex_t      lock;           /* of the callers, and of bodies that are coming */
     caller              *callers;
 };
 
@@ -47,8 +45,11 @@ struct ebb_http_exchange {
     ebb_http_server       *server;
     struct MHD_Connection *connection;
     const char            *method, *path;
+    caller                *from;         /* NULL: no memory for one */
     ebb_buf                body;
-    size_t                 n_body;       /* bytes of it and of the reply that the server counts */
+    size_t                 n_read;       /* bytes of it that have come */
+    size_t                 n_counted;    /* bytes of it and of the reply that max_bodies is about */
+    bool                   lacks_room;   /* for the body, of which nothing is kept */
     bool                   is_replied;
     bool                   is_last;      /* where the next request begins is not known */
     enum MHD_Result        queued;
@@ -56,6 +57,73 @@ struct ebb_http_exchange {
     void                 (*release)(void *arg);
     void                  *arg;
 };
+
+/* -- Room for bodies and replies --------------------------------------------------------------- */
+
+/* Under the lock. */
+static void drop_body(ebb_http_exchange *x)
+{
+    ebb_buf_fini(&x->body);
+    x->n_counted = 0;
+}
+
+/* Under the lock: whether x finds room for n bytes more where `most` (0: any number) are for all, or for its client
+ * alone, who may have a single request that is larger.  Others' bodies make room, the one first that comes slowest:
+ * nobody keeps others out by sending nearly all of one. */
+static bool find_room(ebb_http_exchange *x, size_t n, size_t most, bool is_of_client)
+{
+    caller *slowest;
+
+    do {
+        size_t n_taken = 0;
+
+        slowest = NULL;
+        for (caller *c = x->server->callers; c; c = c->next) {
+            if (!c->x || !c->x->n_counted || (is_of_client && c->client != x->from->client))
+                continue;
+            n_taken += c->x->n_counted;
+            if (c->x != x && c->due_s > 0 && (!slowest || c->due_s < slowest->due_s))
+                slowest = c;
+        }
+        if (!most || n_taken + n <= most || (is_of_client && n_taken == x->n_counted))
+            return true;
+        if (slowest) {
+            drop_body(slowest->x);
+            slowest->x->lacks_room = true;
+        }
+    } while (slowest);
+    return false;
+}
+
+/* Under the lock.  False: others have the room. */
+static bool count_bytes(ebb_http_exchange *x, size_t n)
+{
+    const ebb_http_server_opts *opts = &x->server->opts;
+
+    if (n == 0)
+        return true;
+    if (!x->from || !find_room(x, n, opts->max_bodies_of_one, true) || !find_room(x, n, opts->max_bodies, false))
+        return false;
+    x->n_counted += n;
+    return true;
+}
+
+static bool count_reply(ebb_http_exchange *x, size_t n)
+{
+    bool fits;
+
+    pthread_mutex_lock(&x->server->lock);
+    fits = count_bytes(x, n);
+    pthread_mutex_unlock(&x->server->lock);
+    return fits;
+}
+
+void ebb_http_forget_body(ebb_http_exchange *x)
+{
+    pthread_mutex_lock(&x->server->lock);
+    drop_body(x);
+    pthread_mutex_unlock(&x->server->lock);
+}
 
 /* -- What the request says -------------------------------------------------------------------- */
 
@@ -83,24 +151,6 @@ const char *ebb_http_body(const ebb_http_exchange *x, size_t *n)
 {
     *n = x->body.len;
     return ebb_buf_text(&x->body);
-}
-
-/* False: all connections have as much as they may. */
-static bool count_bytes(ebb_http_exchange *x, size_t n)
-{
-    if (atomic_fetch_add(&x->server->body_bytes, n) + n > x->server->opts.max_bodies) {
-        atomic_fetch_sub(&x->server->body_bytes, n);
-        return false;
-    }
-    x->n_body += n;
-    return true;
-}
-
-void ebb_http_forget_body(ebb_http_exchange *x)
-{
-    ebb_buf_fini(&x->body);
-    atomic_fetch_sub(&x->server->body_bytes, x->n_body);
-    x->n_body = 0;
 }
 
 static int fd_of(const ebb_http_server *s, struct MHD_Connection *connection)
@@ -213,7 +263,7 @@ static void refuse_request(ebb_http_exchange *x, unsigned status, const char *ty
 void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body, size_t n,
                     unsigned retry_after_s)
 {
-    if (n <= SMALL_REPLY || count_bytes(x, n))
+    if (n <= SMALL_REPLY || count_reply(x, n))
         reply_copy(x, status, type, body, n, retry_after_s);
     else
         refuse_request(x, 503, "unavailable_error", "too many large replies are on their way", RETRY_S);
@@ -266,15 +316,13 @@ static void set_awaited(ebb_http_server *s, struct MHD_Connection *connection, b
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Bytes of a body have come: so much later the next ones are due. */
-static void earn_time(ebb_http_server *s, struct MHD_Connection *connection, size_t n)
+/* Under the lock: bytes of a body have come, and so much later the next ones are due; but no haste of before buys more
+ * than what there is for a beginning. */
+static void earn_time(const ebb_http_server *s, caller *c, size_t n)
 {
-    caller *c = caller_of(s, connection);
+    double due_s = c->due_s + (double)n / SLOWEST_BODY, most_s = ebb_clock_s() + s->opts.silence_s;
 
-    pthread_mutex_lock(&s->lock);
-    if (c && c->due_s > 0)
-        c->due_s += (double)n / SLOWEST_BODY;
-    pthread_mutex_unlock(&s->lock);
+    c->due_s = due_s < most_s ? due_s : most_s;
 }
 
 static void end_caller(caller *c)
@@ -421,16 +469,47 @@ static ebb_http_exchange *begin_exchange(ebb_http_server *s, struct MHD_Connecti
 {
     ebb_http_exchange *x = calloc(1, sizeof *x);
 
-    if (x)
-        *x = (ebb_http_exchange){ .server = s, .connection = connection, .queued = MHD_NO,
-                                  .body = { .max = s->opts.max_body } };
+    if (!x)
+        return NULL;
+    *x = (ebb_http_exchange){ .server = s, .connection = connection, .queued = MHD_NO,
+                              .from = caller_of(s, connection), .body = { .max = s->opts.max_body } };
+    pthread_mutex_lock(&s->lock);
+    if (x->from)
+        x->from->x = x;
+    pthread_mutex_unlock(&s->lock);
     return x;
 }
 
-/* Beyond the limits nothing is kept, and the connection is not read to its end. */
+static void end_exchange(ebb_http_exchange *x)
+{
+    pthread_mutex_lock(&x->server->lock);
+    drop_body(x);
+    if (x->from)
+        x->from->x = NULL;
+    pthread_mutex_unlock(&x->server->lock);
+    free(x);
+}
+
+/* What has no room is read to its end, and then refused.  False: it is larger than any may be, or there is no memory;
+ * then nobody reads on. */
 static bool take_body(ebb_http_exchange *x, const char *data, size_t n)
 {
-    return count_bytes(x, n) && ebb_buf_add(&x->body, data, n);
+    ebb_http_server *s = x->server;
+    size_t large;
+    bool goes_on;
+
+    x->n_read += n;
+    large = x->n_read > SMALL_BODY ? x->n_read - SMALL_BODY : 0;
+    pthread_mutex_lock(&s->lock);
+    if (!x->lacks_room && !count_bytes(x, large - x->n_counted)) {
+        drop_body(x);
+        x->lacks_room = true;
+    }
+    goes_on = x->lacks_room ? x->n_read <= s->opts.max_body : ebb_buf_add(&x->body, data, n);
+    if (x->from)
+        earn_time(s, x->from, n);
+    pthread_mutex_unlock(&s->lock);
+    return goes_on;
 }
 
 static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, const char *path, const char *method,
@@ -449,14 +528,15 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, c
         return x->is_replied ? x->queued : MHD_YES;
     }
     if (*n_data) {
-        bool fits = take_body(x, data, *n_data);
-        earn_time(x->server, connection, *n_data);
+        bool goes_on = take_body(x, data, *n_data);
         *n_data = 0;
-        return fits ? MHD_YES : MHD_NO;
+        return goes_on ? MHD_YES : MHD_NO;
     }
     set_awaited(x->server, connection, false);
     set_silence(x, 0);
-    if (may_ask(x))
+    if (x->lacks_room)
+        refuse_request(x, 503, "unavailable_error", "too many large requests are on their way", RETRY_S);
+    else if (may_ask(x))
         x->server->opts.on_request(x->server->opts.arg, x);
     set_silence(x, x->server->opts.silence_s);
     return x->queued;
@@ -468,15 +548,12 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **st
     ebb_http_exchange *x = *state;
 
     (void)how;
-    set_awaited(arg, connection, true);
-    if (!x)
-        return;
-    if (x->release)
+    if (x && x->release)
         x->release(x->arg);
-    atomic_fetch_sub(&x->server->body_bytes, x->n_body);
-    ebb_buf_fini(&x->body);
-    free(x);
+    if (x)
+        end_exchange(x);
     *state = NULL;
+    set_awaited(arg, connection, true);
 }
 
 /* -- The server --------------------------------------------------------------------------------- */

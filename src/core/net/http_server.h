@@ -28,8 +28,11 @@ typedef struct ebb_http_server_opts {
     unsigned    max_from_one;    /* connections of one address, in the same way; 0: as many as
                                     there may be */
     size_t      max_body;        /* bytes; larger ones are refused */
-    size_t      max_bodies;      /* of all connections at any time, those of replies included; whose
-                                    request is beyond is closed, whose reply is gets status 503 */
+    size_t      max_bodies;      /* of all connections at any time, those of replies included, the
+                                    first 64 KiB of each left out; for more, the body that comes
+                                    slowest makes room.  Who has none gets status 503 */
+    size_t      max_bodies_of_one;       /* of one client, in the same way, unless it is a single
+                                    one; 0: as much as all */
     bool        is_owner_only;   /* of a UNIX socket: other users are refused, whatever its
                                     permissions */
     /* Before a large body is taken, and before on_request: false if it has replied, because who

@@ -1,10 +1,12 @@
 /* Connections that come byte by byte, or leave open where a request ends (net/http_server.h). */
 #include "ebb_test.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +16,8 @@
 enum { MAX_CONNECTIONS = 8, SILENCE_S = 1, STEP_MS = 50, STEPS = 600, PIECE = 10 << 10, PIECES = 60 };
 /* More than the kernel takes from a server for a client that does not read, and less than twice of it. */
 enum { MAX_BODIES = 16 << 20, LARGE_REPLY = 12 << 20 };
+/* For bodies of which only parts come. */
+enum { ROOM = 1 << 20 };
 
 static atomic_bool holds_reply;
 static atomic_uint n_forgotten;          /* bodies */
@@ -63,13 +67,21 @@ static ebb_http_server *begin(struct sockaddr_in *at)
                                               .max_bodies = MAX_BODIES, .on_request = reply }, at);
 }
 
-static int call(const struct sockaddr_in *at, const char *text)
+/* As the n-th client: 127.0.0.n. */
+static int call_as(unsigned n, const struct sockaddr_in *at, const char *text)
 {
+    struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = htonl((INADDR_LOOPBACK & 0xffffff00) + n) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)at, sizeof *at), 0);
     assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
     return fd;
+}
+
+static int call(const struct sockaddr_in *at, const char *text)
+{
+    return call_as(1, at, text);
 }
 
 /* Whether the other side has ended it. */
@@ -124,8 +136,10 @@ static void test_headers_without_end(void **state)
     ebb_http_server_close(s);
 }
 
+/* However much of it came at once. */
 static void test_body_without_end(void **state)
 {
+    static char much[60 << 10];
     struct sockaddr_in at;
     ebb_http_server *s = begin(&at);
     int fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
@@ -133,7 +147,8 @@ static void test_body_without_end(void **state)
     (void)state;
     assert_true(dribble(s, fd, 'x'));
     close(fd);
-    fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nand some at once");
+    fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n");
+    assert_int_equal(send(fd, much, sizeof much, MSG_NOSIGNAL), sizeof much);
     assert_true(dribble(s, fd, 'x'));
     close(fd);
     ebb_http_server_close(s);
@@ -318,6 +333,164 @@ static void test_forgotten_body(void **state)
     ebb_http_server_close(s);
 }
 
+/* Room for ROOM bytes, half of it for one client. */
+static ebb_http_server *begin_with_little_room(struct sockaddr_in *at)
+{
+    ebb_http_server_opts opts = { .name = "test", .max_connections = MAX_CONNECTIONS, .silence_s = 3600,
+                                  .max_body = ROOM / 2, .max_bodies = ROOM, .max_bodies_of_one = ROOM / 2,
+                                  .on_request = reply };
+
+    return begin_with(opts, at);
+}
+
+static int call_with_body(const struct sockaddr_in *at, unsigned client, size_t n_body)
+{
+    char head[100];
+
+    snprintf(head, sizeof head, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", n_body);
+    return call_as(client, at, head);
+}
+
+/* The server's end of a connection: it is in this process. */
+static int server_end(int fd)
+{
+    struct sockaddr_in own, peer;
+    socklen_t n = sizeof own;
+
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&own, &n), 0);
+    for (int i = 0; i < 1024; i++) {
+        n = sizeof peer;
+        if (i != fd && getpeername(i, (struct sockaddr *)&peer, &n) == 0 && peer.sin_family == AF_INET &&
+            peer.sin_port == own.sin_port && peer.sin_addr.s_addr == own.sin_addr.s_addr)
+            return i;
+    }
+    return -1;
+}
+
+/* Nothing of what was sent is on its way any more. */
+static void wait_until_read(int fd)
+{
+    int unsent, unread, end;
+
+    do {
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        assert_false(has_ended(fd));
+        end = server_end(fd);
+        assert_int_equal(ioctl(fd, SIOCOUTQ, &unsent), 0);
+    } while (end < 0 || unsent || ioctl(end, FIONREAD, &unread) != 0 || unread);
+}
+
+/* So many bytes of a body, and all but the last one are kept when it returns: a thread reads once more when it has kept
+ * what it read before. */
+static void send_part(int fd, size_t n)
+{
+    static const char part[ROOM];
+
+    assert_int_equal(send(fd, part, n - 1, MSG_NOSIGNAL), n - 1);
+    wait_until_read(fd);
+    assert_int_equal(send(fd, part, 1, MSG_NOSIGNAL), 1);
+    wait_until_read(fd);
+}
+
+/* All room is taken by others, and the server waits for their ends. */
+static void test_small_body_needs_no_room(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin_with_little_room(&at);
+    int slow[2], fd;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        slow[i] = call_with_body(&at, 2 + i, ROOM / 2);
+        send_part(slow[i], ROOM / 2 - 1);
+    }
+    fd = call(&at, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nyes");
+    read_reply(fd);
+    for (unsigned i = 0; i < 2; i++) {           /* nor did it take any */
+        assert_int_equal(send(slow[i], "x", 1, MSG_NOSIGNAL), 1);
+        read_reply(slow[i]);
+        close(slow[i]);
+    }
+    close(fd);
+    ebb_http_server_close(s);
+}
+
+/* A client has half of the room: his next body costs his own slowest one. */
+static void test_room_of_one_client(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin_with_little_room(&at);
+    int slow[2], fd;
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        slow[i] = call_with_body(&at, 2, ROOM / 2);
+        send_part(slow[i], ROOM / 2 - 1);
+    }
+    fd = call_with_body(&at, 1, ROOM / 2);
+    send_part(fd, ROOM / 2);
+    read_reply(fd);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(send(slow[i], "x", 1, MSG_NOSIGNAL), 1);
+    expect_status(slow[0], "HTTP/1.1 503");
+    read_reply(slow[1]);
+    close(slow[0]);
+    close(slow[1]);
+    close(fd);
+    ebb_http_server_close(s);
+}
+
+/* Of all clients' bodies the slowest one makes room, and is told so. */
+static void test_slowest_body_makes_room(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin_with_little_room(&at);
+    int slow[2], fd;
+
+    (void)state;
+    slow[0] = call_with_body(&at, 2, ROOM / 2);
+    slow[1] = call_with_body(&at, 3, ROOM / 2);
+    send_part(slow[0], ROOM / 4);
+    send_part(slow[1], ROOM / 2 - 1);            /* the slowest ... */
+    send_part(slow[0], ROOM / 4 - 1);            /* ... now */
+    fd = call_with_body(&at, 1, ROOM / 2);
+    send_part(fd, ROOM / 2);
+    read_reply(fd);
+    assert_int_equal(send(slow[0], "x", 1, MSG_NOSIGNAL), 1);
+    read_reply(slow[0]);
+    assert_int_equal(send(slow[1], "x", 1, MSG_NOSIGNAL), 1);
+    expect_status(slow[1], "HTTP/1.1 503");
+    close(slow[0]);
+    close(slow[1]);
+    close(fd);
+    ebb_http_server_close(s);
+}
+
+/* Requests that are complete make no room: who finds none is told so. */
+static void test_no_room(void **state)
+{
+    struct sockaddr_in at;
+    ebb_http_server *s = begin_with_little_room(&at);
+    int waits[2], fd;
+
+    (void)state;
+    atomic_store(&holds_reply, true);
+    for (unsigned i = 0; i < 2; i++) {
+        waits[i] = call_with_body(&at, 2 + i, ROOM / 2);
+        send_part(waits[i], ROOM / 2);
+    }
+    fd = call_with_body(&at, 1, ROOM / 2);
+    send_part(fd, ROOM / 2);
+    expect_status(fd, "HTTP/1.1 503");
+    atomic_store(&holds_reply, false);
+    read_reply(waits[0]);
+    read_reply(waits[1]);
+    close(waits[0]);
+    close(waits[1]);
+    close(fd);
+    ebb_http_server_close(s);
+}
+
 /* Who comes when all connections are taken gets a reply: the first of those who say nothing is ended for it, and nobody
  * who waits for a reply. */
 static void check_room(unsigned max_connections, unsigned max_from_one)
@@ -374,6 +547,10 @@ int main(void)
         cmocka_unit_test(test_one_end),
         cmocka_unit_test(test_replies_nobody_reads),
         cmocka_unit_test(test_forgotten_body),
+        cmocka_unit_test(test_small_body_needs_no_room),
+        cmocka_unit_test(test_room_of_one_client),
+        cmocka_unit_test(test_slowest_body_makes_room),
+        cmocka_unit_test(test_no_room),
         cmocka_unit_test(test_silent_ones_make_room),
     };
 
