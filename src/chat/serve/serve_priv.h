@@ -83,7 +83,7 @@ typedef struct ebb_served {
     ebb_turn_stats stats;
     ebb_finish finish;
     char     stop[SERVE_STOP_BYTES];     /* the text that ended it, "" */
-    ebb_error error;             /* where finish is ERROR */
+    ebb_error error;             /* where finish is ERROR or CANCELED: what its readers are told */
     double   ended_s;
 } ebb_served;
 
@@ -192,7 +192,7 @@ void ebb_serve_run_fewer(ebb_serve *s);
 void ebb_serve_hide_folders(char *line);
 /* Unless st is OK. */
 void ebb_serve_end_failed(ebb_serve *s, ebb_served *a, ebb_status st, const ebb_error *err);
-/* It has ended, so. */
+/* It has ended, so; err: of an ERROR. */
 void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_error *err);
 
 /* -- Requests (serve_routes.c and what it calls) ----------------------------------------------- */

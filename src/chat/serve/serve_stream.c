@@ -183,7 +183,7 @@ static void add_end(stream *t)
     unsigned status;
 
     t->has_ended = true;
-    if (t->a->finish == EBB_FINISH_ERROR) {
+    if (t->a->error.code != EBB_OK) {
         add_event(&t->out, json_error(t->s, &t->a->error, &status));
         return;
     }
@@ -318,8 +318,8 @@ static void wait_for_end(ebb_serve *s, ebb_http_exchange *x, stream *t)
         pthread_mutex_lock(&s->lock);
         has_ended = t->a->state == SERVED_ENDED;
         if (has_ended)
-            o = t->a->finish == EBB_FINISH_ERROR ? json_error(s, &t->a->error, &status) : t->form->whole(s, t->a,
-                t->flags);
+            o = t->a->error.code != EBB_OK ? json_error(s, &t->a->error, &status)
+                                           : t->form->whole(s, t->a, t->flags);
         pthread_mutex_unlock(&s->lock);
         if (!has_ended)
             wake = ebb_http_wait(x, t->reader.fd, -1);

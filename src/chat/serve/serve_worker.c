@@ -213,6 +213,15 @@ static ebb_served *choose_turn(ebb_serve *s)
     return best;
 }
 
+/* Whoever still reads must not take what there is for all of it.  Under the lock. */
+static void note_stopped(const ebb_serve *s, ebb_served *a)
+{
+    if (s->quit)
+        EBB_FAIL(&a->error, EBB_BUSY, "the server is shutting down");
+    else
+        EBB_FAIL(&a->error, EBB_CANCELED, "the answer was stopped");
+}
+
 void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_error *err)
 {
     double now_s = ebb_clock_s();
@@ -229,6 +238,8 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
     a->finish = finish;
     if (err)
         a->error = *err;
+    if (finish == EBB_FINISH_CANCELED)
+        note_stopped(s, a);
     a->stats.decode_s = a->decode_from_s > 0 ? now_s - a->decode_from_s : 0;
     a->state = SERVED_ENDED;
     for (ebb_served *b = a->next; b; b = b->next)

@@ -1,4 +1,5 @@
-/* A server that is closed before its model is there, and a large request whose client does not wait for its turn. */
+/* A server that is closed before its model is there, a large request whose client does not wait for its turn, and
+ * answers that are stopped. */
 #include "ebb_test.h"
 
 #include <dirent.h>
@@ -76,24 +77,33 @@ static void test_closed_while_loading(void **state)
     alarm(0);
 }
 
-/* More JSON than is read beside that of others. */
-static int send_large_request(unsigned short port)
+static int send_request(unsigned short port, const char *path, const ebb_buf *body)
 {
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                               .sin_port = htons(port) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ebb_buf body = { 0 }, request = { 0 };
+    ebb_buf request = { 0 };
+
+    ebb_buf_addf(&request, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                 path, body->len, body->data);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(send(fd, request.data, request.len, MSG_NOSIGNAL), request.len);
+    ebb_buf_fini(&request);
+    return fd;
+}
+
+/* More JSON than is read beside that of others. */
+static int send_large_request(unsigned short port)
+{
+    ebb_buf body = { 0 };
+    int fd;
 
     ebb_buf_adds(&body, "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"max_tokens\":1,\"values\":[{}");
     for (int i = 0; i < 5000; i++)
         ebb_buf_adds(&body, ",{}");
     ebb_buf_adds(&body, "]}");
-    ebb_buf_addf(&request, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n%s",
-                 body.len, body.data);
-    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(send(fd, request.data, request.len, MSG_NOSIGNAL), request.len);
+    fd = send_request(port, "/v1/chat/completions", &body);
     ebb_buf_fini(&body);
-    ebb_buf_fini(&request);
     return fd;
 }
 
@@ -136,10 +146,106 @@ static void test_large_request_of_who_left(void **state)
     ebb_serve_close(s);
 }
 
+/* -- Answers that are stopped ----------------------------------------------------------------- */
+
+static const struct { const char *path, *question; bool streams; } asks[] = {
+    { "/v1/chat/completions", "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]", true },
+    { "/v1/chat/completions", "\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]", false },
+    { "/v1/completions", "\"prompt\":\"x\"", true },
+    { "/v1/completions", "\"prompt\":\"x\"", false },
+    { "/completion", "\"prompt\":\"x\"", true },
+    { "/completion", "\"prompt\":\"x\"", false },
+};
+enum { N_ASKS = sizeof asks / sizeof *asks };
+
+static int send_ask(unsigned short port, size_t i)
+{
+    ebb_buf body = { 0 };
+    int fd;
+
+    ebb_buf_addf(&body, "{%s,\"stream\":%s}", asks[i].question, asks[i].streams ? "true" : "false");
+    fd = send_request(port, asks[i].path, &body);
+    ebb_buf_fini(&body);
+    return fd;
+}
+
+/* Answers that get no turn, so that they are still there when they are stopped. */
+static void ask_for_all(ebb_serve *s, unsigned short port, int fds[N_ASKS])
+{
+    uint64_t before;
+
+    pthread_mutex_lock(&s->lock);
+    s->n_most = 0;
+    before = s->n_answers;
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < N_ASKS; i++) {
+        fds[i] = send_ask(port, i);
+        for (bool is_there = false; !is_there; usleep(1000)) {
+            pthread_mutex_lock(&s->lock);
+            is_there = s->n_answers == before + i + 1;
+            pthread_mutex_unlock(&s->lock);
+        }
+    }
+}
+
+/* An error and its status; nothing says that the answer is complete. */
+static void expect_stopped(int fd, bool streams, const char *status, const char *message)
+{
+    static const char *const ends[] = { "[DONE]", "finish_reason\":\"", "stop_type", NULL };
+    ebb_buf reply = { 0 };
+    char part[4096];
+    ssize_t n;
+
+    while ((n = recv(fd, part, sizeof part, 0)) > 0)
+        ebb_buf_add(&reply, part, (size_t)n);
+    close(fd);
+    for (const char *const *end = ends; *end; end++)
+        if (strstr(ebb_buf_text(&reply), *end))
+            fail_msg("a stopped answer ends with %s:\n%s", *end, reply.data);
+    if (strncmp(ebb_buf_text(&reply) + 9, streams ? "200" : status, 3) != 0 || !strstr(reply.data, message))
+        fail_msg("of a stopped answer is said:\n%s", ebb_buf_text(&reply));
+    ebb_buf_fini(&reply);
+}
+
+static void test_stopped_is_not_complete(void **state)
+{
+    unsigned short port = 0;
+    ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide" };
+    int fds[N_ASKS];
+    ebb_serve *s;
+    ebb_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_listen_tcp("127.0.0.1", &port, &o.listen_fd, &err), EBB_OK);
+    if (ebb_serve_open(&o, &s, &err) == EBB_UNSUPPORTED) {
+        print_message("%s\n", err.msg);
+        skip();
+    }
+    while (!is_ready(s))
+        usleep(1000);
+    ask_for_all(s, port, fds);
+    pthread_mutex_lock(&s->lock);
+    for (ebb_served *a = s->answers; a; a = a->next)
+        a->is_canceled = true;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < N_ASKS; i++)
+        expect_stopped(fds[i], asks[i].streams, "499", "the answer was stopped");
+    ask_for_all(s, port, fds);
+    pthread_mutex_lock(&s->lock);
+    s->quit = true;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < N_ASKS; i++)
+        expect_stopped(fds[i], asks[i].streams, "503", "the server is shutting down");
+    ebb_serve_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_closed_while_loading),
-                                        cmocka_unit_test(test_large_request_of_who_left) };
+                                        cmocka_unit_test(test_large_request_of_who_left),
+                                        cmocka_unit_test(test_stopped_is_not_complete) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
