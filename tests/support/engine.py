@@ -13,6 +13,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     ping, crlf, cr, bytes=N                   comments in between, line ends, N bytes in each write
     plain         no stream: one object
     error         an error in the middle of the stream; why=W: another finish_reason
+    kept          the answer is kept under a number, as an ebb says; but it is not
     cut=N, reset=N, stall=N                   after N bytes of the stream: closed, reset, silent
     hold          nothing at all, until `how` has no such word
     status=N, words=T                         of each answer; retry=S: with Retry-After; words of an error in mid-stream, too
@@ -234,7 +235,8 @@ class Engine(http.server.BaseHTTPRequestHandler):
             self.event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}, "finish_reason": None}],
                         "prompt_progress": {"total": n_prompt, "cache": n_prompt // 2, "processed": n_prompt, "time_ms": 4}})
         else:
-            self.event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]})
+            kept = {"ebb": {"answer": 77, "next": 0}} if "kept" in h else {}
+            self.event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}], **kept})
         for w in thought:
             self.event({"choices": [{"index": 0, "delta": {name: w}, "finish_reason": None}]})
         if "hugeline" in h:

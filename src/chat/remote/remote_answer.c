@@ -170,9 +170,10 @@ static ebb_status take_whole(turn *t, const ebb_client_reply *reply, ebb_error *
     return st;
 }
 
-/* What the stream itself says went wrong. */
+/* What the stream itself says went wrong: there it has ended, too, and there is nothing to read on. */
 static ebb_status server_error(turn *t, ebb_error *err)
 {
+    t->answer.number = 0;
     ebb_engine_link_hide_secrets(&t->r->link, t->err.msg);
     return EBB_FAIL(err, t->st, "%s: %s", t->r->entry.name, t->err.msg);
 }

@@ -305,6 +305,23 @@ static void test_errors_of_every_form(void **state)
     }
 }
 
+/* An answer that failed there does not go on there: its error is told, and nothing is read on. */
+static void test_error_of_a_kept_answer(void **state)
+{
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=any error kept words=no_numbers");
+    b = remote_open(&h, server.url);
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    assert_non_null(strstr(h.why, "the server reports: no numbers"));
+    assert_string_equal(ebb_buf_text(&h.notices), "");
+    remote_close(&h, b);
+}
+
 /* What has not begun is tried again, and said. */
 static void test_busy_is_tried_again(void **state)
 {
@@ -550,6 +567,7 @@ int main(void)
         cmocka_unit_test(test_endings),
         cmocka_unit_test(test_refusals_are_one_line),
         cmocka_unit_test(test_errors_of_every_form),
+        cmocka_unit_test(test_error_of_a_kept_answer),
         cmocka_unit_test(test_busy_is_tried_again),
         cmocka_unit_test(test_nobody_is_there),
         cmocka_unit_test(test_no_list_of_models),
