@@ -1,6 +1,7 @@
 /* Addresses of engines (address.h). */
 #include "remote/address.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,16 +29,14 @@ bool ebb_address_is(const char *text)
     return false;
 }
 
-/* 127.x.y.z in digits; "127.evil.example" is a name. */
+/* 127.x.y.z in decimal; "127.evil.example" is a name, and "0127.0.0.1" is 87.0.0.1 to whoever connects. */
 static bool is_loopback(const char *host)
 {
-    unsigned a, b, c, d;
-    char more;
+    unsigned char bytes[4];
 
     if (strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0)
         return true;
-    return strspn(host, "0123456789.") == strlen(host) && sscanf(host, "%u.%u.%u.%u%c", &a, &b, &c, &d, &more) == 4 &&
-           a == 127 && b < 256 && c < 256 && d < 256;
+    return inet_pton(AF_INET, host, bytes) == 1 && bytes[0] == 127;
 }
 
 static bool is_name(const char *s, size_t n)

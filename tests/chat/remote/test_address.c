@@ -33,6 +33,10 @@ static void test_addresses(void **state)
         { "http://127.0.0.1:8080/v1/", "http://127.0.0.1:8080", "127.0.0.1", true, true },
         { "http://127.0.0.1.evil.example", "http://127.0.0.1.evil.example", "127.0.0.1.evil.example", false, false },
         { "http://127.evil.example", "http://127.evil.example", "127.evil.example", false, false },
+        { "http://127.200.0.9:80", "http://127.200.0.9:80", "127.200.0.9", true, true },
+        { "http://0127.0.0.1:8080", "http://0127.0.0.1:8080", "0127.0.0.1", false, false },   /* octal: 87.0.0.1 */
+        { "http://127.0.0.01", "http://127.0.0.01", "127.0.0.01", false, false },
+        { "http://127.0.0.256", "http://127.0.0.256", "127.0.0.256", false, false },
         { "http://[::1]:1234", "http://[::1]:1234", "[::1]", true, true },
         { "https://API.example.com/base/v1", "https://API.example.com/base", "api.example.com", false, true },
         { "http://v1", "http://v1", "v1", false, false },
