@@ -558,6 +558,26 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **st
 
 /* -- The server --------------------------------------------------------------------------------- */
 
+/* Whoever waits at the socket by then has the lock before its request: on_request finds *out. */
+static bool start_daemon(ebb_http_server *s, ebb_http_server **out)
+{
+    const ebb_http_server_opts *opts = &s->opts;
+
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_lock(&s->lock);
+    s->daemon = s->mhd->MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
+        on_access, s, MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, MHD_OPTION_CONNECTION_LIMIT, opts->max_connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, opts->max_from_one, MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
+    if (s->daemon)
+        *out = s;
+    pthread_mutex_unlock(&s->lock);
+    return *out != NULL;
+}
+
 ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_server **out, ebb_error *err)
 {
     ebb_http_server *s = calloc(1, sizeof *s);
@@ -566,24 +586,14 @@ ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_serve
     *out = NULL;
     if (st == EBB_OK) {
         s->opts = *opts;
-        pthread_mutex_init(&s->lock, NULL);
-        s->daemon = s->mhd->MHD_start_daemon(
-            MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
-            on_access, s, MHD_OPTION_LISTEN_SOCKET, opts->listen_fd, MHD_OPTION_CONNECTION_LIMIT, opts->max_connections,
-            MHD_OPTION_PER_IP_CONNECTION_LIMIT, opts->max_from_one, MHD_OPTION_CONNECTION_TIMEOUT, opts->silence_s,
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES,
-            MHD_OPTION_NOTIFY_COMPLETED, on_completed, s,
-            MHD_OPTION_NOTIFY_CONNECTION, on_connection, s, MHD_OPTION_END);
-        if (!s->daemon)
+        if (!start_daemon(s, out))
             st = EBB_FAIL(err, EBB_IO, "the server could not be started");
     }
     if (st != EBB_OK) {
         close(opts->listen_fd);
         free(s);
-        return st;
     }
-    *out = s;
-    return EBB_OK;
+    return st;
 }
 
 void ebb_http_server_close(ebb_http_server *s)

@@ -43,7 +43,8 @@ typedef struct ebb_http_server_opts {
     void       *arg;
 } ebb_http_server_opts;
 
-/* Errors: UNSUPPORTED (no libmicrohttpd), IO, NOMEM. */
+/* *out is set before the first request is handled.  Errors: UNSUPPORTED (no libmicrohttpd), IO,
+ * NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_server **out,
                                 ebb_error *err);
