@@ -21,7 +21,7 @@
 #include "serve/serve.h"
 #include "unlock.h"
 
-enum { LOOK_MS = 1000 };
+enum { LOOK_MS = 1000, HOST_BYTES = 64 };
 
 static volatile sig_atomic_t stop_signal;
 
@@ -87,15 +87,18 @@ static ebb_status listen_tcp(const ebb_args *a, ebb_serve_opts *o, ebb_error *er
     return st;
 }
 
-static ebb_status open_socket(const ebb_args *a, ebb_serve_opts *o, ebb_buf *path, int *lock, ebb_error *err)
+/* host[]: where systemd's socket is, which its requests may name. */
+static ebb_status open_socket(const ebb_args *a, ebb_serve_opts *o, ebb_buf *path, char host[HOST_BYTES], int *lock,
+                              ebb_error *err)
 {
-    char host[64];
-    ebb_status st = ebb_listen_inherited(&o->listen_fd, &o->is_unix, host, sizeof host, err);
+    ebb_status st = ebb_listen_inherited(&o->listen_fd, &o->is_unix, host, HOST_BYTES, err);
 
     if (st != EBB_OK)
         return st;
-    if (o->listen_fd >= 0)
+    if (o->listen_fd >= 0) {
+        o->host = a->host ? a->host : host;
         return o->is_unix ? EBB_OK : check_exposure(a, host, err);
+    }
     if (a->has_port || a->host)
         return listen_tcp(a, o, err);
     o->is_unix = true;
@@ -161,7 +164,7 @@ int ebb_cmd_serve(ebb_args *a)
                             .sampling = a->sampling, .sampling_given = a->sampling_given | a->sampling_config,
                                 .listen_fd = -1,
                             .leave_s = a->idle_s, .tell = tell_line, .arg = a };
-    char key[EBB_SECRET_BYTES];
+    char key[EBB_SECRET_BYTES], host[HOST_BYTES];
     ebb_serve *s = NULL;
     ebb_buf path = { 0 };
     ebb_error err = { 0 };
@@ -183,7 +186,7 @@ int ebb_cmd_serve(ebb_args *a)
     if (st == EBB_OK)
         st = read_key(a, key, &err);
     if (st == EBB_OK)
-        st = open_socket(a, &opts, &path, &lock, &err);
+        st = open_socket(a, &opts, &path, host, &lock, &err);
     opts.key = a->key_file ? key : NULL;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);

@@ -318,6 +318,22 @@ s.end()
 code = "import os, socket, sys; s = socket.socket(); s.bind((sys.argv[2], 0)); s.listen(); os.dup2(s.fileno(), 3); os.set_inheritable(3, True); os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); os.execv(sys.argv[1], [sys.argv[1], 'serve', '-m', 'guide'])"
 if b"--key-file" not in subprocess.run([sys.executable, "-c", code, ebb, "0.0.0.0"], capture_output=True, timeout=300).stderr:
     fail("a socket of systemd that others can reach needs no key")
+# At a socket of systemd, its address and the name that --host gives are this machine's, as at one of its own; and the
+# first request, which is there before the server is, is answered.
+code = "import os, sys; os.dup2(int(sys.argv[2]), 3); os.set_inheritable(3, True); os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); os.execv(sys.argv[1], [sys.argv[1], 'serve', '-m', 'guide', *sys.argv[3:]])"
+for more, hosts in ((), {"localhost": 200, "127.0.0.2": 200, "elsewhere.example": 403}), (("--host", "box"), {"box": 200, "elsewhere.example": 403}):
+    at = socket.create_server(("127.0.0.2", 0))
+    p = subprocess.Popen([sys.executable, "-c", code, ebb, str(at.fileno()), *more], pass_fds=(at.fileno(),), stderr=subprocess.DEVNULL)
+    for host, status in hosts.items():
+        c = socket.create_connection(at.getsockname(), timeout=120)
+        c.sendall(b"GET /ebb/v1/stats HTTP/1.1\r\nHost: %s:%d\r\nConnection: close\r\n\r\n" % (host.encode(), at.getsockname()[1]))
+        got = parse(read_all(c))
+        if got[0] != status:
+            p.kill()
+            fail("at a socket of systemd", *more, "a request to", host, "is answered with", got)
+    at.close()
+    p.terminate()
+    p.wait(120)
 code = """
 import os, socket, sys
 kind = sys.argv[2]
