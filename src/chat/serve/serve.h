@@ -14,6 +14,8 @@
  *      whoever else is asking.
  *  V2  A turn is one pass: a token of every answer, and as much of one prompt as keeps the pass
  *      within a few times its length (serve_shared.c).  So nobody waits for another's prompt.
+ *      Large requests are read one at a time, in turns of their clients: one waits for one of each
+ *      other client.
  *  V3  An answer whose client has gone stops within a layer, or with the pass that it shares,
  *      unless the request asked that it survive.
  *  V4  No reply contains a path of this machine or a key. */

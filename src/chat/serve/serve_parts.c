@@ -20,7 +20,7 @@ void ebb_serve_free(ebb_serve *s)
     ebb_model_close(s->draft);
     ebb_model_close(s->model);
     pthread_cond_destroy(&s->wake);
-    pthread_mutex_destroy(&s->large);
+    pthread_cond_destroy(&s->large_ended);
     pthread_mutex_destroy(&s->lock);
     if (s->key)
         explicit_bzero(s->key, strlen(s->key));
@@ -64,8 +64,8 @@ ebb_serve *ebb_serve_new(const ebb_serve_opts *opts)
     s->opts = *opts;
     s->opts.engine.kv_cache_dir = NULL;
     s->used_s = ebb_clock_s();
-    pthread_mutex_init(&s->large, NULL);
     pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->large_ended, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);

@@ -87,6 +87,12 @@ typedef struct ebb_served {
     double   ended_s;
 } ebb_served;
 
+/* A large request that is read in its turn. */
+typedef struct ebb_serve_place {
+    struct ebb_serve_place *next;
+    uint64_t client, turn;
+} ebb_serve_place;
+
 /* -- The server -------------------------------------------------------------------------------- */
 
 struct ebb_serve {
@@ -95,7 +101,6 @@ struct ebb_serve {
     ebb_http_server *http;
     pthread_t        thread;
 
-    pthread_mutex_t  large;      /* held while a large request is read: one at a time */
     pthread_mutex_t  lock;       /* protects everything below, and what is marked so in answers */
     pthread_cond_t   wake;       /* for the worker */
     bool             quit, has_failed, is_ready, has_left;
@@ -103,6 +108,8 @@ struct ebb_serve {
     ebb_error        error;
     ebb_served      *answers;    /* as they were asked for */
     ebb_served      *running;    /* whose turn it is alone; NULL */
+    ebb_serve_place *large;      /* whose large request is being read, and who waits behind him */
+    pthread_cond_t   large_ended;        /* for those who wait */
     uint64_t         n_requests, n_refused, n_answers, n_canceled, n_failed;
     uint64_t         n_shared_passes;
     ebb_buf          figures;    /* the event with the engine's, for all streams that want it ... */
@@ -213,6 +220,11 @@ typedef struct ebb_serve_waiting {
 } ebb_serve_waiting;
 /* ebb_tokenize_opts.stop, for the ebb_serve_waiting `arg`: he has gone, or the server leaves. */
 bool ebb_serve_stops_waiting(void *arg);
+
+/* Large requests are read one at a time: wait for the turn of one, and end it.  A client's next one
+ * comes behind one of each other client that waits by then. */
+void ebb_serve_begin_large(ebb_serve *s, uint64_t client, ebb_serve_place *place);
+void ebb_serve_end_large(ebb_serve *s);
 
 /* serve_prompt.c: what requests say, as ids.  Errors: USAGE (what is wrong with it), UNSUPPORTED
  * (what ebb does not do), CONTEXT,

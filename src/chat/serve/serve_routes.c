@@ -9,7 +9,7 @@
 #include "json/json_load.h"
 #include "serve/serve_priv.h"
 
-/* Bytes that a request's JSON takes in memory; larger requests are read one after the other, since values and tokens
+/* Bytes that a request's JSON takes in memory; larger requests are read one at a time, since values and tokens
  * take many times the bytes of a body. */
 enum { SMALL_REQUEST = 64 << 10 };
 
@@ -178,18 +178,46 @@ static ebb_status read_request(ebb_serve *s, ebb_http_exchange *x, const route *
     return st;
 }
 
+void ebb_serve_begin_large(ebb_serve *s, uint64_t client, ebb_serve_place *place)
+{
+    ebb_serve_place **at = &s->large;
+
+    pthread_mutex_lock(&s->lock);
+    *place = (ebb_serve_place){ .client = client, .turn = s->large ? s->large->turn : 0 };
+    for (const ebb_serve_place *p = s->large; p; p = p->next)
+        if (p->client == client)
+            place->turn = p->turn;               /* of his last: the turns of a list ascend */
+    place->turn++;
+    while (*at && (*at)->turn <= place->turn)
+        at = &(*at)->next;
+    place->next = *at;
+    *at = place;
+    while (s->large != place)
+        pthread_cond_wait(&s->large_ended, &s->lock);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void ebb_serve_end_large(ebb_serve *s)
+{
+    pthread_mutex_lock(&s->lock);
+    s->large = s->large->next;
+    pthread_cond_broadcast(&s->large_ended);
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* In its turn, unless nobody wants it any more by then. */
 static ebb_status read_large_request(ebb_serve *s, ebb_http_exchange *x, const route *r, ebb_serve_asked *asked,
                                      ebb_error *err)
 {
+    ebb_serve_place place;
     ebb_status st;
 
-    pthread_mutex_lock(&s->large);
+    ebb_serve_begin_large(s, ebb_http_client(x), &place);
     if (ebb_serve_stops_waiting(&(ebb_serve_waiting){ s, x }))
         st = EBB_FAIL(err, EBB_CANCELED, "stopped before the request was read");
     else
         st = read_request(s, x, r, asked, err);
-    pthread_mutex_unlock(&s->large);
+    ebb_serve_end_large(s);
     return st;
 }
 

@@ -77,8 +77,14 @@ static void test_closed_while_loading(void **state)
     alarm(0);
 }
 
-static int send_request(unsigned short port, const char *path, const ebb_buf *body)
+static in_addr_t address_of(unsigned client)
 {
+    return htonl((INADDR_LOOPBACK & 0xffffff00) + client);
+}
+
+static int send_request(unsigned client, unsigned short port, const char *path, const ebb_buf *body)
+{
+    struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = address_of(client) };
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                               .sin_port = htons(port) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -86,6 +92,7 @@ static int send_request(unsigned short port, const char *path, const ebb_buf *bo
 
     ebb_buf_addf(&request, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
                  path, body->len, body->data);
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
     assert_int_equal(send(fd, request.data, request.len, MSG_NOSIGNAL), request.len);
     ebb_buf_fini(&request);
@@ -93,7 +100,7 @@ static int send_request(unsigned short port, const char *path, const ebb_buf *bo
 }
 
 /* More JSON than is read beside that of others. */
-static int send_large_request(unsigned short port)
+static int send_large_request(unsigned client, unsigned short port)
 {
     ebb_buf body = { 0 };
     int fd;
@@ -102,7 +109,7 @@ static int send_large_request(unsigned short port)
     for (int i = 0; i < 5000; i++)
         ebb_buf_adds(&body, ",{}");
     ebb_buf_adds(&body, "]}");
-    fd = send_request(port, "/v1/chat/completions", &body);
+    fd = send_request(client, port, "/v1/chat/completions", &body);
     ebb_buf_fini(&body);
     return fd;
 }
@@ -121,6 +128,7 @@ static void test_large_request_of_who_left(void **state)
 {
     unsigned short port = 0;
     ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide" };
+    ebb_serve_place place;
     ebb_serve *s;
     ebb_error err = { 0 };
     int fd;
@@ -133,16 +141,68 @@ static void test_large_request_of_who_left(void **state)
     }
     while (!is_ready(s))
         usleep(1000);
-    pthread_mutex_lock(&s->large);               /* another one is being read */
-    fd = send_large_request(port);
+    ebb_serve_begin_large(s, 0, &place);         /* another one is being read */
+    fd = send_large_request(1, port);
     usleep(100000);                              /* it waits by now; did it not, it would not be read either */
     close(fd);
-    pthread_mutex_unlock(&s->large);
+    ebb_serve_end_large(s);
     while (ebb_http_server_n_connections(s->http) > 0)
         usleep(1000);
     pthread_mutex_lock(&s->lock);
     assert_int_equal(s->n_answers, 0);
     pthread_mutex_unlock(&s->lock);
+    ebb_serve_close(s);
+}
+
+static size_t count_large(ebb_serve *s)
+{
+    size_t n = 0;
+
+    pthread_mutex_lock(&s->lock);
+    for (const ebb_serve_place *p = s->large; p; p = p->next)
+        n++;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}
+
+/* The first of one client goes before the second of another, and what came first is not overtaken again and again. */
+static void test_large_requests_take_turns(void **state)
+{
+    static const unsigned clients[] = { 2, 2, 2, 3, 3, 4 }, order[] = { 2, 3, 4, 2, 3, 2 };
+    enum { N = sizeof clients / sizeof *clients };
+    unsigned short port = 0;
+    ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide" };
+    ebb_serve_place place, *p;
+    int fds[N];
+    ebb_serve *s;
+    ebb_error err = { 0 };
+    char reply[13] = "";
+
+    (void)state;
+    assert_int_equal(ebb_listen_tcp("127.0.0.1", &port, &o.listen_fd, &err), EBB_OK);
+    if (ebb_serve_open(&o, &s, &err) == EBB_UNSUPPORTED) {
+        print_message("%s\n", err.msg);
+        skip();
+    }
+    while (!is_ready(s))
+        usleep(1000);
+    ebb_serve_begin_large(s, 0, &place);
+    for (size_t i = 0; i < N; i++) {
+        fds[i] = send_large_request(clients[i], port);
+        while (count_large(s) < i + 2)
+            usleep(1000);
+    }
+    pthread_mutex_lock(&s->lock);
+    p = s->large->next;
+    for (size_t i = 0; i < N; i++, p = p->next)
+        assert_int_equal(p->client, address_of(order[i]));
+    pthread_mutex_unlock(&s->lock);
+    ebb_serve_end_large(s);
+    for (size_t i = 0; i < N; i++) {
+        assert_int_equal(recv(fds[i], reply, sizeof reply - 1, MSG_WAITALL), sizeof reply - 1);
+        assert_string_equal(reply, "HTTP/1.1 200");
+        close(fds[i]);
+    }
     ebb_serve_close(s);
 }
 
@@ -164,7 +224,7 @@ static int send_ask(unsigned short port, size_t i)
     int fd;
 
     ebb_buf_addf(&body, "{%s,\"stream\":%s}", asks[i].question, asks[i].streams ? "true" : "false");
-    fd = send_request(port, asks[i].path, &body);
+    fd = send_request(1, port, asks[i].path, &body);
     ebb_buf_fini(&body);
     return fd;
 }
@@ -245,6 +305,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_closed_while_loading),
                                         cmocka_unit_test(test_large_request_of_who_left),
+                                        cmocka_unit_test(test_large_requests_take_turns),
                                         cmocka_unit_test(test_stopped_is_not_complete) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
