@@ -40,12 +40,27 @@ size_t ebb_json_extent(const char *s, size_t n)
     return n;
 }
 
+/* jansson names the flag of its own that would allow it: that is no word for who wrote the text. */
+static void hide_flag(char *line)
+{
+    static const char flag[] = " without JSON_ALLOW_NUL";
+    char *at = strstr(line, flag), *rest = at ? at + sizeof flag - 1 : NULL;
+
+    if (at)
+        memmove(at, rest, strlen(rest) + 1);
+}
+
 json_t *ebb_json_load(const char *s, size_t n, size_t flags, json_error_t *where)
 {
     size_t most = MEMORY_FREE + MEMORY_PER_BYTE * n;
+    json_t *o;
 
-    if (ebb_json_memory(s, n) <= most)
-        return json_loadb(s, n, flags, where);
+    if (ebb_json_memory(s, n) <= most) {
+        o = json_loadb(s, n, flags, where);
+        if (!o && where)
+            hide_flag(where->text);
+        return o;
+    }
     if (where) {
         memset(where, 0, sizeof *where);
         where->line = 1;

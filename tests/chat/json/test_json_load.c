@@ -123,6 +123,17 @@ static void test_refused(void **state)
     ebb_buf_fini(&b);
 }
 
+static void test_error_names_no_flag(void **state)
+{
+    static const char text[] = "{\"a\": \"\\u0000\"}";
+    json_error_t where;
+
+    (void)state;
+    assert_null(ebb_json_load(text, sizeof text - 1, 0, &where));
+    assert_non_null(strstr(where.text, "\\u0000 is not allowed"));
+    assert_null(strstr(where.text, "JSON_"));
+}
+
 /* The first value of a text ends with its last bracket, whatever its strings hold. */
 static void test_extent(void **state)
 {
@@ -141,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_more_than_said),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_error_names_no_flag),
         cmocka_unit_test(test_extent),
     };
 
