@@ -162,7 +162,8 @@ for key, wrong in [(k, v) for k in ("tools", "functions", "logit_bias", "suffix"
         [(k, v) for k in ("stream", "ignore_eos", "return_progress") for v in (1, "yes", "false", [], {})] + \
         [(k, v) for k in ("stream_options", "chat_template_kwargs", "ebb") for v in (1, "yes", [], True)] + \
         [("stream_options", {"include_usage": 1}), ("chat_template_kwargs", {"enable_thinking": "false"}), ("ebb", {"survives": "yes"}), ("n", True),
-         ("stop", {}), ("max_tokens", "5"), ("response_format", 5), ("seed", True)]:
+         ("stop", {}), ("max_tokens", "5"), ("response_format", 5), ("seed", True), ("typical_p", 0.5), ("min_tokens", 3)] + \
+        [("samplers", v) for v in ("kt", 5, ["temperature", "top_k"], ["penalties", "top_k", "top_p", "min_p", 5], [["top_k"]])]:
     error = s.json("POST", "/v1/chat/completions", {**message, "max_tokens": 1, key: wrong}, want=400)["error"]["message"]
     for part in [key, *(wrong if key == "ebb" and isinstance(wrong, dict) else ())]:
         if part not in error:
@@ -175,7 +176,8 @@ if "return_tokens" not in s.json("POST", "/completion", {"prompt": "x", "n_predi
 if "reasoning_content" not in s.json("POST", "/v1/chat/completions", {"messages": [{"role": "assistant", "reasoning_content": 5}]}, want=400)["error"]["message"]:
     fail("a number as reasoning_content")
 off = {"tools": [], "functions": None, "logit_bias": {}, "suffix": "", "echo": False, "stream": None, "stream_options": None, "ignore_eos": False,
-       "chat_template_kwargs": {}, "ebb": {"survives": None}, "n": 1, "stop": None, "response_format": None}
+       "chat_template_kwargs": {}, "ebb": {"survives": None}, "n": 1, "stop": None, "response_format": None,
+       "typical_p": 1.0, "min_tokens": 0, "samplers": ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]}
 s.json("POST", "/v1/chat/completions", {**message, "max_tokens": 1, **off})
 same("the context in its error", s.json("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, want=400)["error"]["n_ctx"], n_ctx)
 same("no such answer", s.json("GET", "/ebb/v1/answers/99999", want=404)["error"]["type"], "not_found_error")

@@ -68,7 +68,9 @@ void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_pa
 /* What it recommends and no setting can follow, as a list without control characters in out[cap],
  * cut where it is longer; false: nothing. */
 bool ebb_chat_unfollowed_sampling(const ebb_model *m, char *out, size_t cap);
-/* The line that names such a list. */
+/* Whether a list of llama.cpp's samplers, "top_k;temperature", is what the sampler here does. */
+bool ebb_chat_is_sampler_order(const char *list);
+/* The line that names what is not followed. */
 #define EBB_UNFOLLOWED_LINE "the model's file recommends for sampling what ebb does not follow: %s"
 
 /* Begin to load the model and open the session that `opts` names, else a new one.  *opts is copied;

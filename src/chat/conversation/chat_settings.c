@@ -256,10 +256,9 @@ static bool model_advice(const ebb_chat *c, const setting *s, double *x)
     return s->key && read_recommended(c, s->key, x) && is_in_range(s, *x);
 }
 
-/* Whether a list of llama.cpp's samplers, "top_k;temperature", is what the sampler here does (sample/sampler.c): all of
- * its steps in its order.  Samplers between them that drop no token by default are allowed: no key
- * sets their parameters, or a key that is checked by itself does. */
-static bool is_own_order(const char *list)
+/* All steps of the sampler here (sample/sampler.c) in its order.  Samplers between them that drop no token by default
+ * are allowed: no key sets their parameters, or a key that is checked by itself does. */
+bool ebb_chat_is_sampler_order(const char *list)
 {
     static const char *const own[] = { "penalties", "top_k", "top_p", "min_p", "temperature" };
     static const char *const idle[] = { "dry", "top_n_sigma", "typ_p", "xtc" };
@@ -332,7 +331,7 @@ static bool list_unfollowed(const advice_source *from, char *out, size_t cap)
     double x;
 
     out[0] = '\0';
-    if (from->order && !is_own_order(from->order)) {
+    if (from->order && !ebb_chat_is_sampler_order(from->order)) {
         ebb_buf shown = { 0 };
 
         ebb_utf8_add_line(&shown, from->order, strlen(from->order), false);

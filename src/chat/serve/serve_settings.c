@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conversation/chat.h"
 #include "serve/serve_priv.h"
 
 /* Numbers in a request: the parameter that they set, and their range.  If a request has two names
@@ -32,6 +33,7 @@ static const struct { const char *name; double off; } refused_numbers[] = {
     { "frequency_penalty", 0 }, { "presence_penalty", 0 }, { "n", 1 }, { "best_of", 1 }, { "logprobs", 0 },
         { "top_logprobs", 0 }, { "n_probs", 0 },
     { "dynatemp_range", 0 }, { "mirostat", 0 }, { "xtc_probability", 0 }, { "dry_multiplier", 0 },
+    { "typical_p", 1 }, { "min_tokens", 0 },
 };
 static const char *const refused_things[] = { "tools", "functions", "logit_bias", "suffix", "echo", "grammar_lazy" };
 
@@ -94,6 +96,27 @@ static ebb_status check_refused(const json_t *o, ebb_error *err)
             return EBB_FAIL(err, EBB_UNSUPPORTED, "%s is not supported; leave it out", refused_things[i]);
     }
     return EBB_OK;
+}
+
+/* An order of samplers, as llama-server has it: another one than that of the sampler here would change an answer. */
+static ebb_status check_order(const json_t *list, ebb_error *err)
+{
+    ebb_buf order = { 0 };
+    bool is_own;
+
+    if (!list || json_is_null(list) || (json_is_array(list) && json_array_size(list) == 0) ||
+        (json_is_string(list) && json_string_length(list) == 0))
+        return EBB_OK;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        ebb_buf_addf(&order, "%s%s", i ? ";" : "", name ? name : "?");
+    }
+    is_own = ebb_chat_is_sampler_order(ebb_buf_text(&order));
+    ebb_buf_fini(&order);
+    if (is_own)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_UNSUPPORTED, "samplers: only penalties, top_k, top_p, min_p, temperature, in this order, "
+                    "are supported; leave it out");
 }
 
 /* Exact to the last bit: not by way of a double. */
@@ -162,6 +185,8 @@ ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_ques
     q->sampling = s->sampling;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && st == EBB_OK; i++)
         st = read_number(o, &numbers[i], &q->sampling, err);
+    if (st == EBB_OK)
+        st = check_order(json_object_get(o, "samplers"), err);
     if (st == EBB_OK)
         st = read_seed(o, &q->sampling, err);
     if (st == EBB_OK)
