@@ -53,7 +53,8 @@ void ebb_http_server_close(ebb_http_server *s);
 unsigned ebb_http_server_n_connections(const ebb_http_server *s);
 /* Ends the connections whose next request has not had complete headers for silence_s, however often
  * a byte of them came, and those whose body comes slower than a KiB a second; silence_s is given
- * for its beginning.  To be called now and then, from any thread. */
+ * for its beginning, and is the most that haste earns.  To be called now and then, from any
+ * thread. */
 void ebb_http_server_end_slow(ebb_http_server *s);
 
 /* -- On the connection's thread ------------------------------------------------------------- */
