@@ -179,6 +179,28 @@ rm "$there/Parts-1B-Q8_0-00002-of-00003.gguf"
 says 0 "pull $HF_ENDPOINT/owner/Parts-GGUF/Q8_0/Parts-1B-Q8_0-00003-of-00003.gguf --json" '"files":3'
 says 0 'run -m parts --greedy -n 3 hello' 'Hello'
 
+# Parts of two versions are not joined: one that is here is compared before another is fetched, and is not fetched again.
+other_version() { python3 - "$hub/files/owner/Parts-GGUF/Q8_0" <<'PY'
+import glob, sys
+for path in glob.glob(sys.argv[1] + "/*"):
+    data = bytearray(open(path, "rb").read())
+    data[-1] ^= 1
+    open(path, "wb").write(data)
+PY
+}
+part=Parts-1B-Q8_0-0000
+rm "$there/${part}2-of-00003.gguf"
+other_version
+how
+says 1 "pull owner/Parts-GGUF:Q8_0" "$there/${part}1-of-00003.gguf: already there, but of another version"
+[ "$(fetched)" = 0 ] || fail "fetched beside another version: $(cat "$hub/log")"
+other_version
+how
+says 0 "pull owner/Parts-GGUF:Q8_0" "$there/${part}1-of-00003.gguf"
+grep -q "resolve.*${part}[13]" "$hub/log" && fail "a whole part was fetched again: $(cat "$hub/log")"
+gone '\.part'
+for i in 1 2 3; do cmp -s "$hub/files/owner/Parts-GGUF/Q8_0/$part$i-of-00003.gguf" "$there/$part$i-of-00003.gguf" || fail "part $i"; done
+
 # Broken lines: each try goes on where the last one ended.
 rm -f "$there"/*
 how elsewhere cut=2000000

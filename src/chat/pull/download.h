@@ -4,7 +4,9 @@
  *                           that has another name, too, is not taken for one
  *     NAME.gguf.part.json   what it is of (part_sidecar.h)
  *     NAME.gguf             the whole file: it gets this name after its size, its checksum and
- *                           its header were right and its bytes are on the disk
+ *                           its header were right and its bytes are on the disk.  Of a model in
+ *                           several files NAME.gguf.part.json stays beside it until all of them
+ *                           are whole, and says which version it is
  *
  * What a server sends anew from its beginning (it knows no ranges, or another version) is compared
  * with the part, which ends where the bytes differ; a page that is no model takes nothing of it.
@@ -34,6 +36,9 @@ typedef struct ebb_download_request {
      * part is removed if it is UNSUPPORTED or FORMAT.  May be NULL. */
     ebb_status (*on_header)(void *arg, const char *part_path, uint64_t n_bytes, ebb_error *err);
     bool        header_only;     /* nothing more after that; the part stays */
+    /* One of a model's files, not all of which are here: one that is whole has to be of the version
+     * that is asked for, which its sidecar or its checksum says, and its sidecar stays. */
+    bool        is_joined;
     /* Four times a second at most; may be NULL. */
     void      (*on_progress)(void *arg, const ebb_download_progress *p);
     void       *arg;
@@ -42,7 +47,8 @@ typedef struct ebb_download_request {
 typedef struct ebb_download_result {
     uint64_t n_bytes, n_resumed, n_fetched;      /* resumed: were there before */
     char     sha256[65];
-    bool     was_there;          /* whole, before anything was fetched; then nothing was hashed */
+    bool     was_there;          /* whole, before anything was fetched; then nothing was hashed, but
+                                  * where is_joined */
     bool     is_verified;        /* the server named the same checksum */
     bool     has_header_only;
 } ebb_download_result;

@@ -1,6 +1,7 @@
 /* The part of a download that is on disk (download_priv.h): opened, checked, resumed, and given its name. */
 #include "pull/download_priv.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,7 +26,87 @@ static bool get_file_size(const char *path, uint64_t *n_bytes)
     return ok;
 }
 
-/* OK and was_there: the file exists with the expected size.  IO: it exists with another size. */
+/* Adds the first n bytes of a file to d->sha. */
+static ebb_status hash_bytes(ebb_download *d, int fd, const char *path, uint64_t n, ebb_error *err)
+{
+    char *piece = malloc(PIECE);
+    ebb_status st = piece ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory to check %s", d->request->name);
+
+    ebb_download_reset_rate(d);
+    for (uint64_t at = 0; st == EBB_OK && at < n;) {
+        size_t n_piece = n - at < PIECE ? (size_t)(n - at) : PIECE;
+
+        st = ebb_file_read_at(fd, path, piece, n_piece, at, err);
+        if (st == EBB_OK)
+            ebb_sha256_add(d->sha, piece, n_piece);
+        at += n_piece;
+        ebb_download_report(d, at, true, at == n);
+        if (st == EBB_OK && ebb_download_is_canceled(d))
+            st = EBB_FAIL(err, EBB_CANCELED, "stopped");
+    }
+    ebb_download_reset_rate(d);
+    free(piece);
+    return st;
+}
+
+static ebb_status fail_other_version(const ebb_download *d, ebb_error *err)
+{
+    return EBB_FAIL(err, EBB_FORMAT, "%s: already there, but of another version than the one to fetch: rename or "
+                                     "delete it first", d->path.data);
+}
+
+static ebb_status compare_checksum(ebb_download *d, ebb_error *err)
+{
+    int fd;
+    ebb_status st = ebb_file_open(d->path.data, EBB_FILE_READ, &fd, err);
+
+    if (st != EBB_OK)
+        return st;
+    ebb_download_notice(d, "%s is here: checking whether it is still the server's", d->request->name);
+    st = hash_bytes(d, fd, d->path.data, d->result->n_bytes, err);
+    ebb_file_close(fd);
+    if (st != EBB_OK)
+        return st;
+    ebb_sha256_end(d->sha, d->result->sha256);
+    return strcmp(d->result->sha256, d->sha256) == 0 ? EBB_OK : fail_other_version(d, err);
+}
+
+/* So that the next run need not hash the file again. */
+static ebb_status note_version(ebb_download *d, ebb_error *err)
+{
+    d->sidecar = (ebb_pull_sidecar){ .n_bytes = d->result->n_bytes };
+    snprintf(d->sidecar.command, sizeof d->sidecar.command, "%s", d->request->command);
+    memcpy(d->sidecar.sha256, d->sha256, sizeof d->sidecar.sha256);
+    return ebb_pull_sidecar_write(d->part.data, &d->sidecar, err);
+}
+
+/* Nothing says what is in it: the server is asked whether it still has what the sidecar names. */
+static ebb_status compare_names(ebb_download *d, ebb_error *err)
+{
+    bool is_other;
+    ebb_status st = ebb_download_ask_version(d, &is_other, err);
+
+    return st == EBB_OK && is_other ? fail_other_version(d, err) : st;
+}
+
+/* Is the whole file of the version that is asked for?  A sidecar that has a part beside it is the part's. */
+static ebb_status check_version(ebb_download *d, ebb_error *err)
+{
+    uint64_t n_part;
+    bool has_part = get_file_size(d->part.data, &n_part);
+    bool is_noted = !has_part && ebb_pull_sidecar_read(d->part.data, &d->sidecar);
+    ebb_status st;
+
+    if (!d->sha256[0])
+        return is_noted ? compare_names(d, err) : EBB_OK;
+    if (is_noted && strcmp(d->sidecar.sha256, d->sha256) == 0)
+        return EBB_OK;
+    st = compare_checksum(d, err);
+    return st == EBB_OK && !has_part ? note_version(d, err) : st;
+}
+
+/* OK and was_there: the file exists with the expected size.  IO: it exists with another size; FORMAT: it is of another
+ * version. */
 static ebb_status look_for_file(ebb_download *d, ebb_error *err)
 {
     char has[16], wants[16];
@@ -39,7 +120,7 @@ static ebb_status look_for_file(ebb_download *d, ebb_error *err)
         return EBB_OK;
     d->result->n_bytes = n;
     if (d->total == UNKNOWN || n == d->total)
-        return EBB_OK;
+        return d->request->is_joined ? check_version(d, err) : EBB_OK;
     if (n < d->total)
         return EBB_FAIL(err, EBB_IO, "%s: already there, with %s of %s; rename it to %s.part and ebb pull continues it",
                         d->path.data, ebb_size_text(n, has), ebb_size_text(d->total, wants), d->request->name);
@@ -101,29 +182,6 @@ static bool is_part_resumable(const ebb_download *d)
     return d->sidecar.etag[0] || d->sidecar.modified[0];
 }
 
-/* Hash the bytes of the part; the checksum then continues with the bytes that arrive. */
-static ebb_status hash_part(ebb_download *d, ebb_error *err)
-{
-    char *piece = malloc(PIECE);
-    ebb_status st = piece ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory to check %s", d->request->name);
-
-    ebb_download_reset_rate(d);
-    for (uint64_t at = 0; st == EBB_OK && at < d->pos;) {
-        size_t n = d->pos - at < PIECE ? (size_t)(d->pos - at) : PIECE;
-
-        st = ebb_file_read_at(d->fd, d->part.data, piece, n, at, err);
-        if (st == EBB_OK)
-            ebb_sha256_add(d->sha, piece, n);
-        at += n;
-        ebb_download_report(d, at, true, at == d->pos);
-        if (st == EBB_OK && ebb_download_is_canceled(d))
-            st = EBB_FAIL(err, EBB_CANCELED, "stopped");
-    }
-    ebb_download_reset_rate(d);
-    free(piece);
-    return st;
-}
-
 ebb_status ebb_download_restart(ebb_download *d, ebb_error *err)
 {
     if (d->n_restarts++ == MAX_RESTARTS)
@@ -155,7 +213,7 @@ ebb_status ebb_download_begin(ebb_download *d, ebb_error *err)
         st = ebb_download_restart(d, err);
     } else if (d->pos) {
         ebb_download_notice(d, "%s of %s are here: continuing", ebb_size_text(d->pos, size), d->request->name);
-        st = hash_part(d, err);
+        st = hash_bytes(d, d->fd, d->part.data, d->pos, err);    /* goes on with the bytes that arrive */
     }
     d->result->n_resumed = d->pos;
     return st;
@@ -320,6 +378,7 @@ ebb_status ebb_download_publish(ebb_download *d, ebb_error *err)
         st = ebb_file_rename(d->part.data, d->path.data, err);
     if (st != EBB_OK)
         return st;
-    ebb_pull_sidecar_remove(d->part.data);
+    if (!d->request->is_joined)
+        ebb_pull_sidecar_remove(d->part.data);
     return ebb_folder_sync(d->request->folder, err);
 }

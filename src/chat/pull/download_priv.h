@@ -34,6 +34,7 @@ typedef struct ebb_download {
     unsigned          n_restarts;
     ebb_error         callback_error;    /* of a callback of the request that stopped it */
     bool              must_restart;      /* the request is to be made again, from byte 0 */
+    bool              has_version;       /* the server has said which one it has */
 } ebb_download;
 
 /* -- download_progress.c ---------------------------------------------------------------------- */
@@ -50,7 +51,8 @@ void ebb_download_reset_rate(ebb_download *d);
 /* -- download_part.c -------------------------------------------------------------------------- */
 
 /* Looks for the file, then opens, locks and hashes the part.  result->was_there: nothing is left to
- * do.  Errors: BUSY (another process has it), IO, NOMEM, CANCELED. */
+ * do.  Errors: BUSY (another process has it), IO (of the disk; a file of another size is there),
+ * FORMAT (one of another version is), NOMEM, CANCELED. */
 EBB_MUST_CHECK
 ebb_status ebb_download_begin(ebb_download *d, ebb_error *err);
 /* Begins anew at byte 0.  What is in the part stays, and is compared with what comes.  Error: IO,
@@ -77,7 +79,8 @@ ebb_status ebb_download_check_header(ebb_download *d, ebb_error *err);
 /* Removes the part and its sidecar, so that nobody takes it for a model; if not a byte arrived. */
 void ebb_download_discard_part(ebb_download *d);
 void ebb_download_discard_empty_part(ebb_download *d);
-/* Syncs the part and gives it the file's name.  Errors: IO. */
+/* Syncs the part and gives it the file's name; the sidecar goes, unless it is needed to tell the
+ * version.  Errors: IO. */
 EBB_MUST_CHECK
 ebb_status ebb_download_publish(ebb_download *d, ebb_error *err);
 
@@ -89,6 +92,10 @@ ebb_status ebb_download_publish(ebb_download *d, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_download_request_rest(ebb_download *d, ebb_http_reply *r, bool *again,
                                      ebb_error *err);
+/* Whether the server has another version now than the sidecar names; no, where it does not say.
+ * Errors: those of http.h; what the server refuses. */
+EBB_MUST_CHECK
+ebb_status ebb_download_ask_version(ebb_download *d, bool *is_other, ebb_error *err);
 /* Whether an answer with this status may be another one a little later. */
 bool ebb_download_may_pass(int status);
 

@@ -27,8 +27,12 @@ static ebb_status read_size(ebb_download *d, const ebb_http_reply *r, ebb_error 
     return EBB_OK;
 }
 
-/* Why the part cannot be resumed at its end, as a text for the user; NULL: it can. */
-static const char *why_not_resumable(const ebb_download *d, const ebb_http_reply *r)
+typedef enum version {
+    SAME_VERSION, OTHER_VERSION, UNKNOWN_VERSION,
+} version;
+
+/* What the server has, against what the sidecar names. */
+static version compare_version(const ebb_download *d, const ebb_http_reply *r)
 {
     bool has_sha = d->sha256[0] && (!d->sidecar.sha256[0] || strcmp(d->sha256, d->sidecar.sha256) == 0);
     bool has_etag = d->sidecar.etag[0] && r->etag[0], has_date = d->sidecar.modified[0] && r->modified[0];
@@ -36,10 +40,19 @@ static const char *why_not_resumable(const ebb_download *d, const ebb_http_reply
                   : has_etag ? strcmp(d->sidecar.etag, r->etag) != 0
                              : has_date && strcmp(d->sidecar.modified, r->modified) != 0;
 
-    if (is_other || (d->sidecar.n_bytes != UNKNOWN && d->total != UNKNOWN && d->sidecar.n_bytes != d->total) ||
-        (d->total != UNKNOWN && d->pos > d->total))
+    if (is_other || (d->sidecar.n_bytes != UNKNOWN && d->total != UNKNOWN && d->sidecar.n_bytes != d->total))
+        return OTHER_VERSION;
+    return has_sha || has_etag || has_date ? SAME_VERSION : UNKNOWN_VERSION;
+}
+
+/* Why the part cannot be resumed at its end, as a text for the user; NULL: it can. */
+static const char *why_not_resumable(const ebb_download *d, const ebb_http_reply *r)
+{
+    version v = compare_version(d, r);
+
+    if (v == OTHER_VERSION || (d->total != UNKNOWN && d->pos > d->total))
         return "the file has changed on the server";
-    if (!has_sha && !has_etag && !has_date)
+    if (v == UNKNOWN_VERSION)
         return "the server does not say whether it is still the same file";
     return r->status == 206 && r->from == d->pos ? NULL : "the server cannot resume";
 }
@@ -131,16 +144,24 @@ static const char *if_range_value(const ebb_download *d)
            : d->sidecar.etag[0] ? d->sidecar.etag : d->sidecar.modified[0] ? d->sidecar.modified : NULL;
 }
 
+static ebb_http_request request_of_file(ebb_download *d)
+{
+    return (ebb_http_request){
+        .url = d->request->url, .secret = d->request->is_hub ? d->env->token : NULL,
+        .secret_url = ebb_hub_endpoint(d->env), .connect_s = d->env->connect_s, .stall_s = d->env->stall_s,
+        .on_tick = on_tick, .arg = d,
+    };
+}
+
 static ebb_status send_request(ebb_download *d, ebb_http_reply *r, ebb_error *err)
 {
-    ebb_http_request q = {
-        .url = d->request->url, .secret = d->request->is_hub ? d->env->token : NULL,
-        .secret_url = ebb_hub_endpoint(d->env), .from = d->pos, .if_range = if_range_value(d),
-        .connect_s = d->env->connect_s, .stall_s = d->env->stall_s,
-        .on_reply = on_reply, .on_body = on_body, .on_tick = on_tick, .arg = d,
-    };
+    ebb_http_request q = request_of_file(d);
     ebb_status st;
 
+    q.from = d->pos;
+    q.if_range = if_range_value(d);
+    q.on_reply = on_reply;
+    q.on_body = on_body;
     d->must_restart = false;
     memset(&d->callback_error, 0, sizeof d->callback_error);
     st = ebb_http_get(&q, r, err);
@@ -149,6 +170,36 @@ static ebb_status send_request(ebb_download *d, ebb_http_reply *r, ebb_error *er
             *err = d->callback_error;
         st = d->callback_error.code;
     }
+    return st;
+}
+
+/* The headers say all that is asked for. */
+static bool on_version(void *arg, const ebb_http_reply *r)
+{
+    ebb_download *d = arg;
+
+    (void)r;
+    d->has_version = true;
+    return false;
+}
+
+ebb_status ebb_download_ask_version(ebb_download *d, bool *is_other, ebb_error *err)
+{
+    ebb_http_request q = request_of_file(d);
+    ebb_http_reply r;
+    ebb_status st;
+
+    q.on_reply = on_version;
+    d->has_version = false;
+    st = ebb_http_get(&q, &r, err);
+    if (st == EBB_OK)
+        return ebb_hub_refusal(d->env, &r, d->request->repo, d->request->name, err);
+    if (!d->has_version)
+        return st;
+    if (d->request->is_hub)
+        read_hash(&r, d->sha256);
+    st = read_size(d, &r, err);
+    *is_other = st == EBB_OK && compare_version(d, &r) == OTHER_VERSION;
     return st;
 }
 

@@ -1,4 +1,5 @@
-/* pull/part_sidecar.h - what is remembered beside a file that is under way: NAME.gguf.part.json. */
+/* pull/part_sidecar.h - what is remembered beside a file that is under way, or waits for the others
+ * of its model: NAME.gguf.part.json. */
 #ifndef EBB_PULL_PART_SIDECAR_H
 #define EBB_PULL_PART_SIDECAR_H
 #include <stdbool.h>

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "ebb/experimental/inspect.h"
+#include "pull/part_sidecar.h"
 
 /* -- The listing ------------------------------------------------------------------------------ */
 
@@ -91,6 +92,7 @@ typedef struct pull_job {
     ebb_buf                folder, command;
     model_file            *files;
     unsigned               n, i;                 /* which one is being fetched */
+    bool                   is_joined;            /* of several files, not all of which are here */
     bool                   is_planned;
     bool                   is_stopped;           /* by the caller, after seeing the plan */
 } pull_job;
@@ -178,7 +180,8 @@ static ebb_status get_file(pull_job *j, unsigned i, bool header_only, ebb_downlo
         .sha256 = f->sha256,
         .command = j->command.data, .repo = is_hub ? j->p->source.repo : NULL, .on_header = header_only ||
         j->n == 1 ? check_model_header : NULL,
-        .header_only = header_only, .on_progress = report_file_progress, .arg = j }, got, err);
+        .header_only = header_only, .is_joined = j->is_joined, .on_progress = report_file_progress, .arg = j },
+        got, err);
 }
 
 /* Of a model in parts: the headers of all before the rest of any. */
@@ -200,10 +203,21 @@ static ebb_status get_headers(pull_job *j, ebb_error *err)
     return st;
 }
 
+static bool has_all_files(const pull_job *j)
+{
+    for (unsigned i = 0; i < j->n; i++)
+        if (!file_exists(j->files[i].path.data))
+            return false;
+    return true;
+}
+
 static ebb_status get_all(pull_job *j, ebb_error *err)
 {
     ebb_pull_done *d = j->done;
-    ebb_status st = j->n > 1 ? get_headers(j, err) : EBB_OK;
+    ebb_status st;
+
+    j->is_joined = j->n > 1 && !has_all_files(j);
+    st = j->n > 1 ? get_headers(j, err) : EBB_OK;
 
     d->was_there = d->is_verified = true;
     for (unsigned i = 0; i < j->n && st == EBB_OK; i++) {
@@ -218,6 +232,8 @@ static ebb_status get_all(pull_job *j, ebb_error *err)
         if (!d->sha256[0])
             memcpy(d->sha256, got.sha256, sizeof d->sha256);
     }
+    for (unsigned i = 0; i < j->n && st == EBB_OK && j->n > 1; i++)
+        ebb_pull_sidecar_remove(j->files[i].part.data);  /* whole, and of one version */
     return st;
 }
 

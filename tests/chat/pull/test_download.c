@@ -231,6 +231,80 @@ static void test_resumes(void **state)
                  is_there(".part.json", &(uint64_t){ 0 }));
 }
 
+static void count_checks(void *arg, const ebb_download_progress *p)
+{
+    *(unsigned *)arg += p->is_check;
+}
+
+/* One file of several; *n_checks: how often it was told that what is here is being read. */
+static ebb_status get_joined(uint64_t n_bytes, const char *sha256, ebb_download_result *got, unsigned *n_checks,
+                             ebb_error *err)
+{
+    static const ebb_pull_env env = { .pause_ms = 1 };
+    char url[96];
+
+    *n_checks = 0;
+    snprintf(url, sizeof url, "%s/x.gguf", hub.url);
+    return ebb_download_file(&env, &(ebb_download_request){ .url = url, .folder = folder, .name = "x.gguf",
+                                                            .n_bytes = n_bytes, .sha256 = sha256, .is_joined = true,
+                                                            .on_progress = count_checks, .arg = n_checks,
+                                                            .command = "ebb pull x" }, got, err);
+}
+
+/* A whole file of a model whose other files are still to come: its version is known without reading it again, is found
+ * by reading it once, and another one is not joined. */
+static void test_one_of_several(void **state)
+{
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    char sha256[65], other[65], note[160];
+    unsigned n_checks;
+
+    (void)state;
+    begin(sha256);
+    memcpy(other, sha256, sizeof other);
+    other[0] = other[0] == '0' ? '1' : '0';
+    name(note, ".part.json");
+    assert_int_equal(get_joined(N_BYTES, sha256, &got, &n_checks, NULL), EBB_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(get_joined(N_BYTES, sha256, &got, &n_checks, NULL), EBB_OK);
+        assert_true(got.was_there && n_checks == 0);
+        assert_int_equal(get_joined(N_BYTES, other, &got, &n_checks, &err), EBB_FORMAT);
+        assert_non_null(strstr(err.msg, "of another version"));
+        assert_whole();
+        assert_int_equal(remove(note), 0);
+        assert_int_equal(get_joined(N_BYTES, other, &got, &n_checks, &err), EBB_FORMAT);
+        assert_int_equal(get_joined(N_BYTES, sha256, &got, &n_checks, NULL), EBB_OK);
+        assert_true(got.was_there && n_checks > 0);
+    }
+    assert_int_equal(get(N_BYTES, other, &got, NULL), EBB_OK);   /* alone, or with all the others: nothing is joined */
+    assert_true(got.was_there);
+}
+
+/* Without a checksum the server is asked what its file is called now. */
+static void test_one_of_several_by_name(void **state)
+{
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    unsigned n_checks;
+
+    (void)state;
+    begin(NULL);
+    test_hub_how(&hub, "etag=one");
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, NULL), EBB_OK);
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, NULL), EBB_OK);
+    assert_true(got.was_there && got.n_fetched == 0);
+    test_hub_how(&hub, "etag=two");
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "of another version"));
+    test_hub_how(&hub, "status=404");
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, &err), EBB_NOTFOUND);
+    test_hub_how(&hub, "mute");
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, NULL), EBB_OK);
+    test_hub_how(&hub, "");
+    assert_whole();
+}
+
 static void test_breaks(void **state)
 {
     ebb_download_result got;
@@ -462,6 +536,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_fault),
         cmocka_unit_test(test_resumes),
+        cmocka_unit_test(test_one_of_several),
+        cmocka_unit_test(test_one_of_several_by_name),
         cmocka_unit_test(test_breaks),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_room),
