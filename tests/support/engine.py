@@ -10,7 +10,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     think=T       a thought before it, by the kind's own name
     nousage, nocache, nofinish, nodone        what its stream lacks
     strict        400 if there are stream_options; 422 with strict=422
-    ping, crlf, cr, bytes=N                   comments in between, line ends, N bytes in each write
+    ping, crlf, cr, bytes=N                   comments and empty events in between, line ends, N bytes in each write
     plain         no stream: one object
     error         an error in the middle of the stream; why=W: another finish_reason
     kept          the answer is kept under a number, as an ebb says; but it is not
@@ -249,7 +249,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
             self.event({"choices": [{"index": 0, "delta": {"content": "word " * 20 + "\x1b[2J"}}]})
         for i, w in enumerate(words):
             if "ping" in h:
-                self.write(b": ping\n\n")
+                self.write(b": ping\n\nevent: ping\ndata:\n\n")
             if "error" in h and i == len(words) // 2:
                 self.event({"error": {"code": 500, "message": h.get("words", "out_of_memory").replace("_", " "), "type": "server_error"}})
                 return

@@ -54,8 +54,8 @@ static ebb_status end_line(ebb_event_stream *s, ebb_event_fn *fn, void *arg, ebb
     if (s->line.len) {
         st = take_field(s, err);
     } else if (s->has_data) {
-        s->has_data = false;
-        st = give_out(&s->data, fn, arg, err);
+        s->has_data = false;                     /* without a byte it is no event */
+        st = s->data.len ? give_out(&s->data, fn, arg, err) : EBB_OK;
     }
     ebb_buf_clear(&s->line);
     return st;

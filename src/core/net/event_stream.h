@@ -1,8 +1,8 @@
 /* net/event_stream.h - a stream of bytes cut into events: server-sent events, or lines of JSON.
  *
  * Server-sent events are those of the HTML standard (9.2): lines end with LF, CR LF or CR; the
- * `data:` lines of an event are joined by LF; an empty line ends it; a line that begins with a
- * colon is a comment; other fields say nothing here. */
+ * `data:` lines of an event are joined by LF; an empty line ends it, and is no event where these
+ * have not a byte; a line that begins with a colon is a comment; other fields say nothing here. */
 #ifndef EBB_NET_EVENT_STREAM_H
 #define EBB_NET_EVENT_STREAM_H
 #include <stdbool.h>
