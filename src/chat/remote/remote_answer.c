@@ -9,7 +9,8 @@
 #include "remote/remote_priv.h"
 
 enum { TRIES = 5, MAX_RETRY_S = 60, MAX_REFUSAL = 65536, AFTER_DONE_MS = 500, PROGRESS_MS = 200,
-       RESUMES = 10, FORGET_S = 5 };
+       RESUMES = 10, FORGET_S = 5,
+       MAX_WHOLE = 4 * EBB_ANSWER_BYTES };       /* in one object: with escapes, and a thought under two names */
 /* How often text is handed over: a flood must not cost the owner more than a fast model does. */
 static const double hand_over_s = 0.01;
 
@@ -18,7 +19,7 @@ typedef struct turn {
     ebb_remote      *r;
     ebb_event_stream events;
     ebb_answer       answer;
-    ebb_buf          refusal;            /* a body that is no stream */
+    ebb_buf          body;               /* that is no stream: a refusal, or a whole answer */
     ebb_status       st;                 /* why the stream was left, in err */
     ebb_error        err;
     double           asked_s, first_s, last_s;   /* on ebb_clock_s; 0: not yet */
@@ -32,6 +33,12 @@ static bool is_stream(const turn *t, const ebb_client_reply *reply)
     const char *want = ebb_dialect_of(t->r->server.kind)->is_lines ? "application/x-ndjson" : "text/event-stream";
 
     return reply->status == 200 && (strcmp(reply->type, want) == 0 || reply->type[0] == '\0');
+}
+
+/* A server that does not stream answers at once, with one object. */
+static bool is_whole(const ebb_client_reply *reply)
+{
+    return reply->status == 200 && strcmp(reply->type, "application/json") == 0;
 }
 
 /* -- What comes -------------------------------------------------------------------------------- */
@@ -114,8 +121,10 @@ static bool on_body(void *arg, const ebb_client_reply *reply, const char *data, 
     turn *t = arg;
     size_t n_before = t->answer.n_text;
 
-    if (!is_stream(t, reply))
-        return ebb_buf_add(&t->refusal, data, n);
+    if (!is_stream(t, reply)) {
+        t->body.max = is_whole(reply) ? MAX_WHOLE : MAX_REFUSAL;
+        return ebb_buf_add(&t->body, data, n);
+    }
     t->st = ebb_event_stream_add(&t->events, data, n, on_event, t, &t->err);
     note_times(t, n_before);
     return t->st == EBB_OK;
@@ -153,17 +162,19 @@ static ebb_status make_body(const ebb_remote *r, bool no_usage, ebb_buf *out, eb
     return ebb_ask_json(&ask, out, err);
 }
 
-/* A server that does not stream answers at once, with one object. */
 static ebb_status take_whole(turn *t, const ebb_client_reply *reply, ebb_error *err)
 {
-    const char *body = ebb_buf_text(&t->refusal);
+    const char *body = ebb_buf_text(&t->body);
     size_t n_before = t->answer.n_text;
     ebb_status st;
 
-    if (reply->status != 200 || strcmp(reply->type, "application/json") != 0 || reply->is_stopped)
-        return ebb_reply_error(&t->r->link, reply, body, t->refusal.len, err);
-    st = t->events.is_lines ? ebb_answer_add_line(&t->answer, body, t->refusal.len, err)
-                            : ebb_answer_add_chunk(&t->answer, body, t->refusal.len, err);
+    if (!is_whole(reply))
+        return ebb_reply_error(&t->r->link, reply, body, t->body.len, err);
+    if (reply->is_stopped)
+        return EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %d MiB at once, the most that is accepted",
+                        t->r->entry.name, MAX_WHOLE >> 20);
+    st = t->events.is_lines ? ebb_answer_add_line(&t->answer, body, t->body.len, err)
+                            : ebb_answer_add_chunk(&t->answer, body, t->body.len, err);
     if (st != EBB_OK && err)
         ebb_engine_link_hide_secrets(&t->r->link, err->msg);
     note_times(t, n_before);
@@ -207,8 +218,7 @@ static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb
     *reply = (ebb_client_reply){ 0 };
     ebb_event_stream_fini(&t->events);
     ebb_event_stream_init(&t->events, ebb_dialect_of(r->server.kind)->is_lines, EBB_EVENT_BYTES);
-    ebb_buf_clear(&t->refusal);
-    t->refusal.max = MAX_REFUSAL;
+    ebb_buf_clear(&t->body);
     t->asked_s = t->is_resumed ? t->asked_s : ebb_clock_s();
     st = t->is_resumed ? EBB_OK : make_body(r, no_usage, &body, err);
     if (t->is_resumed) {
@@ -417,5 +427,5 @@ void ebb_remote_answer(ebb_remote *r)
         forget_answer(r, t.answer.number);
     ebb_event_stream_fini(&t.events);
     ebb_answer_fini(&t.answer);
-    ebb_buf_fini(&t.refusal);
+    ebb_buf_fini(&t.body);
 }

@@ -219,6 +219,24 @@ static void test_line_ends_and_small_writes(void **state)
     }
 }
 
+/* An answer that comes as one object may be as long as one that is streamed. */
+static void test_a_long_answer_at_once(void **state)
+{
+    static char question[200001];
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    memset(question, '\n', sizeof question - 1);         /* two bytes each in JSON */
+    how("kind=vllm plain");
+    b = remote_open(&h, server.url);
+    remote_say(&h, b, question);
+    assert_int_equal(h.finish, EBB_FINISH_STOP);
+    assert_int_equal(h.text.len, sizeof question - 1 + strlen("You said  in 1 messages."));
+    remote_close(&h, b);
+}
+
 static void test_endings(void **state)
 {
     heard h;
@@ -259,7 +277,7 @@ static void test_refusals_are_one_line(void **state)
         { "redirect=file:///etc/passwd", "to file:///etc/passwd), which ebb does not follow; is its address right?" },
         { "redirect=exec:id", "to exec:id), which ebb does not follow; is its address right?" },
         { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
-        { "hugebody=application/json", "other than a stream of text" }, { "headers", "KiB of headers" },
+        { "hugebody=application/json", "answers with more than 4 MiB" }, { "headers", "KiB of headers" },
         { "status=429 retry=3000", "is overloaded (429)" }, { "parts", "a list of parts" },
     };
     heard h;
@@ -564,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_thoughts_go_back),
         cmocka_unit_test(test_sampling_is_sent_where_it_was_chosen),
         cmocka_unit_test(test_line_ends_and_small_writes),
+        cmocka_unit_test(test_a_long_answer_at_once),
         cmocka_unit_test(test_endings),
         cmocka_unit_test(test_refusals_are_one_line),
         cmocka_unit_test(test_errors_of_every_form),
