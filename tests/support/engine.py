@@ -11,6 +11,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     nousage, nocache, nofinish, nodone        what its stream lacks
     strict        400 if there are stream_options; 422 with strict=422
     ping, crlf, cr, bytes=N                   comments and empty events in between, line ends, N bytes in each write
+    halves        each piece is a UTF-16 unit, as of a server that counts in them
     plain         no stream: one object
     error         an error in the middle of the stream; why=W: another finish_reason
     kept          the answer is kept under a number, as an ebb says; but it is not
@@ -202,6 +203,9 @@ class Engine(http.server.BaseHTTPRequestHandler):
         text = h["say"].replace("_", " ") if "say" in h else "You said %s in %d messages." % (last, len(body["messages"]))
         if body["messages"][-1]["role"] == "assistant" and "say" not in h:
             text = " And on."
+        if "halves" in h:
+            units = text.encode("utf-16-le")
+            return [units[i:i + 2].decode("utf-16-le", "surrogatepass") for i in range(0, len(units), 2)]
         return [text[i:i + 4] for i in range(0, len(text), 4)]
 
     def answer(self, h, body):

@@ -1,6 +1,7 @@
 /* Reading answers (answer.h). */
 #include "remote/answer.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,13 +18,40 @@ void ebb_answer_fini(ebb_answer *a)
 
 /* -- JSON that may be anything ------------------------------------------------------------------ */
 
+/* \uD83D and the like, half of a character: the first of a pair, or the second; 0: neither. */
+static int half_at(const char *s, size_t n)
+{
+    if (n < 6 || s[0] != '\\' || s[1] != 'u' || (s[2] != 'd' && s[2] != 'D') || !isxdigit((unsigned char)s[3]) ||
+        !isxdigit((unsigned char)s[4]) || !isxdigit((unsigned char)s[5]))
+        return 0;
+    return strchr("89abAB", s[3]) ? 1 : strchr("cdefCDEF", s[3]) ? 2 : 0;
+}
+
+/* Servers cut texts in UTF-16, between the two escapes of a pair: a half that stands alone becomes U+FFFD.  In JSON
+ * there is no backslash outside of a string. */
+static void replace_halves(char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int half = half_at(s + i, n - i);
+
+        if (half == 1 && half_at(s + i + 6, n - i - 6) == 2)
+            i += 11;
+        else if (half)
+            memcpy(s + i + 2, "FFFD", 4), i += 5;
+        else if (s[i] == '\\')
+            i++;
+    }
+}
+
 /* Half a character is no reason to lose an answer. */
 static json_t *parse_object(const char *s, size_t n)
 {
     ebb_buf valid = { 0 };
     json_t *o = NULL;
 
-    if (ebb_utf8_add_valid(&valid, s, n))
+    if (ebb_utf8_add_valid(&valid, s, n) && valid.len)
+        replace_halves(valid.data, valid.len);
+    if (!valid.failed)
         o = ebb_json_load(ebb_buf_text(&valid), valid.len, JSON_ALLOW_NUL, NULL);
     ebb_buf_fini(&valid);
     if (!json_is_object(o)) {

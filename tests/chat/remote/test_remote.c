@@ -237,6 +237,25 @@ static void test_a_long_answer_at_once(void **state)
     remote_close(&h, b);
 }
 
+/* A pair of escapes that a server has cut in two, in as many events; one that it has not, and what looks like one. */
+static void test_halves_of_characters(void **state)
+{
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=vllm halves say=a\U0001F60Bb\\ud83d");
+    b = remote_open(&h, server.url);
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_STOP);
+    assert_heard(&h, "a\uFFFD\uFFFDb\\ud83d");
+    how("kind=vllm say=a\U0001F60Bb\\ud83d");
+    remote_say(&h, b, "x");
+    assert_heard(&h, "a\U0001F60Bb\\ud83d");
+    remote_close(&h, b);
+}
+
 static void test_endings(void **state)
 {
     heard h;
@@ -583,6 +602,7 @@ int main(void)
         cmocka_unit_test(test_sampling_is_sent_where_it_was_chosen),
         cmocka_unit_test(test_line_ends_and_small_writes),
         cmocka_unit_test(test_a_long_answer_at_once),
+        cmocka_unit_test(test_halves_of_characters),
         cmocka_unit_test(test_endings),
         cmocka_unit_test(test_refusals_are_one_line),
         cmocka_unit_test(test_errors_of_every_form),
