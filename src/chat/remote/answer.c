@@ -348,6 +348,15 @@ ebb_status ebb_answer_add_line(ebb_answer *a, const char *line, size_t n, ebb_er
     return st;
 }
 
+ebb_status ebb_answer_check_finish(const ebb_answer *a, ebb_error *err)
+{
+    if (strcmp(a->why, "content_filter") == 0)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "its filter has cut the answer off (%s)", a->why);
+    if (strcmp(a->why, "tool_calls") == 0 || strcmp(a->why, "function_call") == 0)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model calls a tool, and ebb has none for it (%s)", a->why);
+    return EBB_OK;
+}
+
 void ebb_answer_end(ebb_answer *a)
 {
     if (a->in == EBB_IN_THOUGHT && a->has_finish)

@@ -44,6 +44,10 @@ ebb_status ebb_answer_add_chunk(ebb_answer *a, const char *event, size_t n, ebb_
 /* One line of Ollama's own protocol; the same errors. */
 EBB_MUST_CHECK
 ebb_status ebb_answer_add_line(ebb_answer *a, const char *line, size_t n, ebb_error *err);
+/* Whether it has ended as answers do.  UNSUPPORTED: a filter has cut it off, or the model has
+ * called a tool. */
+EBB_MUST_CHECK
+ebb_status ebb_answer_check_finish(const ebb_answer *a, ebb_error *err);
 /* Nothing more comes: a thought that is open is closed. */
 void ebb_answer_end(ebb_answer *a);
 

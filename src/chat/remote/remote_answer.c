@@ -206,6 +206,15 @@ static ebb_status judge_end(turn *t, const ebb_client_reply *reply, ebb_error *e
     return EBB_FAIL(err, EBB_IO, "%s: the stream ended before the answer did", name);
 }
 
+/* An answer that is there, but may not be all that was asked for. */
+static ebb_status judge_finish(const turn *t, ebb_error *err)
+{
+    ebb_error why = { 0 };
+    ebb_status st = ebb_answer_check_finish(&t->answer, &why);
+
+    return st == EBB_OK ? st : EBB_FAIL(err, st, "%s: %s", t->r->entry.name, why.msg);
+}
+
 static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb_error *err)
 {
     ebb_remote *r = t->r;
@@ -233,6 +242,8 @@ static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb
         st = ebb_client_send(r->link.client, &q, reply, err);
     if (st == EBB_OK)
         st = judge_end(t, reply, err);
+    if (st == EBB_OK)
+        st = judge_finish(t, err);
     ebb_buf_fini(&body);
     return st;
 }

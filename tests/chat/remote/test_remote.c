@@ -268,9 +268,19 @@ static void test_endings(void **state)
     how("kind=vllm why=length");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_LENGTH);
-    how("kind=vllm why=content_filter");
+    how("kind=vllm why=content_filter");         /* not all that the model had to say */
     remote_say(&h, b, "x");
-    assert_non_null(strstr(ebb_buf_text(&h.notices), "content_filter"));
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    assert_heard(&h, "You said x in 1 messages.");
+    assert_non_null(strstr(h.why, "its filter has cut the answer off (content_filter); what arrived is kept"));
+    how("kind=vllm why=tool_calls");
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    assert_non_null(strstr(h.why, "the model calls a tool, and ebb has none for it (tool_calls)"));
+    how("kind=vllm why=eos");                    /* a server's own word */
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_STOP);
+    assert_non_null(strstr(ebb_buf_text(&h.notices), "has ended the answer: eos"));
     how("kind=vllm nofinish nodone");            /* cut off: what arrived is kept */
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
