@@ -48,8 +48,12 @@ grep -q mmproj "$dir/out" && fail "a projector is listed"
 [ "$(fetched)" = 0 ] || fail "fetched without being asked"
 says 0 "pull $repo --json" '"suits":true'
 [ "$(json 'len(d["models"]), d["repository"]')" = "(3, 'owner/Tiny-1B-GGUF')" ] || fail "$(cat "$dir/out")"
-how pages
-says 0 "pull $repo" "3 models"
+for form in '' relative query bare words many; do
+    how "pages=$form"
+    says 0 "pull $repo" "3 models"
+done
+how pages=other
+says 1 "pull $repo" "its list of files goes on at another server, which ebb does not ask (http://localhost:"
 
 # By type, by name, by each kind of link; what is there is not fetched again; a pipe gets the path and nothing else.
 how elsewhere

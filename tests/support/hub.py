@@ -26,7 +26,8 @@ what it does:
     parts=N       N files in the listing, parts of one model
     huge          a listing without end; deep: one of nested arrays; trailers: one with headers behind it without end
     slowsearch    names that are like another one come byte by byte
-    pages         a listing of one file on each page
+    pages=F       a listing of one file on each page, whose link to the next one has this form: relative, query, bare, words,
+                  many; other: at another server; none of these: the hub's own
     loop          redirects without end
     token=X       files need this token
 """
@@ -132,8 +133,14 @@ class Hub(BaseHTTPRequestHandler):
         if "pages" in do:
             i = int(query.get("cursor", ["0"])[0])
             if i + 1 < len(items):
-                more = {"Link": '<http://%s%s?recursive=true&cursor=%d>; rel="next"' % (
-                    self.headers["Host"], urllib.parse.urlsplit(self.path).path, i + 1)}
+                here = urllib.parse.urlsplit(self.path).path
+                path = "%s?recursive=true&cursor=%d" % (here, i + 1)
+                form = {"relative": '<{1}>; rel="next"', "query": '<?recursive=true&cursor=%d>; rel="next"' % (i + 1),
+                        "bare": "<http://{0}{1}>; title=\"a, <b>; rel=\"; REL = next", "words": '<{1}>;rel="last next"',
+                        "many": '<http://{0}{2}>; rel="first", <{1}>; rel="next", <{2}>; rel="last"',
+                        "other": '<http://localhost:%d{1}>; rel="next"' % ports[0]}
+                link = form.get(do["pages"], '<http://{0}{1}>; rel="next"')
+                more = {"Link": link.format(self.headers["Host"], path, here)}
             items = items[i:i + 1]
         return self.answer(200, json.dumps(items).encode(), Content_Type="application/json", **more)
 

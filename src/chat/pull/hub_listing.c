@@ -288,8 +288,11 @@ ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_
         if (st == EBB_OK)
             st = add_page(out, &text, s->repo, err);
         ebb_buf_clear(&url);
-        if (r.next[0] && ebb_http_same_origin(r.next, ebb_hub_endpoint(env)))
-            ebb_buf_adds(&url, r.next);
+        ebb_buf_adds(&url, r.next);
+        if (st == EBB_OK && r.next[0] && !ebb_http_same_origin(r.next, ebb_hub_endpoint(env)))
+            st = EBB_FAIL(err, EBB_UNSUPPORTED,
+                          "%s: its list of files goes on at another server, which ebb does not ask (%.120s); if "
+                          "that is the hub, set HF_ENDPOINT to it", s->repo, r.next);
     }
     ebb_buf_fini(&url);
     ebb_buf_fini(&text);

@@ -40,7 +40,7 @@ typedef struct ebb_hub_list {
 } ebb_hub_list;
 
 /* Fetch the listing.  Errors: those of http.h; NOTFOUND, LIMIT, IO (refused: what to do is said),
- * FORMAT. */
+ * FORMAT, UNSUPPORTED (it goes on at another origin). */
 EBB_MUST_CHECK
 ebb_status ebb_hub_files(const ebb_pull_env *env, const ebb_pull_source *s, ebb_hub_list *out,
                          ebb_error *err);

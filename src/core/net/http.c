@@ -23,7 +23,8 @@ typedef struct call {
     CURL                   *easy;
     const ebb_http_request *q;
     ebb_http_reply         *r;
-    uint64_t                length;          /* Content-Length of this hop */
+    const char             *url;             /* of this hop, and so for the next: */
+    uint64_t                length;          /* Content-Length */
     size_t                  n_headers;       /* bytes of them in this hop, */
     size_t                  n_for_browsers;  /* and of the body of a redirect or a refusal */
     bool                    is_first_origin, is_reported, is_stopped;
@@ -161,17 +162,64 @@ static void get_header_range(ebb_http_reply *r, const char *line, size_t n)
         r->n_bytes = strtoull(slash + 1, NULL, 10);
 }
 
-/* <https://...>; rel="next" */
-static void get_header_next(ebb_http_reply *r, const char *line, size_t n)
+/* The first c in a text that is in no quotes, else its end. */
+static char *find_unquoted(char *p, char c)
 {
-    char text[EBB_HTTP_URL + 64], *end;
+    for (bool is_quoted = false; *p && (is_quoted || *p != c); p++)
+        is_quoted ^= *p == '"';
+    return p;
+}
 
-    if (!get_header_text(line, n, "link", text, sizeof text) || text[0] != '<' || !strstr(text, "rel=\"next\""))
+/* ; rel="next", among other parameters; it may have several words, and no quotes. */
+static bool is_next(char *params)
+{
+    for (char *p = find_unquoted(params, ';'); *p; p = find_unquoted(p, ';')) {
+        p += 1 + strspn(p + 1, " \t");
+        if (strncasecmp(p, "rel", 3) != 0 || p[3 + strspn(p + 3, " \t")] != '=')
+            continue;
+        p = strchr(p, '=') + 1;
+        for (char *word = p + strspn(p, " \t\""); *word && !strchr(";\"", *word); word += strspn(word, " \t")) {
+            size_t k = strcspn(word, " \t;\"");
+
+            if (k == 4 && strncasecmp(word, "next", 4) == 0)
+                return true;
+            word += k;
+        }
+    }
+    return false;
+}
+
+/* Where it leads to from this hop; as it stands where that is nowhere. */
+static void set_next(const call *c, const char *where)
+{
+    CURLU *u = c->curl->curl_url();
+    char *url = NULL;
+    bool ok = u && c->curl->curl_url_set(u, CURLUPART_URL, c->url, 0) == CURLUE_OK &&
+              c->curl->curl_url_set(u, CURLUPART_URL, where, 0) == CURLUE_OK &&
+              c->curl->curl_url_get(u, CURLUPART_URL, &url, 0) == CURLUE_OK && strlen(url) < sizeof c->r->next;
+
+    snprintf(c->r->next, sizeof c->r->next, "%s", ok ? url : where);
+    c->curl->curl_free(url);
+    c->curl->curl_url_cleanup(u);
+}
+
+/* <https://...>; rel="next", alone or among others: <a>; rel="first", <b>; rel=next */
+static void get_header_next(const call *c, const char *line, size_t n)
+{
+    char text[EBB_HTTP_URL + 64], *begin = text, *end;
+
+    if (!get_header_text(line, n, "link", text, sizeof text))
         return;
-    end = strchr(text, '>');
-    if (end && (size_t)(end - text - 1) < sizeof r->next) {
-        memcpy(r->next, text + 1, (size_t)(end - text - 1));
-        r->next[end - text - 1] = '\0';
+    while ((begin = strchr(begin, '<')) != NULL && (end = strchr(begin, '>')) != NULL) {
+        char *others = find_unquoted(end + 1, ',');
+        bool has_others = *others != '\0';
+
+        *end = *others = '\0';
+        if (is_next(end + 1)) {
+            set_next(c, begin + 1);
+            return;
+        }
+        begin = others + has_others;
     }
 }
 
@@ -213,7 +261,7 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     get_header_text(line, n, "last-modified", r->modified, sizeof r->modified);
     get_header_text(line, n, "x-error-message", r->reason, sizeof r->reason);
     get_header_text(line, n, "x-error-code", r->reason_code, sizeof r->reason_code);
-    get_header_next(r, line, n);
+    get_header_next(c, line, n);
     if (get_header_number(line, n, "retry-after", &wait_s))
         r->retry_after_s = wait_s < 3600 ? (unsigned)wait_s : 3600;
     if (c->is_first_origin) {
@@ -423,6 +471,7 @@ static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error 
     *goes_on = false;
     if (!get_origin(c->curl, url, origin, host))
         return EBB_FAIL(err, EBB_USAGE, "%.100s: is not an address that can be fetched", url);
+    c->url = url;
     snprintf(c->r->host, sizeof c->r->host, "%s", host);
     c->is_first_origin = ebb_http_same_origin(url, c->q->url);
     c->is_reported = c->has_enough = false;

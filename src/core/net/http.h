@@ -28,7 +28,7 @@ typedef struct ebb_http_reply {
     char     etag[200];          /* with its quotes; a weak one begins with W/ */
     char     modified[64];       /* Last-Modified */
     unsigned retry_after_s;
-    char     next[EBB_HTTP_URL]; /* Link: rel="next" */
+    char     next[EBB_HTTP_URL]; /* Link: rel="next", as an address of its own; "": none */
     char     reason[200];        /* of a refusal, in the server's words: X-Error-Message */
     char     reason_code[64];    /* X-Error-Code: GatedRepo, RepoNotFound ... */
     /* of a hop of the first origin: what the object itself is, wherever its bytes are */
