@@ -182,6 +182,11 @@ says 0 "pull owner/Parts-GGUF:Q8_0 --json" '"was_there":true'
 rm "$there/Parts-1B-Q8_0-00002-of-00003.gguf"
 says 0 "pull $HF_ENDPOINT/owner/Parts-GGUF/Q8_0/Parts-1B-Q8_0-00003-of-00003.gguf --json" '"files":3'
 says 0 'run -m parts --greedy -n 3 hello' 'Hello'
+for word in "Parts-1B-Q8_0-00001-of-00003.gguf?filename=Parts-1B-Q8_0-00001-of-00003.gguf" "Parts%2D1B%2DQ8_0%2D00001%2Dof%2D0000%33.gguf"; do
+    rm -f "$there"/*
+    says 0 "pull $HF_ENDPOINT/owner/Parts-GGUF/Q8_0/$word --json" '"files":3'
+    for i in 1 2 3; do cmp -s "$hub/files/owner/Parts-GGUF/Q8_0/Parts-1B-Q8_0-0000$i-of-00003.gguf" "$there/Parts-1B-Q8_0-0000$i-of-00003.gguf" || fail "part $i"; done
+done
 
 # Parts of two versions are not joined: one that is here is compared before another is fetched, and is not fetched again.
 other_version() { python3 - "$hub/files/owner/Parts-GGUF/Q8_0" <<'PY'

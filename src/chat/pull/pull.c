@@ -247,20 +247,29 @@ static void set_hub_file(pull_job *j, const ebb_hub_file *from, model_file *to)
     to->sha256 = from->sha256;
 }
 
-/* "x-00002-of-00003.gguf" in a URL is x-0000i there. */
+/* The URL with another name at the end of its path. */
+static void add_url_beside(ebb_buf *out, const char *url, const char *name)
+{
+    size_t end = strcspn(url, "?"), begin = end;
+
+    while (begin > 0 && url[begin - 1] != '/')
+        begin--;
+    ebb_buf_add(out, url, begin);
+    ebb_http_escape(out, name);
+    ebb_buf_adds(out, url + end);
+}
+
+/* "x-00002-of-00003.gguf" at the end of a path is x-0000i there. */
 static ebb_status list_url_files(pull_job *j, const char *name, ebb_error *err)
 {
     const ebb_pull_source *s = &j->p->source;
     unsigned part, of;
-    const char *at = NULL;
 
     if (name ? !ebb_pull_is_name(name) : !s->name[0])
         return EBB_FAIL(err, EBB_USAGE, "%.120s: %s; give a name after the address: ebb pull ADDRESS NAME.gguf",
                         name ? name : s->url, name ? "is not the name of a model file" : "does not end in .gguf");
-    for (const char *p = s->url; s->name[0] && (p = strstr(p, s->name)) != NULL; p++)
-        at = p;                                  /* the last: a folder may be called so, too */
     j->n = 1;
-    if (!name && at && ebb_models_is_part(s->name, &part, &of) && of >= 1 && of <= EBB_MODELS_MAX_PARTS)
+    if (!name && ebb_models_is_part(s->name, &part, &of) && of >= 1 && of <= EBB_MODELS_MAX_PARTS)
         j->n = of;
     j->files = calloc(j->n, sizeof *j->files);
     if (!j->files)
@@ -269,13 +278,14 @@ static ebb_status list_url_files(pull_job *j, const char *name, ebb_error *err)
         model_file *f = &j->files[i];
 
         snprintf(f->name, sizeof f->name, "%s", name ? name : s->name);
-        ebb_buf_adds(&f->url, s->url);
-        if (j->n > 1 && !f->url.failed) {
+        if (j->n > 1) {
             char digits[12];
 
             snprintf(digits, sizeof digits, "%05u", i + 1);
             memcpy(f->name + strlen(f->name) - 19, digits, 5);
-            memcpy(f->url.data + (at - s->url) + strlen(f->name) - 19, digits, 5);
+            add_url_beside(&f->url, s->url, f->name);
+        } else {
+            ebb_buf_adds(&f->url, s->url);
         }
         f->n_bytes = UINT64_MAX;
         f->sha256 = "";
