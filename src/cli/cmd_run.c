@@ -1,6 +1,5 @@
 /* ebb run: one answer to standard output. */
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "app/hangup.h"
+#include "app/stat_server.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
@@ -19,8 +20,6 @@
 #include "edit/attach.h"
 #include "json/json_text.h"
 #include "unlock.h"
-
-enum { GRACE_S = 30 };           /* for saving and closing, after the limit */
 
 #define MAX_INPUT ((size_t)64 << 20)
 
@@ -255,48 +254,44 @@ static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_err
     return true;
 }
 
-/* The terminal is gone: an answer that is kept goes on for a while, where nobody reads it. */
-static void linger_for_answer(const ebb_args *a, ebb_chat *c)
+/* What poll(2) says of the chat; who asks for the figures meanwhile gets them. */
+static int wait_for_event(ebb_chat *c, ebb_stat_server *stat, int timeout_ms)
 {
-    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct pollfd fds[2] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = stat->fd, .events = POLLIN } };
+    int n = poll(fds, 2, timeout_ms);
 
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGTERM, SIG_DFL);                    /* the answer is saved as it grows */
-    signal(SIGUSR1, SIG_DFL);
-    fflush(stdout);
-    for (int i = 0; fd >= 0 && i < 3; i++)
-        dup2(fd, i);
-    if (fd > 2)
-        close(fd);
-    ebb_chat_linger(c, &(ebb_linger){ .limit_s = a->linger_s, .grace_s = GRACE_S, .stop_fd = -1, .request_fd = -1 });
+    if (n > 0 && fds[1].revents)
+        ebb_stat_server_serve(stat, c);
+    return n;
 }
 
 /* Another process still writes in this conversation, unseen: the question comes behind its answer. */
-static void wait_for_writer(const ebb_args *a, ebb_chat *c)
+static void wait_for_writer(const ebb_args *a, ebb_chat *c, ebb_stat_server *stat)
 {
     ebb_chat_event ev;
 
     if (ebb_chat_writer_pid(c) && !a->quiet)
         fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", ebb_chat_writer_pid(c));
     while (ebb_chat_writer_pid(c) && !stop_signal) {
-        struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
         while (ebb_chat_event_next(c, &ev))
             ;
-        poll(&p, 1, 1000);
+        wait_for_event(c, stat, 1000);
     }
 }
 
 static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, ebb_error *err)
 {
+    ebb_stat_server stat;
     ebb_status st;
     bool stopping = false;
 
-    wait_for_writer(a, c);
+    ebb_stat_server_open(&stat);                 /* `ebb stop` finds it there */
+    wait_for_writer(a, c, &stat);
     st = ebb_chat_send_several(c, count_of(a), prompt->data, prompt->len, err);
     while (st == EBB_OK) {
-        struct pollfd p = { .fd = ebb_chat_fd(c), .events = POLLIN };
         if (stop_signal == SIGHUP && !stopping && is_persisted(a)) {
-            linger_for_answer(a, c);
+            fflush(stdout);
+            ebb_hangup(c, a->linger_s, &stat);
             break;
         }
         if (stop_signal && !stopping) {
@@ -305,9 +300,10 @@ static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *p
         }
         if (!drain_events(a, c, &st, err))
             break;
-        if (poll(&p, 1, stopping ? 100 : 1000) < 0 && errno != EINTR)
+        if (wait_for_event(c, &stat, stopping ? 100 : 1000) < 0 && errno != EINTR)
             st = EBB_FAIL(err, EBB_IO, "poll: %s", strerror(errno));
     }
+    ebb_stat_server_close(&stat);
     return st;
 }
 
@@ -469,6 +465,8 @@ int ebb_cmd_run(ebb_args *a)
         ebb_cli_share(a, true);
     opts = ebb_cli_chat_opts(a);
     opts.grammar = grammar;
+    if (!opts.engine_name)
+        opts.shared_address = NULL;              /* loaded for one answer, it is not handed over to other processes */
     if (!is_persisted(a))
         opts.store_path = ":memory:";
     opts.is_unattended = true;

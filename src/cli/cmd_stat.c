@@ -1,4 +1,4 @@
-/* ebb stat: the figures of the running chats, read from their sockets; ebb stop: their answers end. */
+/* ebb stat: the figures of what runs, read from its sockets; ebb stop: answers end. */
 #include <dirent.h>
 #include <errno.h>
 #include <jansson.h>

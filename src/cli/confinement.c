@@ -323,12 +323,12 @@ static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, nee
     const char *home = getenv("HOME");
     reach r = { .home = home && home[0] == '/' ? realpath(home, NULL) : NULL };
     ebb_pull_words pull = ebb_pull_process_words(ebb_cli_program());
-    bool is_long = kind == EBB_CLI_CHAT || kind == EBB_CLI_SERVE;
+    bool has_figures = kind == EBB_CLI_CHAT || kind == EBB_CLI_ANSWER || kind == EBB_CLI_SERVE;   /* `ebb stat` */
     ebb_error err = { 0 };
     ebb_status st = EBB_OK;
 
     if (ebb_path_run(&n->drafts, NULL) != EBB_OK ||
-        ((is_long || n->n_commands > 0) && ebb_file_mkdirs(n->drafts.data, NULL) != EBB_OK))
+        ((has_figures || n->n_commands > 0) && ebb_file_mkdirs(n->drafts.data, NULL) != EBB_OK))
         ebb_buf_clear(&n->drafts);
     if (kind == EBB_CLI_CHAT && !add_editor(n, editor))
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for the editor's command");

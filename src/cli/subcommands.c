@@ -49,7 +49,7 @@ const ebb_subcommand ebb_subcommands[] = {
       EBB_FOR_PULL, ebb_cmd_pull, false },
     { "inspect", "gguf|tokens|text|template|logits|perplexity [-m MODEL]", "look inside a model file", EBB_FOR_INSPECT,
       inspect, true },
-    { "stat", "[PID] [--json]", "figures of the running chats", EBB_FOR_STAT, ebb_cmd_stat, false },
+    { "stat", "[PID] [--json]", "figures of what runs", EBB_FOR_STAT, ebb_cmd_stat, false },
     { "stop", "[PID | SESSION]", "stop all running answers, or one; what was written is kept", EBB_FOR_STAT,
       ebb_cmd_stop, false },
     { "completion", "bash|zsh|fish", "completion for a shell, to standard output", EBB_FOR_COMPLETION,

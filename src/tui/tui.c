@@ -121,7 +121,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
         fprintf(stderr, "ebb: %s of what was typed and not sent is lost: %s\n", has_unsent ? "the end" : "all",
                 err.msg);
     if (is_hangup)
-        ebb_hangup(chat, opts, &stat);
+        ebb_hangup(chat, opts->linger_s, &stat);
     else
         say_good_bye(chat, has_unsent, opts->ascii);
     ebb_stat_server_close(&stat);

@@ -82,6 +82,36 @@ try:
         if json.loads(stat("--json").stdout) != {"running": []} or os.path.exists(path):
             sys.exit("the socket of a killed process stayed")
 
+    # an answer of `ebb run` is found and ended like a chat's, on its terminal and without one; its server says no more
+    there = home + "/engine"
+    os.mkdir(there)
+    with open(there + "/how", "w") as f:
+        f.write("kind=openai say=one_two_three_four_five_six_seven stall=1000")
+    server = subprocess.Popen([sys.executable, "tests/support/engine.py", there])
+    while not os.path.exists(there + "/port"):
+        time.sleep(0.01)
+    address = "http://127.0.0.1:" + open(there + "/port").read().strip()
+    for is_left in False, True:
+        p = subprocess.Popen([ebb, "run", "-e", address, "-s", "kept", "-p", "Count."], env=env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE)
+        os.read(p.stdout.fileno(), 1)
+        if is_left:
+            p.send_signal(signal.SIGHUP)
+        for _ in range(6000):
+            running = json.loads(stat("--json").stdout)["running"]
+            if running and running[0]["unseen"] == is_left:
+                break
+            time.sleep(0.01)
+        if [(one["pid"], one["session"], one["state"], one["unseen"]) for one in running] != [(p.pid, "kept", "decode", is_left)]:
+            sys.exit("stat of ebb run: %r" % running)
+        r = subprocess.run([ebb, "stop", "kept"], env=env, capture_output=True, text=True)
+        if r.returncode != 0 or p.wait(300) != 128 + (signal.SIGHUP if is_left else signal.SIGUSR1):
+            sys.exit("stop of ebb run: %r, exit %r" % (r, p.poll()))
+        if os.path.exists("%s/%d.sock" % (folder, p.pid)):
+            sys.exit("the socket of ebb run stayed")
+    server.kill()
+    server.wait()
+
     # the signal goes to whoever answers at the socket, whatever number it tells: elsewhere that is another process's
     other = subprocess.Popen(["sleep", "1000"])
     answers = """

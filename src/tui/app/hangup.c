@@ -40,7 +40,7 @@ static bool is_stop_asked(void *arg)
     return ebb_signals_next_request() != 0;
 }
 
-void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
+void ebb_hangup(ebb_chat *chat, uint32_t linger_s, ebb_stat_server *stat)
 {
     asked a = { stat, chat };
 
@@ -49,7 +49,7 @@ void ebb_hangup(ebb_chat *chat, const ebb_tui_opts *opts, ebb_stat_server *stat)
         ebb_signals_open();                      /* without them, SIGTERM ends us at once */
     point_nowhere();
     stat->is_unseen = true;
-    ebb_chat_linger(chat, &(ebb_linger){ .limit_s = opts->linger_s, .grace_s = GRACE_S, .stop_fd = ebb_signals_fd(),
+    ebb_chat_linger(chat, &(ebb_linger){ .limit_s = linger_s, .grace_s = GRACE_S, .stop_fd = ebb_signals_fd(),
                                          .is_stop = is_stop_asked, .request_fd = stat->fd, .on_request = serve_stats,
                                          .arg = &a });
     ebb_signals_close();

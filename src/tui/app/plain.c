@@ -551,7 +551,7 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     fresh_line(&p);
     fflush(stdout);
     if (p.signal == SIGHUP)
-        ebb_hangup(chat, opts, &p.stat);
+        ebb_hangup(chat, opts->linger_s, &p.stat);
     ebb_stat_server_close(&p.stat);
     ebb_signals_close();
     status = p.signal ? 128 + p.signal : p.has_failed || p.is_unreadable;

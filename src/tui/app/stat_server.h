@@ -1,5 +1,5 @@
-/* tui/app/stat_server.h - the figures of a running chat for `ebb stat`: a UNIX socket,
- * one per process, for this user only.  Whoever connects gets one JSON object and
+/* tui/app/stat_server.h - the figures of a running chat, or of `ebb run`, for `ebb stat`: a UNIX
+ * socket, one per process, for this user only.  Whoever connects gets one JSON object and
  * the end; nothing is read.  It costs nothing while nobody asks. */
 #ifndef EBB_TUI_STAT_SERVER_H
 #define EBB_TUI_STAT_SERVER_H
