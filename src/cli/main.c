@@ -4,6 +4,7 @@
 #include <gnu/libc-version.h>
 #include <inttypes.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,13 +126,21 @@ static int version(void)
     return EBB_EXIT_OK;
 }
 
+/* Whoever read standard output has seen enough: `| head`.  It is asked of the pipe itself, for the write that failed
+ * may have been any before the last. */
+static bool has_reader_left(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO };
+    struct stat s;
+
+    return fstat(STDOUT_FILENO, &s) == 0 && (S_ISFIFO(s.st_mode) || S_ISSOCK(s.st_mode)) && poll(&out, 1, 0) > 0;
+}
+
 /* What was printed is the result, and some of it did not arrive. */
 static int finish_output(int status)
 {
     errno = 0;
-    if ((fflush(stdout) == 0 && !ferror(stdout)) || status != EBB_EXIT_OK)
-        return status;
-    if (errno == EPIPE)                          /* whoever read it has seen enough */
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || status != EBB_EXIT_OK || has_reader_left())
         return status;
     fprintf(stderr, "ebb: not all of the output could be written: %s\n", errno ? strerror(errno) : "is its disk full?");
     return EBB_EXIT_FAILED;

@@ -109,6 +109,18 @@ head -c 100 "$EBB" | "$EBB" run -p 'What is this?' 2>"$dir/err" && fail "binary 
 grep -q 'piped input is binary' "$dir/err" || fail "binary input: $(cat "$dir/err")"
 { "$EBB" run --greedy -n 200 -p 'Tell me everything.' 2>"$dir/err"; echo $? >"$dir/status"; } | true
 [ "$(cat "$dir/status")" -eq 0 ] && [ ! -s "$dir/err" ] || fail "a closed pipe: $(cat "$dir/status" "$dir/err")"
+python3 - "$EBB" <<'PY' || exit 1
+import os, subprocess, sys
+model = ["-m", "models/guide.gguf"]
+for command, typed in (["--plain", "-n", "3", *model], b"hello\n"), (["inspect", "gguf", *model], b""), \
+                      (["bench", "--modes", "-p", "4", "-n", "2", "-r", "1", *model], b""):
+    reads, writes = os.pipe()
+    os.close(reads)                                # nobody reads, from the first line on
+    p = subprocess.run([sys.argv[1], *command], input=typed, stdout=writes, stderr=subprocess.PIPE)
+    os.close(writes)
+    if p.returncode != 0 or b"written" in p.stderr:
+        sys.exit("%r into a closed pipe: %d, %r" % (command, p.returncode, p.stderr))
+PY
 yes word | head -n 3000 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "3,000 words in 512"
 grep -q 'the input has .* tokens, the context holds .*: give --ctx .* (in a chat /set ctx ' "$dir/err" || fail "too long: $(cat "$dir/err")"
 yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
