@@ -86,7 +86,7 @@ printf 'a\0b' >"$dir/word.bin"
 status 1 "$EBB" run -p "@$dir/word.bin What?"
 grep -q 'is not a text file; `filter .bin = COMMAND`' "$dir/err" || fail "no filter: $(cat "$dir/err")"
 status 1 "$EBB" run --filter '.rev=no-such-program' -p "@$dir/word.rev What?"
-grep -q 'no-such-program is not installed' "$dir/err" || fail "no program: $(cat "$dir/err")"
+grep -q 'a program that is not installed: .*no-such-program' "$dir/err" || fail "no program: $(cat "$dir/err")"
 status 2 "$EBB" run --filter 'rev' -p x
 # ... but not of a configuration that everybody may write to.
 chmod 666 "$dir/.config/ebb/config"

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "base/utf8.h"
 #include "edit/attach.h"
@@ -28,16 +29,6 @@ static void document_fini(ebb_document *doc)
     *doc = (ebb_document){ 0 };
 }
 
-static ebb_status say_not_installed(const char *path, const ebb_filter *f, ebb_error *err)
-{
-    if (f->package)
-        return EBB_FAIL(err, EBB_NOTFOUND, "%s: %s could turn it into text, but is not installed; it is in the "
-                                           "package %s",
-                        base_name(path), f->program, f->package);
-    return EBB_FAIL(err, EBB_NOTFOUND, "%s: %s is not installed, which the configuration names as the filter for %s",
-                    base_name(path), f->program, f->ending);
-}
-
 ebb_status ebb_documents_find(ebb_documents *d, const char *path, const ebb_buf **text, ebb_error *err)
 {
     const ebb_filter *f = d && d->filters ? ebb_filters_find(d->filters, path) : NULL;
@@ -54,7 +45,8 @@ ebb_status ebb_documents_find(ebb_documents *d, const char *path, const ebb_buf 
         return doc->err.code == EBB_OK ? EBB_OK : EBB_FAIL(err, doc->err.code, "%s", doc->err.msg);
     }
     if (!ebb_filter_is_installed(f))
-        return say_not_installed(path, f, err);
+        return EBB_FAIL(err, EBB_NOTFOUND, "%s: %s could turn it into text, but is not installed; it is in the "
+                                           "package %s", base_name(path), f->program, f->package);
     if (!ebb_documents_is_running(d)) {
         document_fini(&d->next);
         d->next = (ebb_document){ .path = strdup(path), .st = st };
@@ -110,6 +102,14 @@ static void add_last_line(ebb_buf *out, const ebb_buf *messages)
     ebb_utf8_add_line(out, s + start, n - start, false);
 }
 
+/* Of a command of the user's: what it calls is not there, as the shell ends then. */
+static bool lacks_program(const ebb_filter *f, const ebb_piped *run, int status)
+{
+    enum { NOT_FOUND = 127 };
+
+    return !f->package && !run->is_stopped && WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND;
+}
+
 /* What the filter has printed becomes the text, or its messages the reason why there is none. */
 static void finish(ebb_documents *d, int status)
 {
@@ -126,6 +126,9 @@ static void finish(ebb_documents *d, int status)
     if (d->run.is_cut)
         EBB_FAIL(&d->next.err, EBB_LIMIT, "%s: its text is larger than %d MiB: too much for a message", name,
                  EBB_ATTACH_BYTES >> 20);
+    else if (lacks_program(f, &d->run, status))
+        EBB_FAIL(&d->next.err, EBB_NOTFOUND, "%s: the filter for %s calls a program that is not installed: %.160s",
+                 name, f->ending, ebb_buf_text(&said));
     else if (end.len > 0)
         EBB_FAIL(&d->next.err, EBB_FORMAT, "%s: no text from %s (%s)%s%.120s", name,
                  f->program, ebb_buf_text(&end), said.len ? ": " : "", ebb_buf_text(&said));

@@ -33,13 +33,21 @@ ebb_status ebb_filter_choice_check(const ebb_filter_choice *c, ebb_error *err)
     return EBB_OK;
 }
 
-/* %s becomes /dev/stdin; the shell reads the rest. */
+/* Each %s becomes /dev/stdin; the shell reads the rest. */
 static void make_script(const char *command, char *out, size_t size)
 {
-    const char *file = strstr(command, "%s");
-    int n = file ? (int)(file - command) : (int)strlen(command);
+    static const char file[] = "/dev/stdin";
+    size_t n = 0;
 
-    snprintf(out, size, "%.*s%s%s", n, command, file ? "/dev/stdin" : "", file ? file + 2 : "");
+    while (*command && n + sizeof file < size)
+        if (strncmp(command, "%s", 2) == 0) {
+            memcpy(out + n, file, sizeof file - 1);
+            n += sizeof file - 1;
+            command += 2;
+        } else {
+            out[n++] = *command++;
+        }
+    out[n] = '\0';
 }
 
 static void add_filter(ebb_filters *all, const char *ending, size_t n_ending, const char *command, const char *package)
@@ -83,8 +91,8 @@ bool ebb_filter_is_installed(const ebb_filter *f)
     const char *path = getenv("PATH");
     char file[4096];
 
-    if (strchr(f->program, '/'))
-        return access(f->program, X_OK) == 0;
+    if (!f->package)
+        return true;
     for (path = path ? path : "/usr/bin:/bin"; *path; path += strcspn(path, ":"), path += *path == ':') {
         int n = snprintf(file, sizeof file, "%.*s/%s", (int)strcspn(path, ":"), path, f->program);
         if (n > 0 && (size_t)n < sizeof file && access(file, X_OK) == 0)

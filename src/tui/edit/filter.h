@@ -1,6 +1,6 @@
 /* tui/edit/filter.h - which programs make text of files that are none: PDF, office files, books.
  *
- * A filter is a shell command for the files of one ending; %s in it is the file, without %s it
+ * A filter is a shell command for the files of one ending; each %s in it is the file, without %s it
  * reads standard input.  The file is open already when the command starts, so %s always becomes
  * the same word (/dev/stdin), and no name of a file can be taken for anything else. */
 #ifndef EBB_TUI_FILTER_H
@@ -23,9 +23,9 @@ typedef struct ebb_filter_choice {
 typedef struct ebb_filter {
     char        ending[16];      /* ".pdf", in small letters */
     char        command[256];    /* as it is written */
-    char        program[64];     /* its first word */
+    char        program[64];     /* its first word, by which messages call it */
     const char *package;         /* that brings the program; NULL: a command of the user's */
-    char        script[320];     /* the command as it is run ... */
+    char        script[1296];    /* the command as it is run, were it all %s ... */
     char       *argv[4];         /* ... by a shell, up to a NULL; points into this struct */
 } ebb_filter;
 
@@ -43,7 +43,7 @@ ebb_status ebb_filter_choice_check(const ebb_filter_choice *c, ebb_error *err);
 void ebb_filters_init(ebb_filters *f, const ebb_filter_choice *own, size_t n_own);
 /* NULL: there is none for such a name. */
 const ebb_filter *ebb_filters_find(const ebb_filters *f, const char *path);
-/* Is its program in $PATH? */
+/* Is its program in $PATH?  Of a command of the user's only the shell knows, when it runs: true. */
 bool ebb_filter_is_installed(const ebb_filter *f);
 /* The usual ones see the file and what belongs to the system; the user's may do what he may. */
 ebb_spawn_group ebb_filter_group(const ebb_filter *f);

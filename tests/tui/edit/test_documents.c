@@ -29,12 +29,14 @@ static ebb_filter_choice choice(const char *ending, const char *command)
 static void choices(void **state)
 {
     ebb_filter_choice own[] = { choice(".log", "tail %s"), choice(".PDF", "mine"), choice(".epub", "none"),
-                                choice(".log", "head -n 3 %s | sort") };
+                                choice(".log", "head -n 3 %s | sort"), choice(".two", "cmp %s - <%s") };
+    char most[256];
     ebb_filters f;
     ebb_error err;
 
     (void)state;
-    ebb_filters_init(&f, own, 4);
+    ebb_filters_init(&f, own, 5);
+    assert_string_equal(ebb_filters_find(&f, "a.two")->script, "cmp /dev/stdin - </dev/stdin");
     assert_string_equal(ebb_filters_find(&f, "a/b.log")->command, "head -n 3 %s | sort");  /* the last counts */
     assert_string_equal(ebb_filters_find(&f, "a/b.log")->script, "head -n 3 /dev/stdin | sort");
     assert_string_equal(ebb_filters_find(&f, "Report.pdf")->command, "mine");
@@ -44,6 +46,13 @@ static void choices(void **state)
     assert_null(ebb_filters_find(&f, "x.epub"));
     assert_null(ebb_filters_find(&f, "x.pdf/readme"));
     assert_null(ebb_filters_find(&f, "pdf"));
+    for (size_t i = 0; i < sizeof most; i++)
+        most[i] = "%s"[i % 2];
+    most[sizeof most - 2] = '|';
+    most[sizeof most - 1] = '\0';
+    own[0] = choice(".most", most);
+    ebb_filters_init(&f, own, 1);
+    assert_int_equal(strlen(ebb_filters_find(&f, "a.most")->script), strlen(most) / 2 * strlen("/dev/stdin") + 1);
     assert_int_equal(ebb_filter_choice_check(&own[0], &err), EBB_OK);
     assert_int_equal(ebb_filter_choice_check(&(ebb_filter_choice){ "pdf", 3, "x" }, &err), EBB_USAGE);
     assert_int_equal(ebb_filter_choice_check(&(ebb_filter_choice){ ".pdf", 4, "" }, &err), EBB_USAGE);
@@ -78,7 +87,8 @@ static void texts(void **state)
     ebb_filter_choice own[] = {
         choice(".up", "tr a-z A-Z"), choice(".rev", "rev %s"), choice(".esc", "printf 'a\\033[31mb'"),
         choice(".empty", "printf ' \\f\\n'"), choice(".bad", "echo first >&2; echo last >&2; exit 3"),
-        choice(".big", "yes"), choice(".gone", "no-such-program-here %s"),
+        choice(".big", "yes"), choice(".gone", "cat %s | no-such-program-here"),
+        choice(".set", "LC_ALL=C tr a-z A-Z"), choice(".paren", "(cd / && cat; exec cat %s)"),
     };
     ebb_filters f;
     ebb_documents d = { .filters = &f };
@@ -117,7 +127,14 @@ static void texts(void **state)
     assert_int_equal(expand(&d, line, &out, &err), EBB_LIMIT);
     snprintf(line, sizeof line, "@%s", put("g.gone", "x"));
     assert_int_equal(expand(&d, line, &out, &err), EBB_NOTFOUND);
-    assert_non_null(strstr(err.msg, "no-such-program-here is not installed"));
+    assert_non_null(strstr(err.msg, "g.gone: the filter for .gone calls a program that is not installed: "));
+    assert_non_null(strstr(err.msg, "no-such-program-here"));
+    snprintf(line, sizeof line, "@%s", put("h.set", "set\n"));   /* any command of the shell's, not a program's name */
+    assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&out), "\nSET\n"));
+    snprintf(line, sizeof line, "@%s", put("i.paren", "twice\n"));
+    assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&out), "\ntwice\ntwice\n"));
 
     snprintf(line, sizeof line, "all of @%s/*.*", ebb_own_dir);      /* by a pattern, what has no text stays behind */
     assert_int_equal(expand(&d, line, &out, &err), EBB_OK);
