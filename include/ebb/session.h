@@ -35,7 +35,8 @@ typedef struct ebb_sync_result {
 /* Makes the sequence exactly ids[0..n); n == 0 empties it.  On success the logits of position n
  * - 1 are ready.  `result` may be NULL.  After EBB_CANCELED the batches that were finished stay,
  * and the next sync reuses them.
- * Errors: CONTEXT (n > n_ctx: nothing was changed), CANCELED, IO. */
+ * Errors: CONTEXT (n > n_ctx) and USAGE (an id is not in the vocabulary), which change nothing;
+ * CANCELED, IO, FORMAT (a damaged model: what it computes is NaN or infinity). */
 EBB_MUST_CHECK
 ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
                             ebb_sync_result *result, ebb_error *err);
@@ -76,9 +77,10 @@ typedef struct ebb_session_step {
  * their tokens at most ebb_engine_n_batch.  A single step of one token is ebb_session_append; a
  * pass of several sequences drafts no tokens.  None of the sequences is evicted for another of
  * them; others of the engine may be.
- * Errors, after which nothing was added to any: USAGE (steps that cannot share a pass), CONTEXT,
- * BUDGET (the KV pool has no room for all of these at once: fewer of them may go on, when one was
- * emptied), CANCELED, IO. */
+ * Errors, after which nothing was added to any: USAGE (steps that cannot share a pass, or an id is
+ * not in the vocabulary), CONTEXT, BUDGET (the KV pool has no room for all of these at once: fewer
+ * of them may go on, when one was emptied), CANCELED, IO, FORMAT.  After the first three the
+ * logits are those of before, after the others there are none (ebb_session_logits). */
 EBB_MUST_CHECK
 ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_error *err);
 
@@ -104,8 +106,9 @@ ebb_status ebb_session_shift(ebb_session *s, uint32_t from, uint32_t n, ebb_erro
 /* The ids of the sequence; valid until the next call that changes the session. */
 const ebb_token *ebb_session_ids(const ebb_session *s, size_t *n);
 
-/* n_vocab logits of the last position; NULL if the session is empty.  Valid
- * until the next call. */
+/* n_vocab logits of the last position.  NULL if the session is empty, was evicted, lost its last
+ * position to a shift, or after a pass that failed (CANCELED, IO, FORMAT): a sync computes them
+ * again.  Valid until the next call. */
 const float *ebb_session_logits(const ebb_session *s);
 
 /* -- Sampling ---------------------------------------------------------------- */

@@ -56,7 +56,6 @@ static ebb_status reserve(pass *p, ebb_error *err)
             .n_out = part->n_out, .commit_pos = part->commit_pos,
         };
         c0 += part->n;
-        s->has_logits = false;
         st = ebb_session_reserve(s, s->table.n_pos + part->n, err);
         if (st != EBB_OK)
             take_back(p, i);
@@ -86,6 +85,7 @@ static void prepare(pass *p, uint32_t i)
     ebb_session *s = p->parts[i].session;
     ebb_batch_seq *seq = &p->seqs[i];
 
+    s->has_logits = false;
     ebb_state_begin_pass(s, seq);
     ebb_checkpoint_plan_pass(s, seq, p->parts[i].prompt_end, &p->checkpoints[i]);
     seq->checkpoints = p->checkpoints[i].checkpoints;

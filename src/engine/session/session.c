@@ -81,6 +81,24 @@ static ebb_status check_fits_context(const ebb_session *s, size_t n, ebb_error *
     return EBB_OK;
 }
 
+ebb_status ebb_session_check_ids(const ebb_session *s, const ebb_token *ids, size_t n, ebb_error *err)
+{
+    uint32_t n_vocab = s->engine->net.n_vocab;
+
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (uint32_t)ids[i] >= n_vocab)
+            return EBB_FAIL(err, EBB_USAGE, "token %d is not in the vocabulary of %u", (int)ids[i], n_vocab);
+    return EBB_OK;
+}
+
+/* What is wrong with the ids that the sequence is to have. */
+static ebb_status check_sequence(const ebb_session *s, const ebb_token *ids, size_t n, ebb_error *err)
+{
+    ebb_status st = check_fits_context(s, n, err);
+
+    return st == EBB_OK ? ebb_session_check_ids(s, ids, n, err) : st;
+}
+
 /* All of ids[from..n) in chunks; logits of the last column only. */
 static ebb_status prefill_ids(ebb_session *s, const ebb_token *ids, uint32_t n, ebb_error *err)
 {
@@ -111,11 +129,9 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
 {
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
-    ebb_status st = check_fits_context(s, n, err);
+    ebb_status st;
     uint32_t kept, from_disk;
 
-    if (st != EBB_OK)
-        return st;
     ebb_reclaim_before_turn(e);
     ebb_persist_reap(e, false);
     ebb_hidden_keep(s, ids, n);
@@ -138,6 +154,10 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
 ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
                             ebb_sync_result *result, ebb_error *err)
 {
+    ebb_status st = check_sequence(s, ids, n, err);
+
+    if (st != EBB_OK)
+        return st;
     ebb_speculate_discard(s, EBB_TOKEN_NONE);
     return sync_ids(s, ids, n, result, err);
 }
@@ -149,9 +169,13 @@ ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err)
     return ebb_state_is_live(s) ? EBB_OK : sync_ids(s, s->ids, s->table.n_pos, NULL, err);
 }
 
-/* Whether the context has a position for a token that is not the next draft token. */
-static ebb_status check_room_for_token(ebb_session *s, ebb_token id, ebb_error *err)
+/* Whether it is a token, and the context has a position for it where it is not the next draft token. */
+static ebb_status check_token(ebb_session *s, ebb_token id, ebb_error *err)
 {
+    ebb_status st = ebb_session_check_ids(s, &id, 1, err);
+
+    if (st != EBB_OK)
+        return st;
     ebb_speculate_discard(s, id);
     return check_fits_context(s, (size_t)s->table.n_pos + 1, err);
 }
@@ -161,7 +185,7 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err)
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
     bool was_drafted = ebb_speculate_accept(s, id);
-    ebb_status st = was_drafted ? EBB_OK : check_room_for_token(s, id, err);
+    ebb_status st = was_drafted ? EBB_OK : check_token(s, id, err);
 
     if (st == EBB_OK)
         st = ebb_session_restore_state(s, err);
@@ -203,7 +227,7 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
     ebb_engine *e = s->engine;
     eval v = { .s = s, .fn = fn, .arg = arg, .n = (uint32_t)n };
     double begin = ebb_clock_s();
-    ebb_status st = check_fits_context(s, n, err);
+    ebb_status st = check_sequence(s, ids, n, err);
 
     if (st != EBB_OK)
         return st;

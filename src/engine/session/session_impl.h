@@ -75,6 +75,11 @@ ebb_status ebb_session_reserve(ebb_session *s, uint32_t n_pos, ebb_error *err);
 
 /* -- Computing (pass.c) -- */
 
+/* All of them are in the vocabulary, else USAGE: asked before a call changes anything. */
+EBB_MUST_CHECK
+ebb_status ebb_session_check_ids(const ebb_session *s, const ebb_token *ids, size_t n,
+                                 ebb_error *err);
+
 /* A recurrent state that was lost is computed again, from a checkpoint to where s ends.  Errors: as
  * ebb_session_sync. */
 EBB_MUST_CHECK

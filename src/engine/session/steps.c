@@ -49,6 +49,8 @@ static ebb_status check_steps(const ebb_session_step *steps, size_t n, ebb_error
         if (t->session->engine != e || t->n == 0 || is_twice(steps, i))
             return EBB_FAIL(err, EBB_USAGE, "step %zu: is empty, of another engine, or of a sequence that occurs twice",
                             i);
+        if (ebb_session_check_ids(t->session, t->ids, t->n, err) != EBB_OK)
+            return EBB_USAGE;
         if (t->n > e->plan.n_ctx - ebb_session_length(t->session))
             return EBB_FAIL(err, EBB_CONTEXT, "%zu tokens do not fit the context of %u; --ctx sets a larger one",
                             ebb_session_length(t->session) + t->n, e->plan.n_ctx);

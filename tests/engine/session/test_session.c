@@ -260,6 +260,7 @@ static void test_ids_beyond_the_vocabulary_are_refused(void **state)
     ebb_engine_opts o = { .n_ctx = 64, .n_threads = 1 };
     ebb_error err = { 0 };
     ebb_token ids[3] = { 1, 2, EBB_TINY_VOCAB };
+    float before[EBB_TINY_VOCAB], all[3 * EBB_TINY_VOCAB];
     size_t n;
     tiny_engine f;
 
@@ -269,6 +270,17 @@ static void test_ids_beyond_the_vocabulary_are_refused(void **state)
     assert_int_equal(ebb_session_append(f.s, -1, &err), EBB_USAGE);
     (void)ebb_session_ids(f.s, &n);
     assert_int_equal(n, 0);
+    ids[2] = 3;                                  /* a sequence stays as it is, and so do its logits */
+    assert_int_equal(ebb_session_sync(f.s, ids, 3, NULL, &err), EBB_OK);
+    memcpy(before, ebb_session_logits(f.s), sizeof before);
+    ids[1] = -5;
+    assert_int_equal(ebb_session_sync(f.s, ids, 3, NULL, &err), EBB_USAGE);
+    assert_int_equal(ebb_session_append(f.s, EBB_TINY_VOCAB, &err), EBB_USAGE);
+    assert_int_equal(ebb_session_eval(f.s, ids, 3, 0, keep_logits, all, &err), EBB_USAGE);
+    assert_int_equal(ebb_session_ids(f.s, &n)[1], 2);
+    assert_int_equal(n, 3);
+    assert_non_null(ebb_session_logits(f.s));
+    assert_memory_equal(ebb_session_logits(f.s), before, sizeof before);
     close_tiny_engine(&f);
 }
 

@@ -233,6 +233,8 @@ static void test_no_room_changes_nothing(void **state)
     assert_int_equal(length_of(s[0]), 32);
     assert_int_equal(length_of(s[1]), 32);
     assert_int_equal(length_of(s[2]), 10);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_non_null(ebb_session_logits(s[i]));
     assert_int_equal(ebb_sessions_append(steps, 2, NULL), EBB_OK);       /* the third gives way */
     assert_int_equal(length_of(s[0]), 33);
     assert_int_equal(length_of(s[1]), 33);
@@ -246,7 +248,7 @@ static void test_what_cannot_share_is_refused(void **state)
 {
     const ebb_tiny_opts tiny = tiny_of("llama");
     ebb_engine_opts o = { .n_ctx = 96, .n_threads = 1, .n_batch = 32, .no_kv_cache = true };
-    ebb_token ids[96];
+    ebb_token ids[96], no_id = EBB_TINY_VOCAB;
     ebb_session *s;
     tiny_engine f;
 
@@ -255,7 +257,8 @@ static void test_what_cannot_share_is_refused(void **state)
     fill_ids(ids, 96, 5);
     assert_int_equal(ebb_session_new(f.engine, &s, NULL), EBB_OK);
     ebb_session_step twice[] = { { s, ids, 1 }, { s, ids, 1 } }, none[] = { { s, ids, 1 }, { f.s, ids, 0 } },
-                     large[] = { { s, ids, 30 }, { f.s, ids, 3 } }, full[] = { { s, ids, 1 }, { f.s, ids, 10 } };
+                     large[] = { { s, ids, 30 }, { f.s, ids, 3 } }, full[] = { { s, ids, 1 }, { f.s, ids, 10 } },
+                     unknown[] = { { f.s, ids, 1 }, { s, &no_id, 1 } };
 
     assert_int_equal(ebb_sessions_append(twice, 0, NULL), EBB_USAGE);
     assert_int_equal(ebb_sessions_append(twice, 2, NULL), EBB_USAGE);
@@ -263,6 +266,8 @@ static void test_what_cannot_share_is_refused(void **state)
     assert_int_equal(ebb_sessions_append(large, 2, NULL), EBB_USAGE);
     assert_int_equal(ebb_session_sync(f.s, ids, 90, NULL, NULL), EBB_OK);
     assert_int_equal(ebb_sessions_append(full, 2, NULL), EBB_CONTEXT);
+    assert_int_equal(ebb_sessions_append(unknown, 2, NULL), EBB_USAGE);
+    assert_non_null(ebb_session_logits(f.s));
     assert_int_equal(length_of(f.s), 90);
     assert_int_equal(length_of(s), 0);
     ebb_session_free(s);
