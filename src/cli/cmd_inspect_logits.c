@@ -28,22 +28,18 @@ static void write_logits(void *arg, size_t pos, const float *logits, size_t n_vo
         job->failed = true;
 }
 
-static ebb_status read_ids(const char *path, logits_job *job, ebb_error *err)
+static ebb_status read_ids(const char *path, const ebb_model *m, logits_job *job, ebb_error *err)
 {
     ebb_buf text = { 0 };
+    const char *p;
+    ebb_token id;
     ebb_status st = ebb_file_slurp(path, MAX_TOKENS_BYTES, &text, err);
 
     if (st == EBB_OK && !(job->ids = calloc(text.len / 2 + 1, sizeof *job->ids)))
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its tokens", path);
-    for (char *p = text.data, *end; st == EBB_OK; p = end + (*end == ',')) {
-        long id = strtol(p, &end, 10);
-        if (end == p) {
-            if (p[strspn(p, " \t\r\n")] != '\0')
-                st = EBB_FAIL(err, EBB_FORMAT, "%s: byte %zu is not a token id", path, (size_t)(p - text.data));
-            break;
-        }
-        job->ids[job->n_ids++] = (ebb_token)id;
-    }
+    p = ebb_buf_text(&text);
+    while (st == EBB_OK && (st = ebb_cli_next_id(&p, m, path, &id, err)) == EBB_OK && id != EBB_TOKEN_NONE)
+        job->ids[job->n_ids++] = id;
     if (st == EBB_OK && job->n_ids == 0)
         st = EBB_FAIL(err, EBB_FORMAT, "%s: holds no token ids", path);
     ebb_buf_fini(&text);
@@ -129,7 +125,7 @@ int ebb_cmd_inspect_logits(ebb_args *a)
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);
     if (st == EBB_OK)
-        st = read_ids(a->tokens_path, &job, &err);
+        st = read_ids(a->tokens_path, m, &job, &err);
     if (st == EBB_OK)
         st = read_positions(a->positions, &job, &err);
     if (st == EBB_OK && a->out_path && !(job.out = fopen(a->out_path, "wb")))

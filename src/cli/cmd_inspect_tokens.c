@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "cli.h"
@@ -92,27 +93,38 @@ static ebb_status put_into_object(ebb_buf *text, ebb_error *err)
     return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the text");
 }
 
-/* The text of the ids in `in`, which white space or commas part. */
+ebb_status ebb_cli_next_id(const char **at, const ebb_model *m, const char *where, ebb_token *id, ebb_error *err)
+{
+    enum { SHOWN = 20 };
+    const long n_vocab = (long)ebb_model_get_info(m)->n_vocab;
+    char *end;
+    long n;
+
+    while (isspace((unsigned char)**at) || **at == ',')
+        ++*at;
+    *id = EBB_TOKEN_NONE;
+    if (!**at)
+        return EBB_OK;
+    errno = 0;
+    n = strtol(*at, &end, 10);
+    if (end == *at || errno || n < 0 || n >= n_vocab)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: '%.*s' is no token id below %ld", where,
+                        (int)(strcspn(*at, ", \t\r\n") < SHOWN ? strcspn(*at, ", \t\r\n") : SHOWN), *at, n_vocab);
+    *id = (ebb_token)n;
+    *at = end;
+    return EBB_OK;
+}
+
+/* The text of the ids in `in`. */
 static ebb_status ids_to_text(const ebb_args *a, const ebb_model *m, const ebb_buf *in, ebb_buf *out, ebb_error *err)
 {
     const char *p = ebb_buf_text(in);
-    const long n_vocab = (long)ebb_model_get_info(m)->n_vocab;
-    ebb_status st = EBB_OK;
+    ebb_token id;
+    ebb_status st;
 
-    while (st == EBB_OK) {
-        char *end;
-        long id;
-        while (isspace((unsigned char)*p) || *p == ',')
-            p++;
-        if (!*p)
+    while ((st = ebb_cli_next_id(&p, m, "standard input", &id, err)) == EBB_OK && id != EBB_TOKEN_NONE)
+        if ((st = add_token_piece(m, id, !a->no_special, out, err)) != EBB_OK)
             break;
-        errno = 0;
-        id = strtol(p, &end, 10);
-        if (end == p || errno || id < 0 || id >= n_vocab)
-            return EBB_FAIL(err, EBB_FORMAT, "'%.20s': no token id below %ld", p, n_vocab);
-        st = add_token_piece(m, (ebb_token)id, !a->no_special, out, err);
-        p = end;
-    }
     return st == EBB_OK && a->json ? put_into_object(out, err) : st;
 }
 
