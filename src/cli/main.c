@@ -239,7 +239,7 @@ static void hold_standard_files(void)
 /* With fewer, what fails first is anything, and says that it was denied, hidden or damaged. */
 static ebb_status check_files(ebb_error *err)
 {
-    enum { NEEDED = 20, PLENTY = 1024 };
+    enum { NEEDED = 40, PLENTY = 1024 };          /* a chat has 26 open, and more for a moment */
     uint64_t n = ebb_limits_files();
 
     if (n >= NEEDED)

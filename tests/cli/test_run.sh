@@ -98,12 +98,15 @@ rm "$dir/.config/ebb/config"
 # Binary input is named, a reader that has seen enough is no error, a text that is too long says what would help, and one
 # without an end is refused, or ends with a signal.
 # Few open files are told as such, whatever of ebb would be the first to want one more.
-for n in 5 6 12; do
+for n in 5 6 12 24; do
     for command in "run -p hello" "sessions list" "inspect gguf -m models/guide.gguf"; do
         (ulimit -n $n; exec "$EBB" $command) </dev/null >"$dir/out" 2>"$dir/err" && fail "$command with $n files"
         grep -q "may open $n files.*ulimit -n" "$dir/err" || fail "$command with $n files: $(cat "$dir/err")"
     done
 done
+
+(ulimit -n 40; printf 'hello\n/import %s/none\nand then?\n' "$dir" | "$EBB" --plain -s few -n 3 -m models/guide.gguf) >"$dir/out" 2>&1 &&
+    ! grep 'Too many' "$dir/out" || fail "a chat with the files that are said to be enough: $(cat "$dir/out")"
 
 head -c 100 "$EBB" | "$EBB" run -p 'What is this?' 2>"$dir/err" && fail "binary input is answered"
 grep -q 'piped input is binary' "$dir/err" || fail "binary input: $(cat "$dir/err")"

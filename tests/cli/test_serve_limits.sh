@@ -267,11 +267,11 @@ if 200 not in statuses or set(statuses) - {200, 0}:
     fail("with few files connections are answered with", statuses)
 still_works("60 connections with 64 files")
 s.end()
-resource.setrlimit(resource.RLIMIT_NOFILE, (24, files[1]))
+resource.setrlimit(resource.RLIMIT_NOFILE, (44, files[1]))
 p = subprocess.run([ebb, "serve", "--socket", folder + "/few.sock", "-m", "guide"], capture_output=True, timeout=300)
 resource.setrlimit(resource.RLIMIT_NOFILE, files)
-if p.returncode != 1 or b"a server needs 32" not in p.stderr:
-    fail("with 24 files the server says", p)
+if p.returncode != 1 or b"a server needs 48" not in p.stderr:
+    fail("with 44 files the server says", p)
 
 # Who has no key does not get a large body in; a socket that was handed over with another machine's address needs one as well.
 open(folder + "/key", "w").write("sk-test-key\n")

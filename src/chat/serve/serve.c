@@ -9,7 +9,7 @@
 
 /* One address may have half of the connections, and of the room for large bodies.  At a UNIX socket one process may
  * have all: it is the user's own, and could end the server as well. */
-enum { MAX_CONNECTIONS = 256, LEAST_CONNECTIONS = 8, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
+enum { MAX_CONNECTIONS = 256, LEAST_CONNECTIONS = 12, SILENCE_S = 60, OWN_SILENCE_S = 3600, MAX_BODY = 16 << 20,
        MAX_BODIES = 32 << 20, FILES_OF_ONE = 4 };
 
 /* A connection takes two files, its socket and its reader's eventfd, and all of them half of what the process may
