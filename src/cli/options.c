@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,9 +251,9 @@ static ebb_status set_filter(ebb_args *a, const char *value, ebb_error *err)
 
 static ebb_status set_seed(ebb_args *a, const char *value, ebb_error *err)
 {
-    return parse_u64(value, UINT64_MAX, &a->sampling.seed)
+    return parse_u64(value, INT64_MAX, &a->sampling.seed)        /* as JSON has it, in records and requests */
                ? EBB_OK
-               : EBB_FAIL(err, EBB_USAGE, "--seed %s: give a whole number", value);
+               : EBB_FAIL(err, EBB_USAGE, "--seed %s: give a whole number up to %" PRId64, value, INT64_MAX);
 }
 
 static ebb_status set_port(ebb_args *a, const char *value, ebb_error *err)

@@ -54,6 +54,18 @@ static void test_errors(void **state)
     assert_true(a.sampling.temp == 0.25f);
 }
 
+/* A seed is taken to its last digit, or not at all. */
+static void test_seeds(void **state)
+{
+    ebb_args a = read_config("seed = 9223372036854775807\nseed = 9223372036854775808\nseed = -1\n", EBB_FOR_CHAT);
+
+    (void)state;
+    assert_string_equal(said, "config:2: --seed 9223372036854775808: give a whole number up to 9223372036854775807\n"
+                              "config:3: --seed -1: give a whole number up to 9223372036854775807\n");
+    a = read_config("seed = 9223372036854775807\n", EBB_FOR_CHAT);
+    assert_true(a.sampling.seed == INT64_MAX);
+}
+
 /* A line that is told as wrong has changed nothing, not even that something was said. */
 static void test_wrong_lines_change_nothing(void **state)
 {
@@ -320,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_wrong_lines_change_nothing),
         cmocka_unit_test(test_quotes),
+        cmocka_unit_test(test_seeds),
         cmocka_unit_test(test_many_errors),
         cmocka_unit_test(test_options_of_other_commands),
         cmocka_unit_test(test_names_of_several_commands),

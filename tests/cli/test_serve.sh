@@ -38,13 +38,14 @@ same("contexts", models[0]["meta"]["n_ctx"], n_ctx)
 if s.ask("GET", "/props")[2].find(folder.encode()) >= 0 or b"/guide" in s.ask("GET", "/v1/models")[2]:
     fail("a path of this machine is told")
 
-# The bits of `ebb run`, at once and as a stream, with each kind of sampling.
-greedy, seeded = run("--greedy", "-n", "40", "-p", question), run("--seed", "12345678901234567", "--temp", "1.3", "-n", "40", "-p", question)
+# The bits of `ebb run`, at once and as a stream, with each kind of sampling, and with each digit of a seed.
+free = ("--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0")
+greedy, seeded = run("--greedy", "-n", "40", "-p", question), run("--seed", "12345678901234567", "-n", "40", "-p", question, *free)
 answer = s.chat(question, temperature=0, max_tokens=40)
 same("greedy", answer["choices"][0]["message"]["content"], greedy)
 u = answer["usage"]
 same("total", u["total_tokens"], u["prompt_tokens"] + u["completion_tokens"])
-hot = {"seed": 12345678901234567, "temperature": 1.3, "max_completion_tokens": 40}
+hot = {"seed": 12345678901234567, "temperature": 5, "top_k": 0, "top_p": 1, "min_p": 0, "max_completion_tokens": 40}
 same("seeded", s.chat(question, **hot)["choices"][0]["message"]["content"], seeded)
 body = {"messages": [{"role": "user", "content": [{"type": "text", "text": question}]}], "stream": True, "stream_options": {"include_usage": True}, **hot}
 events = s.events("/v1/chat/completions", body)
@@ -264,7 +265,7 @@ if found[-1]["kv_memory_bytes"] == 0 or found[-1]["running"] != 0:
 
 # ebb itself.
 same("ebb -e", run("-e", "unix:" + s.path, "--greedy", "-n", "40", "-p", question), greedy)
-same("ebb -e with a seed", run("-e", "unix:" + s.path, "--seed", "77", "--temp", "1.3", "-n", "40", "-p", question), run("--seed", "77", "--temp", "1.3", "-n", "40", "-p", question))
+same("ebb -e with a seed", run("-e", "unix:" + s.path, "--seed", "12345678901234567", "-n", "40", "-p", question, *free), seeded)
 found = subprocess.run([ebb, "engines", "test", "unix:" + s.path], capture_output=True).stdout.decode()
 if "ebb serve" not in found or "guide" not in found:
     fail("engines test says:", found)

@@ -1,5 +1,6 @@
 /* The settings of a session by name: /set, and what the store keeps of them. */
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@ typedef struct setting {
     const char *name, *help;
     kind        kind;
     size_t      at;              /* offset in ebb_chat_settings */
-    double      min, max;        /* of numbers */
+    double      min, max;        /* of numbers; a whole one above 2^53 - 1 would be rounded */
     const char *key;             /* where a model's file recommends a value; NULL: it cannot */
 } setting;
 
@@ -47,7 +48,7 @@ static const setting settings[] = {
     { "repeat-last", "how many tokens back the penalty looks", UINT32, AT(sampling.repeat_last_n), 0, 1e6,
       ADVICE("penalty_last_n") },
     { "seed", "the same seed gives the same answer; 0: a new one each time", UINT64, AT(sampling.seed), 0,
-      9007199254740992.0, NULL },
+      9007199254740991.0, NULL },
     { "predict", "the most tokens of one answer; 0: until the context is full", UINT32, AT(n_predict), 0, 1e9, NULL },
     { "thinking", "whether the model thinks first, if its template offers the choice", CHOICE, AT(thinking), 0, 0,
       NULL },
@@ -132,6 +133,14 @@ static void put_setting(const setting *s, ebb_chat_settings *v, double x)
     v->is_set |= 1u << (s - settings);
 }
 
+/* A seed of the command line may have more digits than a double. */
+static void copy_setting(const setting *s, ebb_chat_settings *to, const ebb_chat_settings *from)
+{
+    size_t n = s->kind == UINT64 ? sizeof(uint64_t) : sizeof(uint32_t);
+
+    memcpy(setting_field(s, to), (const char *)from + s->at, n);
+}
+
 /* A value as the user writes it; false: not one of this setting's. */
 static bool parse_setting(const setting *s, const char *text, double *x)
 {
@@ -155,6 +164,8 @@ static void print_value(const setting *s, const ebb_chat_settings *v, char *out,
 {
     if (s->kind == CHOICE)
         snprintf(out, cap, "%s", names_of(s)[(int)get_setting(s, v)]);
+    else if (s->kind == UINT64)
+        snprintf(out, cap, "%" PRIu64, *(const uint64_t *)((const char *)v + s->at));
     else
         snprintf(out, cap, s->kind == FLOAT ? "%.4g" : "%.0f", get_setting(s, v));
 }
@@ -398,8 +409,9 @@ void ebb_chat_settings_apply_model(ebb_chat *c)
         if (is_set & 1u << i)
             continue;
         if (is_from_command_line(c, s) || has_bit(c->defaults.sampling_config, s) || !model_advice(c, s, &x))
-            x = get_setting(s, &c->defaults.settings);
-        put_setting(s, &c->settings, x);
+            copy_setting(s, &c->settings, &c->defaults.settings);
+        else
+            put_setting(s, &c->settings, x);
     }
     c->settings.is_set = is_set;
 }

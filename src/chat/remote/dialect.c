@@ -106,8 +106,9 @@ static void put_sampling(json_t *o, const ebb_ask *a, const ebb_dialect *d)
         json_object_set_new(o, "temperature", real_of(s->temp));
     if (is_chosen(a, EBB_SAMPLING_BIT(top_p)))
         json_object_set_new(o, "top_p", real_of(s->top_p));
-    if (s->seed)
-        json_object_set_new(o, "seed", json_integer((json_int_t)(s->seed & INT32_MAX)));
+    if (s->seed)                                 /* with ebb the text is that of this process */
+        json_object_set_new(o, "seed", json_integer((json_int_t)(a->kind == EBB_SERVER_EBB ? s->seed
+                                                                                         : s->seed & INT32_MAX)));
     if (!d->has_sampling)
         return;
     if (is_chosen(a, EBB_SAMPLING_BIT(top_k)))

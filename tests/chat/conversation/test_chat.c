@@ -589,6 +589,28 @@ static void test_settings(void **state)
     ebb_chat_close(c);
 }
 
+/* One of the command line may be larger than a double has digits; what /set takes is exact, too. */
+static void test_large_seeds(void **state)
+{
+    const uint64_t large = UINT64_C(9007199254740993);
+    ebb_chat_opts opts = { .sampling = { .top_p = 1, .seed = large } };
+    ebb_chat *c = open_ready(&opts);
+    ebb_error err;
+    char text[200];
+
+    (void)state;
+    say(c, "q");
+    assert_true(script.seed == large);
+    assert_int_equal(ebb_chat_set(c, "seed", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "seed = 9007199254740993 "));
+    assert_int_equal(ebb_chat_set(c, "seed", "9007199254740993", text, sizeof text, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_set(c, "seed", "9007199254740991", text, sizeof text, &err), EBB_OK);
+    assert_string_equal(text, "seed = 9007199254740991");
+    say(c, "q");
+    assert_true(script.seed == UINT64_C(9007199254740991));
+    ebb_chat_close(c);
+}
+
 /* Every digit, or the seed gives other answers; what an older ebb wrote, all as reals, is read. */
 static void test_settings_are_kept_exactly(void **state)
 {
@@ -938,7 +960,7 @@ int main(void)
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
         T(test_ids_survive_a_restart),
         T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings),
-        T(test_settings_are_kept_exactly), T(test_model_advice),
+        T(test_settings_are_kept_exactly), T(test_large_seeds), T(test_model_advice),
         T(test_advice_that_no_setting_follows),
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
