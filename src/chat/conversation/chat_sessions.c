@@ -36,10 +36,9 @@ static ebb_status claim_name(ebb_chat *c, const char *name, ebb_error *err)
 ebb_status ebb_chat_save_as(ebb_chat *c, const char *name, ebb_error *err)
 {
     char before[sizeof c->facts.name];
-    ebb_export_format format;
     ebb_status st;
 
-    if (strchr(name, '/') || (strchr(name, '.') && ebb_export_format_parse(name, &format)))
+    if (ebb_export_is_file(name))
         return ebb_chat_export(c, name, err);
     st = ebb_session_check_name(name, err);
     if (st == EBB_OK && ebb_chat_ensure_store(c))

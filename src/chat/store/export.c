@@ -23,6 +23,13 @@ bool ebb_export_format_parse(const char *name, ebb_export_format *out)
     return false;
 }
 
+bool ebb_export_is_file(const char *name)
+{
+    ebb_export_format format;
+
+    return strchr(name, '/') || (strchr(name, '.') && ebb_export_format_parse(name, &format));
+}
+
 static void export_date(ebb_buf *out, int64_t ms)
 {
     time_t t = (time_t)(ms / 1000);

@@ -17,6 +17,8 @@ typedef enum ebb_export_format {
 
 /* "md", "json", "txt", or a file name that ends so; false if it is none. */
 bool ebb_export_format_parse(const char *name, ebb_export_format *out);
+/* Where a session's name is asked for: it has a slash, or ends as such a file. */
+bool ebb_export_is_file(const char *name);
 
 /* Append the path of the tree. */
 EBB_MUST_CHECK

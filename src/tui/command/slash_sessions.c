@@ -8,6 +8,7 @@
 
 #include "command/slash_impl.h"
 #include "os/paths.h"
+#include "store/export.h"
 #include "text/humanize.h"
 
 static void add_session_date(ebb_buf *out, int64_t ms)
@@ -47,12 +48,12 @@ ebb_status ebb_slash_save(ebb_frontend *f, const char *arg, ebb_error *err)
 
     if (*arg == '\0')
         return EBB_FAIL(err, EBB_USAGE, "/save NAME: which name?  (everything is saved as you go)");
+    if (ebb_export_is_file(arg))
+        return ebb_slash_export(f, arg, err);    /* which says where it is */
     st = ebb_chat_save_as(f->chat, arg, err);
     if (st != EBB_OK)
         return st;
-    if (strcmp(ebb_chat_session_name(f->chat), arg) != 0)
-        say_written(f, arg);
-    else if (ebb_chat_session_id(f->chat))
+    if (ebb_chat_session_id(f->chat))
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "saved as %s", arg);
     else
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "this session is named %s; it is kept from its first question on", arg);
