@@ -106,7 +106,7 @@ static void test_replaced(void **state)
 static void test_replaced_behind_a_deletion(void **state)
 {
     ebb_chat *c = open_ready(NULL), *other;
-    char was[256];
+    char was[2048];
     ebb_error err;
 
     (void)state;
