@@ -170,17 +170,6 @@ static ebb_status embed(ebb_forward *r, const ebb_batch_seq *s, ebb_error *err)
     return EBB_OK;
 }
 
-/* The flag may have been cleared since a slice saw it. */
-static bool left_work_out(const ebb_forward *r)
-{
-    return r->is_cut && atomic_load_explicit(r->is_cut, memory_order_relaxed);
-}
-
-bool ebb_forward_is_stopped(const ebb_forward *r)
-{
-    return left_work_out(r) || (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed));
-}
-
 static void suppress(const ebb_net *net, float *logits)
 {
     for (uint32_t i = 0; i < net->n_suppressed; i++)
@@ -191,7 +180,7 @@ ebb_status ebb_op_finish_logits(ebb_forward *r, float *y, ebb_error *err)
 {
     const ebb_net *net = r->net;
 
-    if (left_work_out(r))
+    if (ebb_forward_left_work_out(r))
         return EBB_FAIL(err, EBB_CANCELED, "stopped in the output");
     for (uint32_t i = r->cols.c0; i < r->cols.c1; i++, y += net->n_vocab) {
         if (net->logit_scale != 1.0f && net->logit_softcap == 0)
@@ -345,7 +334,7 @@ ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err)
     for (uint32_t k = 0; k < r->batch->n_seqs && r->i_layer < r->net->n_layers; k++)
         ebb_kv_prefetch_spilled(r->kv, r->batch->seqs[k].table, r->i_layer);
     st = ebb_block_layer(r, i, err);
-    if (st == EBB_OK && !left_work_out(r) && !is_sound(r))
+    if (st == EBB_OK && !ebb_forward_left_work_out(r) && !is_sound(r))
         st = fail_no_numbers(r, err, "layer", i);
     if (st == EBB_OK && r->cols.c0 < r->cols.c1)
         atomic_store_explicit(&r->n_layers_done, r->i_layer, memory_order_relaxed);
@@ -377,7 +366,7 @@ ebb_status ebb_forward_end(ebb_forward *r, ebb_status st, ebb_error *err)
 ebb_status ebb_forward_close(ebb_forward *r, ebb_status st, ebb_error *err)
 {
     ebb_pool_drain(r->pool);                     /* the weights may be given away now */
-    if (st == EBB_OK && left_work_out(r))
+    if (st == EBB_OK && ebb_forward_left_work_out(r))
         st = EBB_FAIL(err, EBB_CANCELED, "stopped in the last layer");
     ebb_forward_lap(r, EBB_TIME_OTHER);
     r->batch = NULL;

@@ -240,6 +240,19 @@ typedef struct ebb_forward {
     atomic_ullong    spent_ns[EBB_TIME_COUNT];   /* of all passes; any thread may look */
 } ebb_forward;
 
+/* Slices left their work out; the flag of who cancels may have been cleared since they saw it. */
+static inline bool ebb_forward_left_work_out(const ebb_forward *r)
+{
+    return r->is_cut && atomic_load_explicit(r->is_cut, memory_order_relaxed);
+}
+
+/* Whether the pass is to end: for each layer, and for loops in one that take long. */
+static inline bool ebb_forward_is_stopped(const ebb_forward *r)
+{
+    return ebb_forward_left_work_out(r) ||
+           (r->cancel && atomic_load_explicit(r->cancel, memory_order_relaxed));
+}
+
 /* Columns at the end of a sequence whose hidden states are kept, by a pass that keeps them. */
 static inline uint32_t ebb_batch_seq_kept(const ebb_forward *r, const ebb_batch_seq *s)
 {
@@ -271,8 +284,6 @@ ebb_status ebb_forward_begin(ebb_forward *r, const ebb_batch *b, ebb_error *err)
 bool ebb_forward_has_layer(const ebb_forward *r);
 EBB_MUST_CHECK
 ebb_status ebb_forward_layer(ebb_forward *r, ebb_error *err);
-/* Whether the pass is to end, for loops in a layer that take long. */
-bool ebb_forward_is_stopped(const ebb_forward *r);
 /* Computes the logits and ends the pass; afterwards no thread of the pool reads weights.  st: the
  * status of the layers, which is returned unless this fails. */
 EBB_MUST_CHECK
