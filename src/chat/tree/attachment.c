@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+enum { SIGNS = 8, MOST_LOOKED = 16 << 20 };
+
 static const char *last_of(const char *s, size_t n, char c)
 {
     return n > 0 ? memrchr(s, c, n) : NULL;
@@ -15,36 +17,49 @@ static bool names(const char *word, size_t n, const char *name, size_t n_name)
     return n >= n_name && memcmp(word + n - n_name, name, n_name) == 0 && (n == n_name || word[n - n_name - 1] == '/');
 }
 
-/* Whether the word behind an @ means that file, or is a folder or a pattern, which may. */
-static bool may_mean(const char *word, size_t n, const char *name, size_t n_name)
+/* The word behind an @, to the next blank or in quotes.  Returns the bytes until it is over. */
+static size_t word_at(const char *s, size_t n, const char **word, size_t *n_word)
 {
+    const char *quote = n > 0 && *s == '"' ? memchr(s + 1, '"', n - 1) : NULL;
     size_t len = 0;
 
-    if (n > 0 && *word == '"') {
-        const char *quote = memchr(word + 1, '"', n - 1);
-
-        word++;
-        len = quote ? (size_t)(quote - word) : 0;
-    } else {
-        while (len < n && !strchr(" \t\n", word[len]))
-            len++;
+    if (quote) {
+        *word = s + 1;
+        *n_word = (size_t)(quote - *word);
+        return *n_word + 2;
     }
-    for (; len > 0; len--) {
-        if (names(word, len, name, n_name) || word[len - 1] == '/' || memchr(word, '*', len) ||
-            memchr(word, '?', len - 1) || memchr(word, '[', len))
-            return true;
-        if (!strchr(".,;:!?)", word[len - 1]))
-            return false;
-    }
-    return false;
+    while (len < n && !strchr(" \t\n", s[len]))
+        len++;
+    *word = s;
+    *n_word = len;
+    return len;
 }
 
-/* From the end, where the words are. */
+/* Whether the word means that file, or is a folder or a pattern, which may; some signs of the sentence may end it. */
+static bool may_mean(const char *word, size_t n, const char *name, size_t n_name)
+{
+    for (int n_signs = 0; n > 0 && n_signs < SIGNS; n_signs++, n--) {
+        if (names(word, n, name, n_name) || word[n - 1] == '/')
+            return true;
+        if (!strchr(".,;:!?)", word[n - 1]))
+            break;
+    }
+    return n > 0 && (memchr(word, '*', n) || memchr(word, '?', n) || memchr(word, '[', n));
+}
+
+/* Each byte is looked at once: a word that begins in another one is a part of that. */
 static bool is_named(const char *s, size_t n, const char *name, size_t n_name)
 {
-    for (const char *at = s + n; (at = last_of(s, (size_t)(at - s), '@')) != NULL;)
-        if ((at == s || strchr(" \t\n(", at[-1])) && may_mean(at + 1, n - (size_t)(at + 1 - s), name, n_name))
+    const char *at, *word;
+
+    for (size_t from = 0, n_word; from < n && (at = memchr(s + from, '@', n - from)) != NULL;) {
+        from = (size_t)(at + 1 - s);
+        if (at > s && !strchr(" \t\n(", at[-1]))
+            continue;
+        from += word_at(at + 1, n - from, &word, &n_word);
+        if (may_mean(word, n_word, name, n_name))
             return true;
+    }
     return false;
 }
 
@@ -83,16 +98,18 @@ size_t ebb_attachment_next(const char *s, size_t n, size_t at, ebb_attachment *o
             continue;
         out->n_text = from - out->text;
         from += run + 2;
-        return (out->n_name > 2 && memcmp(name, "$ ", 2) == 0) ||
-               has_ending(name, out->n_name, s + fence + n_fence, n_language) ||
-               is_named(s + from, n - from, name, out->n_name) ? from : 0;
+        if ((out->n_name > 2 && memcmp(name, "$ ", 2) == 0) ||
+            has_ending(name, out->n_name, s + fence + n_fence, n_language))
+            return from;
+        out->n_looked += n - from;
+        return out->n_looked < MOST_LOOKED && is_named(s + from, n - from, name, out->n_name) ? from : 0;
     }
     return 0;
 }
 
 size_t ebb_attachments_end(const char *s, size_t n)
 {
-    ebb_attachment file;
+    ebb_attachment file = { 0 };
     size_t at = 0, end;
 
     while ((end = ebb_attachment_next(s, n, at, &file)) > 0)

@@ -7,12 +7,14 @@
 typedef struct ebb_attachment {
     size_t name, n_name;         /* in the message: its name ... */
     size_t text, n_text;         /* ... and its text */
+    size_t n_looked;             /* bytes that were looked through for names: 0 before the first */
 } ebb_attachment;
 
 /* The attachment at s[at], to *out.  Returns where it ends; 0: there is none.  People put code into
  * fences, too, below lines that end with a colon: it is a file if the name has an ending and no
  * blanks, and the fence says that ending; if it is "$ " and a command; or if the text behind it
- * says @ and such a name, a folder or a pattern. */
+ * says @ and such a name, a folder or a pattern.  That is looked for in 16 MiB of all files of a
+ * message together; where they are over, the next one is none.  Cost: the bytes of it. */
 size_t ebb_attachment_next(const char *s, size_t n, size_t at, ebb_attachment *out);
 /* Where the words of a message begin, behind all that went along. */
 size_t ebb_attachments_end(const char *s, size_t n);

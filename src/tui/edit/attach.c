@@ -321,7 +321,7 @@ static bool next_line(line_walk *w)
 /* Names of what was attached before: in front of the text, or marked for itself. */
 static void find_went(expansion *e, const char *s, size_t n)
 {
-    ebb_attachment file;
+    ebb_attachment file = { 0 };
     size_t end;
 
     ebb_buf_addc(&e->went, '\n');

@@ -95,7 +95,7 @@ static void split_attachments(ebb_transcript *t, ebb_item *it, const ebb_message
 {
     const char *s = m->text ? m->text : "";
     ebb_buf line = { 0 };
-    ebb_attachment file;
+    ebb_attachment file = { 0 };
     size_t end;
 
     if (it->n_scanned == m->n_text + 1 + (m->n_ids > 0))

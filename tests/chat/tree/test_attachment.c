@@ -1,6 +1,7 @@
 /* Files in front of a message, and what only looks like them. */
 #include "ebb_test.h"
 
+#include "base/buf.h"
 #include "tree/attachment.h"
 
 /* Where the words of `text` begin. */
@@ -49,9 +50,33 @@ static void code(void **state)
         expect_words(questions[i], questions[i]);
 }
 
+/* Texts of a megabyte that name nothing, in which each word begins in another one, or each fence looks for a name: hours,
+ * were they looked through again and again. */
+static void large(void **state)
+{
+    static const struct { const char *head, *part, *tail; } texts[] = {
+        { "a:\n```\nx\n```\n\n", "(@", "" }, { "a:\n```\nx\n```\n\n", "@)", "" },
+        { "a:\n```\nx\n```\n\n", "@\"", "" }, { "", "a:\n```\n```\n\n", "@a" },
+        { "", "a:\n```\n```\n\n", "words and words" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ebb_buf text = { 0 };
+
+        ebb_buf_adds(&text, texts[i].head);
+        while (text.len < 1 << 20)
+            ebb_buf_adds(&text, texts[i].part);
+        ebb_buf_adds(&text, texts[i].tail);
+        assert_true(ebb_attachments_end(ebb_buf_text(&text), text.len) < text.len);
+        ebb_buf_fini(&text);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(files), cmocka_unit_test(code) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(files), cmocka_unit_test(code),
+                                        cmocka_unit_test(large) };
 
     return cmocka_run_group_tests_name("attachment", tests, NULL, NULL);
 }
