@@ -1,6 +1,8 @@
 /* When a folder of cache files was swept (kv_swept.h). */
 #include "kv/kv_swept.h"
 
+#include <string.h>
+
 #include "base/buf.h"
 #include "os/file.h"
 #include "os/folder.h"
@@ -24,9 +26,12 @@ bool ebb_kv_swept_read(const char *dir, ebb_kv_swept *out)
         st = ebb_file_read_at(fd, path.data, &now, sizeof now, 0, NULL);
     ebb_file_close(fd);
     ebb_buf_fini(&path);
-    if (st == EBB_OK || st == EBB_NOTFOUND)
-        *out = now;
-    return st == EBB_OK || st == EBB_NOTFOUND;
+    if (st == EBB_FORMAT)                        /* cut short on a full disk: another one than any before */
+        memset(&now, 0xff, sizeof now);
+    if (st != EBB_OK && st != EBB_NOTFOUND && st != EBB_FORMAT)
+        return false;
+    *out = now;
+    return true;
 }
 
 /* In place: whoever reads half of it finds that it has changed, too. */

@@ -333,6 +333,29 @@ static void test_sweep_while_writing(void **state)
     assert_int_equal(ebb_own_folder_end(own), 0);
 }
 
+/* A full disk leaves a mark without its bytes: what was computed before is not written, and what comes then is. */
+static void test_short_mark(void **state)
+{
+    char own[] = "/tmp/ebb-disk-XXXXXX", mark[64];
+    ebb_kv_file one = item(2);
+    ebb_kv_disk_job job = { .items = &one, .n_items = 1 };
+    ebb_kv_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    assert_int_equal(ebb_kv_disk_open(own, 0, &d, NULL), EBB_OK);
+    sweep_all(own, 0);
+    snprintf(mark, sizeof mark, "%s/.swept", own);
+    assert_int_equal(truncate(mark, 0), 0);
+    assert_false(write_block(d, 1));
+    ebb_kv_disk_note_swept(d, &job.swept);
+    ebb_kv_disk_submit(d, &job);
+    assert_ptr_equal(ebb_kv_disk_reap(d, true), &job);
+    assert_int_equal(count_files(own), 1);
+    ebb_kv_disk_close(d);
+    assert_int_equal(ebb_own_folder_end(own), 0);
+}
+
 /* Of a folder that cannot be written to nothing can be removed, which is no success. */
 static void test_sweep_readonly(void **state)
 {
@@ -360,6 +383,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full_and_again, setup, teardown),
         cmocka_unit_test(test_clock_that_went_back),
         cmocka_unit_test(test_a_folder_of_others), cmocka_unit_test(test_sweep_while_writing),
+        cmocka_unit_test(test_short_mark),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_is_told_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sweep_readonly, setup, teardown),
