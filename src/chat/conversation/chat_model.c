@@ -42,7 +42,7 @@ ebb_status ebb_chat_check_model(const ebb_chat *c, const char *name, ebb_error *
         return EBB_OK;
     st = ebb_models_resolve(name, &found, err);
     if (st == EBB_OK && c->ops.check)
-        st = c->ops.check(c->ops.arg, found, err);
+        st = c->ops.check(c->ops.arg, found, &c->opening.opts, err);
     free(found);
     return st;
 }

@@ -44,7 +44,7 @@ ebb_status ebb_chat_open_backend(ebb_chat *c, const char *path, ebb_error *err);
 /* What the backend has sent and nobody has handled is lost. */
 void ebb_chat_close_backend(ebb_chat *c);
 /* Can the model that `name` means be opened?  For what closes the one at hand.  Errors: those of
- * ebb_models_resolve and ebb_model_open.  Cost: reads the header. */
+ * ebb_models_resolve and ebb_models_check, and so is its cost. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_check_model(const ebb_chat *c, const char *name, ebb_error *err);
 /* The file of the model at hand, to open it again; NULL: the embedded guide.  *ok: there was

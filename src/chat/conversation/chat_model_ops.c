@@ -26,15 +26,10 @@ static ebb_status open_local_backend(void *arg, const ebb_backend_models *models
     return ebb_backend_local(&of, opts, sink, sink_arg, out, err);
 }
 
-static ebb_status check_model_file(void *arg, const char *path, ebb_error *err)
+static ebb_status check_model_file(void *arg, const char *path, const ebb_engine_opts *opts, ebb_error *err)
 {
-    ebb_model *m;
-    ebb_status st = ebb_model_open(path, &m, err);
-
     (void)arg;
-    if (st == EBB_OK)
-        ebb_model_close(m);
-    return st;
+    return ebb_models_check(path, opts, err);
 }
 
 static ebb_status model_ready(void *arg, ebb_backend *b, const char *template_name, const ebb_model_info **info,

@@ -25,9 +25,9 @@ typedef struct ebb_chat_ops {
     ebb_sampler_params default_sampling;
     ebb_status (*open)(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts,
                        ebb_backend_sink *sink, void *sink_arg, ebb_backend **out, ebb_error *err);
-    /* Could it be a model?  Asked before one that is open is closed for it: its header is read.
+    /* Could it be a model (ebb_models_check)?  Asked before one that is open is closed for it.
      * NULL: every file could. */
-    ebb_status (*check)(void *arg, const char *path, ebb_error *err);
+    ebb_status (*check)(void *arg, const char *path, const ebb_engine_opts *opts, ebb_error *err);
     /* The model is loaded: its facts, which live as long as the backend, the maker of prompts, and
      * what the user should know of them ("": nothing).  template_name: as ebb_prompter_new_named
      * has it. */

@@ -386,6 +386,21 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
     return EBB_OK;
 }
 
+ebb_status ebb_models_check(const char *path, const ebb_engine_opts *opts, ebb_error *err)
+{
+    const ebb_machine any = { .available_bytes = UINT64_MAX / 2, .n_cpus = 1 };  /* whether it fits is no question */
+    ebb_model *m;
+    ebb_plan plan;
+    ebb_status st = ebb_model_open(path, &m, err);
+
+    if (st == EBB_OK)
+        st = check_reads_text(m, err);
+    if (st == EBB_OK)
+        st = ebb_plan_make(m, &(ebb_engine_opts){ .is_forced = opts->is_forced }, &any, &plan, err);
+    ebb_model_close(m);
+    return st;
+}
+
 ebb_status ebb_models_open(const ebb_engine_opts *opts, char **path, ebb_model **out, ebb_buf *why, ebb_error *err)
 {
     bool is_guide = *path && strcmp(*path, EBB_MODELS_GUIDE) == 0;

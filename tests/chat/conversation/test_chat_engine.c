@@ -134,6 +134,37 @@ static void test_no_model_for_a_model(void **state)
     ebb_chat_close(c);
 }
 
+/* Nor for one that only later turns out to be none for a chat. */
+static void test_no_unknown_model_for_a_model(void **state)
+{
+    static const struct { const char *word, *by, *say; } wrong[] = {
+        { "gpt-2", "gpt-9", "pre-tokenizer 'gpt-9'" }, { "llama", "llxxa", "architecture 'llxxa'" },
+    };
+    ebb_chat *c = open_chat(false);
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        ebb_tiny_opts o = { .n_embd = 256 };
+        char path[96], *bytes;
+        ebb_error err = { 0 };
+        size_t n;
+        FILE *f;
+
+        bytes = ebb_tiny_bytes(&o, &n);
+        memcpy(memmem(bytes, n, wrong[i].word, 5), wrong[i].by, 5);
+        snprintf(path, sizeof path, "%s/unknown.gguf", dir);
+        f = fopen(path, "w");
+        assert_true(f && fwrite(bytes, 1, n, f) == n && fclose(f) == 0);
+        free(bytes);
+        assert_int_equal(ebb_chat_load_model(c, path, &err), EBB_UNSUPPORTED);
+        if (!strstr(err.msg, wrong[i].say))
+            fail_msg("%s", err.msg);
+        assert_int_equal(unlink(path), 0);
+        say(c, "Hello");
+    }
+    ebb_chat_close(c);
+}
+
 static void test_stop(void **state)
 {
     ebb_chat *c = open_chat(false);
@@ -273,7 +304,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop), T(test_cut), T(test_forget),
-                                        T(test_system_prompt_is_shared), T(test_no_model_for_a_model) };
+                                        T(test_system_prompt_is_shared), T(test_no_model_for_a_model),
+                                        T(test_no_unknown_model_for_a_model) };
 
     return cmocka_run_group_tests_name("chat_model_ops", tests, NULL, NULL);
 }
