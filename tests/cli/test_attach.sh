@@ -87,11 +87,15 @@ with open(folder + "/config/ebb/config", "w") as f:
 with open(os.open(folder + "/key", os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
     f.write("sesame\n")
 asks = b"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-a = subprocess.Popen([ebb, "serve", "--attach", "--idle", "1", "-m", "guide"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-a.stdin.write(asks)
-a.stdin.flush()
-got = a.stdout.read()                            # it ends as the connection does
-if a.wait(60) != 0 or parse(got)[0] != 200:
+for _ in range(600):
+    a = subprocess.Popen([ebb, "serve", "--attach", "--idle", "30", "-m", "guide"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    a.stdin.write(asks)
+    a.stdin.flush()
+    got = a.stdout.read()                        # it ends as the connection does
+    if a.wait(60) != 0 or parse(got)[0] != 503:  # the model is being loaded
+        break
+    time.sleep(0.1)
+if a.returncode != 0 or parse(got)[0] != 200:
     fail("with port and key-file in the configuration:", a.returncode, got)
 here = Server(ebb, folder, "-m", "guide", "--key-file", "none")
 if here.port or here.ask("GET", "/v1/models")[0] != 200:

@@ -127,9 +127,9 @@ EBB_MUST_CHECK
 ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why,
                              ebb_error *err);
 
-/* Could a chat with the model at `path` begin, if there were memory for it?  For what closes another
- * one.  Errors: those of ebb_model_open and ebb_plan_make; UNSUPPORTED (a tokenizer that is not
- * known).  Cost: as ebb_model_open. */
+/* Could a chat with the model at `path` begin, if there were memory for it?  For what closes
+ * another one.  Errors: those of ebb_model_open and ebb_plan_make; UNSUPPORTED (a tokenizer that is
+ * not known).  Cost: as ebb_model_open. */
 EBB_MUST_CHECK
 ebb_status ebb_models_check(const char *path, const ebb_engine_opts *opts, ebb_error *err);
 /* Open the model that *path names (as ebb_models_resolve, or the guide), NULL: ebb_models_choose;

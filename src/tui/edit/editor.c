@@ -117,6 +117,7 @@ static void put_ring(ebb_editor *e)
     e->yank_at = e->caret;
     ebb_editor_insert_marked(e, ebb_buf_text(kill), kill->len);
     e->n_yank = e->caret - e->yank_at;
+    e->yank_edits = e->n_edits;
     e->now = EBB_EDIT_YANK;
 }
 
@@ -130,7 +131,7 @@ static void yank(ebb_editor *e)
 
 static void yank_pop(ebb_editor *e)
 {
-    if (e->last != EBB_EDIT_YANK)
+    if (e->last != EBB_EDIT_YANK || e->n_edits != e->yank_edits)    /* the program changes the text, too */
         return;
     e->i_yank = (e->i_yank + 1) % e->n_ring;
     e->caret = e->yank_at;

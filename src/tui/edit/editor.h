@@ -53,7 +53,7 @@ typedef struct ebb_editor {
     size_t    n_pastes, cap_pastes;
 
     ebb_buf   ring[EBB_EDITOR_RING];             /* kills; ring[0] is the newest */
-    size_t    n_ring, i_yank, yank_at, n_yank;
+    size_t    n_ring, i_yank, yank_at, n_yank, yank_edits;
 
     ebb_undo_steps undo, redo;
     size_t    group;

@@ -50,8 +50,8 @@ static void code(void **state)
         expect_words(questions[i], questions[i]);
 }
 
-/* Texts of a megabyte that name nothing, in which each word begins in another one, or each fence looks for a name: hours,
- * were they looked through again and again. */
+/* Texts of a megabyte that name nothing, in which each word begins in another one, or each fence looks for a name:
+ * hours, were they looked through again and again. */
 static void large(void **state)
 {
     static const struct { const char *head, *part, *tail; } texts[] = {

@@ -101,6 +101,19 @@ static void large_pastes_fold(void **state)
     ebb_editor_fini(&e);
 }
 
+/* The program may take the text away between two keys: what was yanked is not there to be replaced. */
+static void a_yank_of_before(void **state)
+{
+    ebb_editor e = { 0 };
+
+    (void)state;
+    type(&e, "one\x15two\x15\x19");
+    ebb_editor_replace(&e, 0, 2, "", 0);
+    ebb_editor_key(&e, (ebb_key){ .code = 'y', .mods = EBB_MOD_ALT });
+    assert_string_equal(e.text.data, "o");
+    ebb_editor_fini(&e);
+}
+
 static void nobody_forges_a_paste(void **state)
 {
     ebb_editor e = { 0 };
@@ -186,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys),
         cmocka_unit_test(large_pastes_fold),
+        cmocka_unit_test(a_yank_of_before),
         cmocka_unit_test(nobody_forges_a_paste),
         cmocka_unit_test(a_paste_of_forged_pastes),
         cmocka_unit_test(drawn),
