@@ -59,6 +59,18 @@ static uint32_t first_seen(const ebb_session *s, const ebb_kv_shift *m)
     return m->end > window ? m->end - window + 1 : 0;
 }
 
+/* Whether the rows [first, end) of a window are there. */
+static ebb_status check_window(const ebb_session *s, uint32_t first, uint32_t end, ebb_error *err)
+{
+    for (uint32_t i = first / EBB_KV_BLOCK; i * EBB_KV_BLOCK < end; i++)
+        if (s->table.blocks[EBB_KV_WINDOW][i] == EBB_KV_NONE || first < s->window_from)
+            return EBB_FAIL(err, EBB_UNSUPPORTED,
+                            "a window of %u positions would see some that are gone; the rest must be "
+                            "computed again",
+                            ebb_kv_window(s->engine->kv));
+    return EBB_OK;
+}
+
 /* After the shift a window sees positions behind the gap only, or also some before it, which may not be cached any
  * more. */
 static ebb_status plan_window_shift(ebb_session *s, uint32_t n, ebb_kv_shift *m, ebb_error *err)
@@ -72,13 +84,7 @@ static ebb_status plan_window_shift(ebb_session *s, uint32_t n, ebb_kv_shift *m,
     }
     m->from[EBB_KV_WINDOW] = from;
     m->n_rows[EBB_KV_WINDOW] = n;
-    for (uint32_t i = first / EBB_KV_BLOCK; i <= from / EBB_KV_BLOCK; i++)
-        if (s->table.blocks[EBB_KV_WINDOW][i] == EBB_KV_NONE || first < s->window_from)
-            return EBB_FAIL(err, EBB_UNSUPPORTED,
-                            "a window of %u positions would see some that are gone; the rest must be "
-                            "computed again",
-                            ebb_kv_window(s->engine->kv));
-    return EBB_OK;
+    return check_window(s, first, from + 1, err);
 }
 
 /* Blocks of windows go to where their rows will be, but for less than a block. */
@@ -129,6 +135,10 @@ ebb_status ebb_session_shift(ebb_session *s, uint32_t from, uint32_t n, ebb_erro
     if (st != EBB_OK)
         return st;
     m.end = s->table.n_pos - n;
+    if (from == m.end && ebb_kv_window(e->kv) > 0)       /* of the window before it, what it had left may be gone */
+        st = check_window(s, first_seen(s, &m), from, err);
+    if (st != EBB_OK)
+        return st;
     ebb_suffix_index_truncate(&s->index, from);
     if (from == m.end) {
         cut_tail(s, from);

@@ -222,6 +222,31 @@ static void test_forgetting_again_and_at_the_end(void **state)
     close_tiny_engine(&f);
 }
 
+/* A window sees positions before the end that is cut off, and those may be gone: then nothing changes. */
+static void test_the_end_behind_a_window(void **state)
+{
+    const ebb_tiny_opts windowed = { .arch = "gemma3", .type = EBB_TYPE_F32, .n_embd = 64, .n_ff = 96, .head_dim = 32 };
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .n_batch = 32, .no_kv_cache = true };
+    ebb_token ids[N_CTX];
+    float before[EBB_TINY_VOCAB];
+    tiny_engine f;
+    size_t n;
+
+    (void)state;
+    fill_ids(ids, N_CTX, 3);
+    open_tiny_engine(&f, &windowed, &o);
+    assert_int_equal(ebb_session_sync(f.s, ids, 200, NULL, NULL), EBB_OK);
+    memcpy(before, ebb_session_logits(f.s), sizeof before);
+    assert_int_equal(ebb_session_shift(f.s, 60, 140, NULL), EBB_UNSUPPORTED);
+    (void)ebb_session_ids(f.s, &n);
+    assert_int_equal(n, 200);
+    expect_logits(f.s, before);
+    assert_int_equal(ebb_session_append(f.s, ids[200], NULL), EBB_OK);
+    assert_int_equal(ebb_session_shift(f.s, 0, 201, NULL), EBB_OK);      /* all of it */
+    assert_int_equal(ebb_session_append(f.s, ids[0], NULL), EBB_OK);
+    close_tiny_engine(&f);
+}
+
 /* The pool is full when the context is. */
 static void test_forgetting_in_a_full_pool(void **state)
 {
@@ -253,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_k_is_that_of_the_new_position),
         cmocka_unit_test(test_every_type),
         cmocka_unit_test(test_moved_is_not_taken_for_computed),
+        cmocka_unit_test(test_the_end_behind_a_window),
         cmocka_unit_test(test_forgetting_again_and_at_the_end),
         cmocka_unit_test(test_forgetting_in_a_full_pool),
     };
