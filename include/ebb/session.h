@@ -80,7 +80,9 @@ typedef struct ebb_session_step {
  * Errors, after which nothing was added to any: USAGE (steps that cannot share a pass, or an id is
  * not in the vocabulary), CONTEXT, BUDGET (the KV pool has no room for all of these at once: fewer
  * of them may go on, when one was emptied), CANCELED, IO, FORMAT.  After the first three the
- * logits are those of before, after the others there are none (ebb_session_logits). */
+ * logits are those of before, after the others there are none (ebb_session_logits).  But a
+ * sequence of a model with recurrent layers whose state could not be computed again is empty then,
+ * as if it had been evicted. */
 EBB_MUST_CHECK
 ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_error *err);
 

@@ -160,6 +160,23 @@ static ebb_status resume(several *v, ebb_error *err)
     return st;
 }
 
+/* Those of which the state could not be brought back wait, too.  Returns how many steps are left. */
+static size_t leave_lost_out(several *v, ebb_session_step *steps, one_of_several **of, size_t n)
+{
+    size_t n_left = 0, n_there;
+
+    for (size_t i = 0; i < n; i++) {
+        (void)ebb_session_ids(of[i]->session, &n_there);
+        if (n_there + 1 != of[i]->n_ids) {
+            preempt(v, of[i]);
+            continue;
+        }
+        of[n_left] = of[i];
+        steps[n_left++] = steps[i];
+    }
+    return n_left;
+}
+
 /* One pass with a token of each running answer.  If the KV pool is full, the last one waits. */
 static ebb_status step(several *v, ebb_error *err)
 {
@@ -181,12 +198,18 @@ static ebb_status step(several *v, ebb_error *err)
     }
     if (st != EBB_OK || n == 0)
         return st;
-    while ((st = ebb_sessions_append(steps, n, err)) == EBB_BUDGET && n > 1) {
-        n--;
-        preempt(v, of[n]);
-        st = ebb_session_sync(of[n]->session, NULL, 0, NULL, err);
+    while (n > 0 && (st = ebb_sessions_append(steps, n, err)) == EBB_BUDGET && n > 1) {
+        size_t n_left = leave_lost_out(v, steps, of, n);
+
+        st = EBB_OK;
+        if (n_left == n) {
+            n_left--;
+            preempt(v, of[n_left]);
+            st = ebb_session_sync(of[n_left]->session, NULL, 0, NULL, err);
+        }
         if (st != EBB_OK)
             return st;
+        n = n_left;
     }
     return st;
 }

@@ -71,6 +71,15 @@ static void join(ebb_serve *s, shared_turn *t, ebb_served *a)
         add_step(t, a, a->q.n_ids - 1, a->q.n_ids);
 }
 
+static void leave_out(shared_turn *t, size_t i)
+{
+    if (t->of[i] == t->prompt)
+        t->prompt = NULL;
+    t->n--;
+    t->of[i] = t->of[t->n];
+    t->steps[i] = t->steps[t->n];
+}
+
 /* Preempts the prompt first, then the answer that came last. */
 static ebb_status drop_one(ebb_serve *s, shared_turn *t, ebb_error *err)
 {
@@ -78,15 +87,25 @@ static ebb_status drop_one(ebb_serve *s, shared_turn *t, ebb_error *err)
 
     for (size_t k = 0; k < t->n; k++)
         i = t->of[k] == t->prompt ? k : i;
-    if (t->of[i] == t->prompt)
-        t->prompt = NULL;
     ebb_serve_run_fewer(s);
     if (ebb_session_sync(t->of[i]->session, NULL, 0, NULL, err) != EBB_OK)
         return err->code;
-    t->n--;
-    t->of[i] = t->of[t->n];
-    t->steps[i] = t->steps[t->n];
+    leave_out(t, i);
     return EBB_OK;
+}
+
+/* Those whose sequence is not what their step goes on from, since its state could not be brought back: they catch up
+ * in their next turn.  false: there is none. */
+static bool leave_lost_out(shared_turn *t)
+{
+    size_t n_before = t->n, n;
+
+    for (size_t i = t->n; i-- > 0;) {
+        (void)ebb_session_ids(t->of[i]->session, &n);
+        if (t->of[i]->q.ids + n != t->steps[i].ids)
+            leave_out(t, i);
+    }
+    return t->n < n_before;
 }
 
 static ebb_status run_steps(ebb_serve *s, shared_turn *t, ebb_error *err)
@@ -94,8 +113,8 @@ static ebb_status run_steps(ebb_serve *s, shared_turn *t, ebb_error *err)
     ebb_status st = ebb_sessions_append(t->steps, t->n, err);
 
     while (st == EBB_BUDGET && t->n > 1) {
-        st = drop_one(s, t, err);
-        if (st == EBB_OK)
+        st = leave_lost_out(t) ? EBB_OK : drop_one(s, t, err);
+        if (st == EBB_OK && t->n > 0)
             st = ebb_sessions_append(t->steps, t->n, err);
     }
     return st;

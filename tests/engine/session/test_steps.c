@@ -244,6 +244,42 @@ static void test_no_room_changes_nothing(void **state)
     close_tiny_engine(&f);
 }
 
+/* A pass that was stopped has cost the first one its state, and there is no room to compute it again: it is empty then,
+ * and no shorter one that the caller would go on with. */
+static void test_a_lost_state_leaves_nothing(void **state)
+{
+    const ebb_tiny_opts tiny = tiny_of("qwen35");
+    ebb_engine_opts o = { .n_ctx = 256, .n_threads = 1, .n_batch = 64, .no_kv_cache = true, .no_speculation = true };
+    ebb_session *s[3];
+    ebb_token ids[256], other[256];
+    ebb_session_step steps[3];
+    tiny_engine f;
+
+    (void)state;
+    open_tiny_engine(&f, &tiny, &o);
+    fill_ids(ids, 256, 1);
+    fill_ids(other, 256, 2);
+    s[0] = f.s;
+    assert_int_equal(ebb_session_new(f.engine, &s[2], NULL), EBB_OK);
+    assert_int_equal(ebb_session_sync(s[0], ids, 6, NULL, NULL), EBB_OK);
+    for (size_t i = 6; i < 127; i++)
+        assert_int_equal(ebb_session_append(s[0], ids[i], NULL), EBB_OK);
+    assert_int_equal(ebb_session_fork(s[0], &s[1], NULL), EBB_OK);
+    ebb_engine_cancel(f.engine);
+    assert_int_equal(ebb_session_append(s[0], ids[127], NULL), EBB_CANCELED);
+    ebb_engine_cancel_clear(f.engine);
+    assert_int_equal(ebb_session_sync(s[2], other, 127, NULL, NULL), EBB_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        steps[i] = (ebb_session_step){ .session = s[i], .ids = (i < 2 ? ids : other) + 127, .n = 1 };
+    assert_int_equal(ebb_sessions_append(steps, 3, NULL), EBB_BUDGET);
+    assert_int_equal(length_of(s[0]), 0);
+    assert_int_equal(length_of(s[1]), 127);
+    assert_int_equal(length_of(s[2]), 127);
+    ebb_session_free(s[1]);
+    ebb_session_free(s[2]);
+    close_tiny_engine(&f);
+}
+
 static void test_what_cannot_share_is_refused(void **state)
 {
     const ebb_tiny_opts tiny = tiny_of("llama");
@@ -346,6 +382,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits_are_those_of_one_alone),
         cmocka_unit_test(test_draft_heads_follow),
+        cmocka_unit_test(test_a_lost_state_leaves_nothing),
         cmocka_unit_test(test_no_room_changes_nothing),
         cmocka_unit_test(test_what_cannot_share_is_refused),
         cmocka_unit_test(test_cancel_is_taken_back),
