@@ -342,6 +342,42 @@ static ebb_status add_open(prompt_build *w, ebb_error *err)
     return st;
 }
 
+/* -- The system message ---------------------------------------------------------------------------- */
+
+/* The first ids, if they are those of now.text[0..end) alone; else 0. */
+static ebb_status count_first_ids(prompt_build *w, size_t end, size_t *n, ebb_error *err)
+{
+    ebb_prompt first = { 0 };
+    prompt_build alone = { .p = w->p, .job = w->job, .now = w->now, .out = &first };
+    ebb_status st = add_bos(&alone, err);
+
+    if (st == EBB_OK)
+        st = tokenize_part(&alone, 0, end, err);
+    drop_second_bos(&alone);
+    *n = st == EBB_OK && first.n_ids <= w->out->n_ids &&
+         memcmp(first.ids, w->out->ids, first.n_ids * sizeof *first.ids) == 0 ? first.n_ids : 0;
+    ebb_prompt_fini(&first);
+    return st;
+}
+
+/* It ends with the token that ends its turn, or before one that begins the next.  Where its text is part of a
+ * question's turn, it has no end of its own. */
+static ebb_status count_system(prompt_build *w, ebb_error *err)
+{
+    ebb_prompt *o = w->out;
+    size_t end = w->job.n > 0 && w->job.messages[0]->role == EBB_ROLE_SYSTEM && !w->job.merge_system
+               ? ebb_rendering_end_of(&w->now, 0) : 0;
+    size_t behind = end ? behind_end(w, end) : 0;
+    ebb_status st;
+
+    if (end == 0)
+        return EBB_OK;
+    st = count_first_ids(w, behind ? behind : end, &o->n_system, err);
+    if (!behind && !(o->n_system < o->n_ids && ebb_model_is_control(w->p->m, o->ids[o->n_system])))
+        o->n_system = 0;
+    return st;
+}
+
 /* -- What to say ---------------------------------------------------------------------------------- */
 
 static void compare_old(prompt_build *w, const ebb_message *const *messages, size_t n)
@@ -426,6 +462,8 @@ static ebb_status build_prompt(prompt_build *w, ebb_error *err)
     st = add_reused_ids(w, err);
     if (st == EBB_OK)
         st = add_new(w, err);
+    if (st == EBB_OK && w->job.opts->counts_system)
+        st = count_system(w, err);
     return st == EBB_OK ? add_open(w, err) : st;
 }
 

@@ -49,6 +49,7 @@ typedef struct ebb_prompt_opts {
     ebb_thinking thinking;       /* enable_thinking, where the template knows it */
     bool       (*stop)(void *arg);       /* as ebb_tokenize_opts has it */
     void        *stop_arg;
+    bool         counts_system;  /* fill in n_system, for messages without ids */
 } ebb_prompt_opts;
 
 /* A message as a remote engine gets it. */
@@ -78,6 +79,9 @@ typedef struct ebb_prompt {
     size_t  *n_ids_of;
     size_t   n_suffix;           /* of the last ids, those behind the last question's words: once
                                   * there is an answer, a template may print them in another way */
+    size_t   n_system;           /* opts->counts_system: ids[0..n_system) are all that the template
+                                  * prints of a system message in front; 0: there is none, or no
+                                  * token is where it ends */
     bool     rewritten;          /* n_kept < n_old: old ids were dropped */
     char     notice[240];        /* one line for the user, "" if there is nothing to say */
 } ebb_prompt;

@@ -161,10 +161,15 @@ void ebb_context_view_fini(ebb_context_view *v)
 
 /* -- Prompts -------------------------------------------------------------------------------- */
 
+static ebb_prompt_opts prompt_opts(const ebb_chat *c)
+{
+    return (ebb_prompt_opts){ .now_ms = c->facts.pinned_ms, .thinking = ebb_form_choice_thinking(c),
+                              .stop = c->stop, .stop_arg = c->stop_arg };
+}
+
 ebb_status ebb_context_view_prompt(ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *out, ebb_error *err)
 {
-    ebb_prompt_opts opts = { .now_ms = c->facts.pinned_ms, .thinking = ebb_form_choice_thinking(c),
-                             .stop = c->stop, .stop_arg = c->stop_arg };
+    ebb_prompt_opts opts = prompt_opts(c);
 
     for (size_t i = 0; i < n; i++)
         if (!ebb_chat_has_ids(c, v->list[i]))
@@ -185,6 +190,26 @@ ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, co
         st = ebb_context_view_prompt(c, &v, v.n, out, err);
     ebb_context_view_fini(&v);
     return st;
+}
+
+size_t ebb_chat_count_system(const ebb_chat *c, const ebb_message *system, const int32_t *ids, size_t n)
+{
+    char question[] = "?";
+    ebb_message list[] = { { .role = EBB_ROLE_SYSTEM, .text = system->text, .n_text = system->n_text },
+                           { .role = EBB_ROLE_USER, .text = question, .n_text = sizeof question - 1 } };
+    const ebb_message *const messages[] = { &list[0], &list[1] };
+    ebb_prompt_opts opts = prompt_opts(c);
+    ebb_prompt p = { 0 };
+    size_t count = 0;
+
+    opts.counts_system = true;
+    if (system->role != EBB_ROLE_SYSTEM || ebb_chat_facts(c))
+        return 0;
+    if (c->ops.prompt(c->ops.arg, c->prompter, messages, 2, &opts, &p, NULL) == EBB_OK && p.n_system <= n &&
+        p.n_system > 0 && memcmp(p.ids, ids, p.n_system * sizeof *ids) == 0)
+        count = p.n_system;
+    ebb_prompt_fini(&p);
+    return count;
 }
 
 static bool record_node_ids(const ebb_chat *c, ebb_node *node, const int32_t *ids, size_t n)

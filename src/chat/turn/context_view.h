@@ -42,6 +42,11 @@ ebb_status ebb_context_view_prompt(ebb_chat *c, const ebb_context_view *v, size_
 EBB_MUST_CHECK
 ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path,
                            const ebb_message *more, ebb_prompt *out, ebb_error *err);
+/* How many of ids[0..n) are those of the message `system` in front; 0: it is no system message, the
+ * ids do not begin with it, or where it ends cannot be told.  Its own count does not say: the
+ * question behind it has the ids of both. */
+size_t ebb_chat_count_system(const ebb_chat *c, const ebb_message *system, const int32_t *ids,
+                             size_t n);
 /* The prompt is of the tree's path: its ids become those of the messages.  false: no memory. */
 bool ebb_chat_record_ids(ebb_chat *c, const ebb_prompt *p);
 

@@ -91,8 +91,8 @@ void ebb_overflow_take_prompt(ebb_chat *c, ebb_prompt *p, ebb_prompt *now,
 
 /* -- overflow_slide.c -------------------------------------------------------------------- */
 /* A quarter of the context is free after that.  *slid is false where tokens cannot go one by one:
- * without ids, with pinned messages, or if the last question is all there is; then nothing has
- * changed. */
+ * without ids, with pinned messages, if the last question is all there is, or if nobody can say
+ * which tokens the system prompt has; then nothing has changed. */
 EBB_MUST_CHECK
 ebb_status ebb_overflow_slide(ebb_chat *c, ebb_prompt *p, ebb_overflow_next next, bool *slid,
                               ebb_error *err);

@@ -50,28 +50,23 @@ static size_t find_begin(const ebb_context_view *v, const ebb_prompt *p, size_t 
     return cut;
 }
 
-/* Tokens of the system prompt at the beginning.  Behind an earlier note only its node knows them. */
-static size_t count_system_ids(const ebb_chat *c, const ebb_context_view *v, const ebb_prompt *p)
+/* Tokens that stay at the beginning: the system prompt's, if there is one.  false: nobody knows how many those are. */
+static bool find_sinks(const ebb_chat *c, const ebb_context_view *v, const ebb_prompt *p, size_t *n)
 {
-    const ebb_message *m = v->n && v->nodes[0] ? &v->nodes[0]->m : NULL;
-    size_t n = 0;
+    size_t system = ebb_chat_count_system(c, v->list[0], p->ids, p->n_ids);
 
-    if (!m || m->role != EBB_ROLE_SYSTEM)
-        return 0;
-    if (!ebb_chat_has_ids(c, m))
-        return p->n_ids_of[0];
-    while (n < m->n_ids && n < p->n_ids && m->ids[n] == p->ids[n])
-        n++;
-    return n;
+    *n = system > N_SINKS ? system : N_SINKS;
+    return system > 0 || v->list[0]->role != EBB_ROLE_SYSTEM;
 }
 
 static bool choose_slide(const ebb_chat *c, const ebb_context_view *v, const ebb_prompt *p, const ebb_node *question,
                          slide *s)
 {
     size_t n_ctx = c->backend->ops->n_ctx(c->backend), left = n_ctx - n_ctx / FREE_OF;
-    size_t system = count_system_ids(c, v, p);
 
-    *s = (slide){ .n_sinks = system > N_SINKS ? system : N_SINKS };
+    *s = (slide){ 0 };
+    if (!find_sinks(c, v, p, &s->n_sinks))
+        return false;
     for (size_t i = 0; i < v->n; i++) {
         s->n_head += p->n_ids_of[i];
         if (v->nodes[i] == question)

@@ -40,6 +40,7 @@ typedef struct fake_script {
     atomic_uint n_answers;
     uint32_t n_ctx;              /* 0: FAKE_CTX; the options of the engine go before it */
     bool cannot_forget;
+    bool hides_system;           /* where the system message ends is not to be told */
     size_t n_prefilled_early;    /* ids that were given to be computed ahead */
     unsigned n_gaps;             /* closed by moving what is behind them */
     bool plan_fits;
@@ -425,25 +426,23 @@ static const char *fake_string(void *arg, const ebb_backend *b, const char *key)
     return ((fake_script *)arg)->sampling_sequence;
 }
 
-/* A message is <role + 1> bytes... <9>; what stands is taken as it stands. */
+/* A message is <role + 1> bytes... <9>; what stands is taken as it stands.  As prompt.h has it, the
+ * ids of new messages are all those of the next answer, or of the last message. */
 static ebb_status fake_prompt(void *arg, const ebb_prompter *p,
                               const ebb_message *const *m, size_t n,
                               const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err)
 {
     bool all_old = true;
-    size_t n_old = n;
+    size_t n_old = n, from = 0;
 
     while (n_old > 0 && m[n_old - 1]->n_ids == 0)
         n_old--;
     (void)p;
-    (void)opts;
     *out = (ebb_prompt){ .ids = malloc(FAKE_MAX * sizeof *out->ids),
                          .n_ids_of = calloc(n + 1, sizeof *out->n_ids_of) };
     if (((fake_script *)arg)->refuse)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "the template refuses");
     for (size_t i = 0; i < n; i++) {
-        size_t from = out->n_ids;
-
         all_old &= i < n_old;
         /* Those that have none are in the ids of one behind them. */
         if (i < n_old) {
@@ -457,9 +456,15 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p,
                 out->ids[out->n_ids++] = 1000 + (unsigned char)m[i]->text[k];
             out->ids[out->n_ids++] = 9;
         }
-        out->n_ids_of[i] = out->n_ids - from;
+        if (i < n_old || i + 1 == n || m[i]->role == EBB_ROLE_ASSISTANT) {
+            out->n_ids_of[i] = out->n_ids - from;
+            from = out->n_ids;
+        }
         if (all_old)
             out->n_kept = out->n_ids;
+        if (opts->counts_system && i == 0 && m[i]->role == EBB_ROLE_SYSTEM &&
+            !((fake_script *)arg)->hides_system)
+            out->n_system = out->n_ids;
     }
     return EBB_OK;
 }

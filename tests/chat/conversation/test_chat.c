@@ -483,7 +483,7 @@ static void test_another_model(void **state)
     assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
     assert_int_equal(ebb_chat_continue(c, &err), EBB_USAGE);
     say(c, "more");
-    assert_int_equal(ebb_chat_message(c, 1)->n_ids, 7);          /* "a1.0 " and its frame */
+    assert_int_equal(ebb_chat_message(c, 1)->n_ids, 7 + 7);      /* "hello", "a1.0 " and their frames */
     assert_int_equal(last(c)->turn_stats.n_prompt, 20);
     ebb_chat_close(c);
 }

@@ -233,6 +233,48 @@ static void test_nobody_forges_a_turn(void **state)
     ebb_buf_fini(&file);
 }
 
+/* -- Where the system message ends --------------------------------------------------------------------- */
+
+/* What of the prompt for it and a question is said to be its own. */
+static void assert_system(const ebb_model *m, const char *source, const char *text, const char *own)
+{
+    ebb_prompter *p = prompter(m, source);
+    talk t = { .opts.counts_system = true };
+
+    say(&t, EBB_ROLE_SYSTEM, text);
+    say(&t, EBB_ROLE_USER, "Hi");
+    ask(&t, p);
+    assert_int_equal(t.p.n_ids_of[0], 0);        /* the question has the ids of both */
+    assert_in_range(t.p.n_system, 0, t.p.n_ids - 1);
+    t.p.n_ids = t.p.n_system;
+    assert_string_equal(shown(m, &t.p), own);
+    talk_fini(&t);
+    ebb_prompter_free(p);
+}
+
+static void test_count_of_the_system_message(void **state)
+{
+    static const chat_vocab with_bos = { .tokens = { "<s>", "</s>", "<|user|>" }, .adds_bos = true };
+    static const char open_end[] = "{%- for m in messages -%}{{ '<|user|>' if m.role == 'user' else '' }}"
+                                   "{{ m.content }}{%- endfor -%}";
+    static const char no_end[] = "{%- for m in messages -%}{{ m.role + ': ' + m.content + '\n' }}{%- endfor -%}";
+    static const char refuses[] = "{%- if messages[0].role == 'system' -%}{{ raise_exception('no') }}{%- endif -%}"
+                                  "{%- for m in messages -%}{{ m.content + '</s>' }}{%- endfor -%}";
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&chatml, &file);
+
+    (void)state;
+    assert_system(m, family("chatml"), "Be brief.", "<|im_start|>system\nBe brief.<|im_end|>");
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+    m = chat_vocab_open(&with_bos, &file);
+    assert_system(m, open_end, "Be brief.", "<s>Be brief.");
+    assert_system(m, no_end, "Be brief.", "");
+    assert_system(m, refuses, "Be brief.", "");
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 /* -- BOS ------------------------------------------------------------------------------------------ */
 
 static size_t n_bos(const ebb_prompt *p)
@@ -748,6 +790,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns_of_chatml), cmocka_unit_test(test_end_token_of_an_answer),
         cmocka_unit_test(test_retry_continue_and_empty), cmocka_unit_test(test_nobody_forges_a_turn),
+        cmocka_unit_test(test_count_of_the_system_message),
         cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped),
         cmocka_unit_test(test_history_moves),
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),

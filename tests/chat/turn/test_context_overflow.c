@@ -132,6 +132,21 @@ static void test_slide_in_a_long_message(void **state)
     ebb_chat_close(c);
 }
 
+/* Nobody can say where the system prompt ends: turns go instead, and it stays. */
+static void test_slide_behind_a_system_prompt_without_end(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.hides_system = true;
+    c = open_with(EBB_OVERFLOW_SLIDE, false);
+    talk(c, 0, 20);
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, EBB_OVERFLOW_FORGET);
+    ebb_chat_close(c);
+}
+
 /* Where K cannot be moved, what is left is computed: once for each decision. */
 static void test_forget_and_compute(void **state)
 {
@@ -620,7 +635,8 @@ static void test_back_before_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_forget), T(test_slide), T(test_slide_in_a_long_message), T(test_forget_and_compute), T(test_compact),
+        T(test_forget), T(test_slide), T(test_slide_in_a_long_message),
+        T(test_slide_behind_a_system_prompt_without_end), T(test_forget_and_compute), T(test_compact),
         T(test_stop_a_summary), T(test_grow),
         T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
