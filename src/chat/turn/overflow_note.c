@@ -90,7 +90,7 @@ static path_turn path_turn_at(const ebb_chat *c, const uint32_t *visible, size_t
     return t;
 }
 
-static bool keep_pinned_turn(ebb_truncation *l, const uint32_t *visible, const path_turn *t)
+static bool keep_turn(ebb_truncation *l, const uint32_t *visible, const path_turn *t)
 {
     uint32_t *kept = realloc(l->kept, (l->n_kept + t->to - t->from) * sizeof *kept);
 
@@ -103,22 +103,23 @@ static bool keep_pinned_turn(ebb_truncation *l, const uint32_t *visible, const p
 }
 
 /* The oldest turns, until n_all tokens are `target` or less, or n_turns are (0: as many as it takes);
- * pinned ones stay, and so does the last.  false: there is none, or no memory. */
+ * pinned ones stay, and so does the last.  Those that an earlier note kept, before the message `first`, are kept by
+ * name again: behind them begins what it has left out.  false: there is none, or no memory. */
 static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size_t n, size_t n_all, size_t target,
-                                uint32_t n_turns,
-                   ebb_truncation *l)
+                                uint32_t n_turns, uint32_t first, ebb_truncation *l)
 {
     size_t at = 0;
 
     while (at < n) {
         path_turn t = path_turn_at(c, visible, n, at);
         bool is_enough = n_turns ? l->n_turns == n_turns : n_all <= target + l->n_tokens;
+        bool was_kept = visible[at] < first;
 
-        if (t.to == n || is_enough)
+        if (t.to == n || (is_enough && !was_kept))
             break;
-        if (t.is_pinned && !keep_pinned_turn(l, visible, &t))
+        if ((t.is_pinned || is_enough) && !keep_turn(l, visible, &t))
             return false;
-        if (!t.is_pinned) {
+        if (!t.is_pinned && !is_enough) {
             l->n_turns++;
             l->n_tokens += t.n_tokens;
         }
@@ -130,9 +131,10 @@ static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size
 
 bool ebb_overflow_choose_turns(const ebb_chat *c, size_t n_all, size_t target, ebb_truncation *l)
 {
+    const ebb_node *note = ebb_context_view_note(c->tree.path, c->tree.n_path);
     uint32_t *visible = calloc(c->tree.n_path + 1, sizeof *visible);
-    bool any = visible &&
-               choose_oldest_turns(c, visible, list_visible(c, visible), n_all, target, c->overflow.n_turns, l);
+    bool any = visible && choose_oldest_turns(c, visible, list_visible(c, visible), n_all, target, c->overflow.n_turns,
+                                              note ? note->m.truncation.first : 0, l);
 
     if (!any) {
         free(l->kept);

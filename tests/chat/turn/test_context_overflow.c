@@ -553,6 +553,37 @@ static void test_pins_before_a_slide(void **state)
     check_pins(EBB_OVERFLOW_SLIDE);
 }
 
+/* Turns are left out of what the model sees now: what a note kept and another one does not is gone, and nothing that was
+ * forgotten comes back. */
+static void test_unpinned_turns_go(void **state)
+{
+    const ebb_message *note;
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 2000;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    talk(c, 0, 5);
+    assert_int_equal(ebb_chat_pin(c, 1, true, &err), EBB_OK);
+    assert_int_equal(ebb_chat_pin(c, 3, true, &err), EBB_OK);
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 2, &err), EBB_OK);
+    note = ebb_chat_truncation_note(c);
+    assert_int_equal(note->truncation.first, 9);
+    talk(c, 5, 6);
+    assert_int_equal(ebb_chat_pin(c, 1, false, &err), EBB_OK);
+    assert_int_equal(ebb_chat_pin(c, 3, false, &err), EBB_OK);
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 1, &err), EBB_OK);
+    note = ebb_chat_truncation_note(c);
+    assert_int_equal(note->truncation.n_turns, 1);
+    assert_true(ebb_message_omits(note, 1));
+    assert_false(ebb_message_omits(note, 3));    /* one turn was asked for */
+    for (size_t i = 5; i < 9; i++)
+        assert_true(ebb_message_omits(note, i));
+    assert_false(ebb_message_omits(note, 9));
+    ebb_chat_close(c);
+}
+
 /* An answer that fills the context goes on behind a note, in a copy of what stood. */
 static void test_in_the_middle_of_an_answer(void **state)
 {
@@ -641,6 +672,7 @@ int main(void)
         T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
         T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_pins_before_a_slide),
+        T(test_unpinned_turns_go),
         T(test_in_the_middle_of_an_answer),
         T(test_back_before_it), T(test_room_beforehand),
     };
