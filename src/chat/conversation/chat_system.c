@@ -42,7 +42,7 @@ static ebb_status copy_path_below(ebb_chat *c, const char *text, size_t first, e
     bool ok = !text || node;
 
     for (size_t i = first; ok && i < c->tree.n_path; i++) {
-        n_tokens += ebb_chat_tokens_of(c, &c->tree.path[i]->m);
+        n_tokens += ebb_chat_tokens_at(c, i);
         node = copy_below(c, node, &c->tree.path[i]->m, (text != NULL) - (int)first);
         ok = node != NULL;
     }

@@ -86,6 +86,19 @@ uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m)
     return (uint32_t)tokens_of(m, per_token);
 }
 
+uint32_t ebb_chat_tokens_at(const ebb_chat *c, size_t at)
+{
+    const ebb_message *m = &c->tree.path[at]->m;
+    uint32_t n = ebb_chat_tokens_of(c, m);
+    size_t first = at;
+
+    if (!c->info || !ebb_chat_has_ids(c, m))
+        return n;
+    while (first > 0 && !ebb_chat_has_ids(c, &c->tree.path[first - 1]->m))
+        first--;
+    return first > 0 ? n : n - (uint32_t)ebb_chat_count_system(c, &c->tree.path[0]->m, m->ids, m->n_ids);
+}
+
 /* -- The prompt -------------------------------------------------------------------------------- */
 
 ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *p,

@@ -61,6 +61,9 @@ void ebb_chat_record_cache_salt(ebb_chat *c, const ebb_cache_salt *cache_salt);
 /* Tokens of a message, where the engine at hand tells no ids: by what a token had of bytes on this
  * path. */
 uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m);
+/* Of message `at` of the path, without those of the system prompt, which the first message with ids
+ * has beside its own. */
+uint32_t ebb_chat_tokens_at(const ebb_chat *c, size_t at);
 /* The prompt for list[0..n) in messages, with its counts. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n,

@@ -84,7 +84,7 @@ static path_turn path_turn_at(const ebb_chat *c, const uint32_t *visible, size_t
     do {
         const ebb_message *m = &c->tree.path[visible[t.to]]->m;
         t.is_pinned |= m->pinned;
-        t.n_tokens += ebb_chat_tokens_of(c, m);
+        t.n_tokens += ebb_chat_tokens_at(c, visible[t.to]);
         t.to++;
     } while (t.to < n && c->tree.path[visible[t.to]]->m.role != EBB_ROLE_USER);
     return t;

@@ -543,6 +543,13 @@ static void test_system_prompt(void **state)
     assert_int_equal(ebb_chat_set_system(c, "New.", &err), EBB_OK);
     assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
     assert_string_equal(path(c), "[New.]");
+    say(c, "q");
+    ebb_chat_close(c);
+    script.hold_load = true;                     /* whose the ids are is not known yet */
+    c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    assert_int_equal(ebb_chat_set_system(c, "Newer.", &err), EBB_OK);
+    assert_string_equal(path(c), "[Newer.] [q] [a3.0 a3.1 a3.2 ]");
+    script.hold_load = false;
     ebb_chat_close(c);
 }
 

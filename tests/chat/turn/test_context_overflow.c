@@ -584,6 +584,25 @@ static void test_unpinned_turns_go(void **state)
     ebb_chat_close(c);
 }
 
+/* What a turn has of tokens is its own: the first one does not have the system prompt's. */
+static void test_tokens_of_the_first_turn(void **state)
+{
+    ebb_truncation l = { 0 };
+    ebb_chat *c;
+
+    (void)state;
+    script.n_ctx = 2000;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    talk(c, 0, 4);
+    assert_int_equal(c->tree.path[0]->m.n_ids, 0);
+    assert_true(ebb_overflow_choose_turns(c, ebb_chat_n_tokens(c), 0, &l));
+    assert_int_equal(l.n_turns, 3);
+    assert_int_equal(l.n_tokens, 3 * (c->tree.path[3]->m.n_ids + c->tree.path[4]->m.n_ids));
+    free(l.kept);
+    ebb_chat_close(c);
+}
+
 /* An answer that fills the context goes on behind a note, in a copy of what stood. */
 static void test_in_the_middle_of_an_answer(void **state)
 {
@@ -672,7 +691,7 @@ int main(void)
         T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
         T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_pins_before_a_slide),
-        T(test_unpinned_turns_go),
+        T(test_unpinned_turns_go), T(test_tokens_of_the_first_turn),
         T(test_in_the_middle_of_an_answer),
         T(test_back_before_it), T(test_room_beforehand),
     };
