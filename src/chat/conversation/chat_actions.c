@@ -117,6 +117,7 @@ ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_error *err)
     if (st == EBB_OK)
         st = c->backend->ops->set_budget(c->backend, bytes, err);
     c->awaits_budget |= st == EBB_OK;
+    c->overflow.cannot_grow &= st != EBB_OK;
     c->overflow.budget_asked = st == EBB_OK ? bytes : c->overflow.budget_asked;
     return st;
 }

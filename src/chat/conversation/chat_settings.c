@@ -194,6 +194,7 @@ ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *
         if (!parse_setting(s, value, &x))
             return EBB_FAIL(err, EBB_USAGE, "%s cannot be '%s': it takes %s", name, value, range);
         put_setting(s, &c->settings, x);
+        c->overflow.cannot_grow &= strcmp(s->name, "overflow") != 0;
         ebb_chat_save(c, false);
     }
     print_value(s, &c->settings, now, sizeof now);

@@ -160,6 +160,7 @@ static ebb_status open_model(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     ebb_status st = ebb_chat_open_backend(c, in->path, err);
 
+    c->overflow.cannot_grow = false;
     in->raises = st == EBB_OK ? NOTHING : UNOPENED;
     return st;
 }
@@ -215,6 +216,7 @@ static ebb_status enter_model(ebb_chat *c, turn_input *in, ebb_error *err)
     ebb_status st = c->ops.ready(c->ops.arg, c->backend, ebb_template_choice_name(c), &c->info, &c->prompter, notice,
                                  err);
 
+    c->overflow.cannot_grow &= !c->overflow.has_grown;
     c->overflow.has_grown = false;
     if (st == EBB_OK) {
         if (!c->remote.name && c->info->path)

@@ -13,6 +13,8 @@ static ebb_overflow_policy policy_of(const ebb_chat *c)
         return EBB_OVERFLOW_STOP;                /* there are no earlier turns to leave out */
     if (c->overflow.has_compacted && c->settings.overflow == EBB_OVERFLOW_COMPACT)
         return EBB_OVERFLOW_FORGET;
+    if (c->overflow.cannot_grow && c->settings.overflow == EBB_OVERFLOW_GROW)
+        return EBB_OVERFLOW_FORGET;
     return c->settings.overflow == EBB_OVERFLOW_ASK && c->overflow.is_unattended ? EBB_OVERFLOW_FORGET
                                                                                  : c->settings.overflow;
 }

@@ -46,6 +46,9 @@ typedef struct ebb_chat_overflow {
     /* The model is being opened with another context or budget: the context at hand is full, or the
      * user asked for it. */
     bool            has_grown, was_asked;
+    bool            cannot_grow; /* the policy's growth failed: "grow" forgets, until there is
+                                  * another model, context, budget or conversation, or the policy
+                                  * is set again */
     uint32_t        n_ctx_before;
     uint64_t        ram_bytes_before;
     uint64_t        budget_asked; /* of the engine at hand, last (ebb_chat_set_budget) */

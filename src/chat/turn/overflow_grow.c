@@ -136,6 +136,7 @@ ebb_status ebb_overflow_grow(ebb_chat *c, const ebb_prompt *p, ebb_overflow_next
 
 bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev)
 {
+    bool was_policy = !c->overflow.was_asked && c->settings.overflow == EBB_OVERFLOW_GROW;
     ebb_error err = { 0 };
 
     if (!c->overflow.has_grown)
@@ -143,9 +144,8 @@ bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev)
     c->overflow.has_grown = false;
     c->opening.opts.n_ctx = c->overflow.n_ctx_before;
     c->opening.opts.ram_bytes = c->overflow.ram_bytes_before;
-    if (!c->overflow.was_asked)
-        c->settings.overflow = EBB_OVERFLOW_FORGET;
+    c->overflow.cannot_grow |= was_policy;       /* the setting stays: another model may be able to */
     ebb_chat_notice(c, "%.*s; the model stays as it was%s", (int)ev->n_text, ev->text,
-                    c->overflow.was_asked ? "" : ", and the oldest turns are forgotten when it is full");
+                    was_policy ? ", and the oldest turns are forgotten when it is full" : "");
     return ebb_chat_open_backend(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, &err) == EBB_OK;
 }

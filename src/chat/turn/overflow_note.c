@@ -211,5 +211,6 @@ void ebb_overflow_reset(ebb_chat *c)
     ebb_overflow_drop_gap(c);
     c->overflow.asked_at = c->overflow.prefill_note = c->overflow.shrink_at = NULL;
     c->overflow.shrink_to = 0;
+    c->overflow.cannot_grow = false;
     c->overflow.is_warned = c->overflow.is_view_changed = c->turn.is_rewriting_reported = false;
 }

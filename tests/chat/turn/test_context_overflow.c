@@ -332,6 +332,55 @@ static void test_grow_for_a_question_that_waits(void **state)
     ebb_chat_close(c);
 }
 
+static unsigned n_openings;
+
+/* The plan fits, and yet the larger context cannot be had. */
+static ebb_status open_small_only(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts,
+                                  ebb_backend_sink *sink, void *sink_arg, ebb_backend **out, ebb_error *err)
+{
+    n_openings++;
+    script.fail_load = opts->n_ctx > 200;
+    return fake_ops(&script).open(arg, models, opts, sink, sink_arg, out, err);
+}
+
+/* It fails once: the oldest turns go from then on, and the policy of the command line stays what it is.  It is tried
+ * again when it is chosen again. */
+static void test_growth_fails(void **state)
+{
+    ebb_chat_ops ops = fake_ops(&script);
+    ebb_chat_opts o = { .store_path = db, .system = system_text, .overflow = EBB_OVERFLOW_GROW,
+                        .overflow_given = true };
+    ebb_chat *c;
+    ebb_chat_event ev;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    script.plan_fits = true;
+    ops.open = open_small_only;
+    n_openings = 0;
+    assert_int_equal(ebb_chat_open_with(&o, &ops, &c, &err), EBB_OK);
+    while (!ebb_chat_is_ready(c))
+        assert_true(fake_next(c, &ev));
+    for (int i = 0; i < 30; i++) {
+        send(c, "and then what");
+        while (ebb_chat_is_busy(c) && n_openings <= 3)
+            assert_true(fake_next(c, &ev));
+        assert_in_range(n_openings, 1, 3);       /* the larger one, and that from before */
+        assert_int_equal(last(c)->finish, EBB_FINISH_STOP);
+    }
+    assert_int_equal(n_openings, 3);
+    assert_int_equal(c->settings.overflow, EBB_OVERFLOW_GROW);
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, EBB_OVERFLOW_FORGET);
+    assert_int_equal(ebb_chat_set(c, "overflow", "grow", NULL, 0, &err), EBB_OK);
+    for (int i = 0; i < 10; i++)
+        say(c, "and then what");
+    assert_int_equal(n_openings, 5);
+    ebb_chat_close(c);
+}
+
 /* No room to grow: said, and the oldest turns go instead. */
 static void test_cannot_grow(void **state)
 {
@@ -553,8 +602,8 @@ static void test_pins_before_a_slide(void **state)
     check_pins(EBB_OVERFLOW_SLIDE);
 }
 
-/* Turns are left out of what the model sees now: what a note kept and another one does not is gone, and nothing that was
- * forgotten comes back. */
+/* Turns are left out of what the model sees now: what a note kept and another one does not is gone, and nothing that
+ * was forgotten comes back. */
 static void test_unpinned_turns_go(void **state)
 {
     const ebb_message *note;
@@ -690,6 +739,7 @@ int main(void)
         T(test_stop_a_summary), T(test_grow),
         T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
+        T(test_growth_fails),
         T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_pins_before_a_slide),
         T(test_unpinned_turns_go), T(test_tokens_of_the_first_turn),
         T(test_in_the_middle_of_an_answer),
