@@ -251,6 +251,7 @@ ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how, uint32_t 
     else
         st = ebb_turn_free_context(c, next, err);
     c->overflow.is_forced = false;
+    c->overflow.n_turns = 0;                     /* also of what failed before turns were chosen */
     return st;
 }
 

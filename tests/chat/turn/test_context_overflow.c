@@ -147,6 +147,26 @@ static void test_slide_behind_a_system_prompt_without_end(void **state)
     ebb_chat_close(c);
 }
 
+/* A number of turns that could not be left out is that of this command alone. */
+static void test_forget_that_fails(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    talk(c, 0, 5);
+    script.refuse = true;
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 1, &err), EBB_UNSUPPORTED);
+    script.refuse = false;
+    for (int i = 5; !ebb_chat_truncation_note(c); i++)
+        talk(c, i, i + 1);
+    assert_true(ebb_chat_truncation_note(c)->truncation.n_turns > 1);
+    ebb_chat_close(c);
+}
+
 /* Where K cannot be moved, what is left is computed: once for each decision. */
 static void test_forget_and_compute(void **state)
 {
@@ -735,7 +755,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_forget), T(test_slide), T(test_slide_in_a_long_message),
-        T(test_slide_behind_a_system_prompt_without_end), T(test_forget_and_compute), T(test_compact),
+        T(test_slide_behind_a_system_prompt_without_end),
+        T(test_forget_that_fails), T(test_forget_and_compute), T(test_compact),
         T(test_stop_a_summary), T(test_grow),
         T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
