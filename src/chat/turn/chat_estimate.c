@@ -24,15 +24,15 @@ static size_t bytes_of(const ebb_context_view *v, size_t n)
     return bytes;
 }
 
-/* The last answer of list[0..n) with a counted prompt, behind the messages that a note covers: the
- * prompts of earlier ones were others.  n: none. */
+/* The last answer of list[0..n) with a counted prompt, below the note: prompts of earlier ones had what it leaves out.
+ * n: none. */
 static size_t find_counted(const ebb_context_view *v, size_t n)
 {
     size_t i = n;
 
-    while (i > v->n_head && !is_counted(v->list[i - 1]))
+    while (i > v->n_above && !is_counted(v->list[i - 1]))
         i--;
-    return i > v->n_head && i > 0 ? i - 1 : n;
+    return i > v->n_above ? i - 1 : n;
 }
 
 static double clamp(double x)
@@ -40,14 +40,50 @@ static double clamp(double x)
     return x < min_bytes ? min_bytes : x > most_bytes ? most_bytes : x;
 }
 
-static double bytes_per_token(const ebb_context_view *v, size_t n)
+/* By what the server has counted last of list[0..n); 0: nothing. */
+static double counted_bytes_per_token(const ebb_context_view *v, size_t n)
 {
     size_t at = find_counted(v, n);
     const ebb_message *m = at < n ? v->list[at] : NULL;
     double frames = FRAME_TOKENS * (double)(at + 1);
 
-    return m && m->turn_stats.n_prompt > frames ? clamp((double)bytes_of(v, at) / (m->turn_stats.n_prompt - frames))
-                                                : usual_bytes;
+    if (!m || m->turn_stats.n_prompt <= frames)
+        return 0;
+    return clamp((double)bytes_of(v, at) / (m->turn_stats.n_prompt - frames));
+}
+
+/* Above the note, where the view was another one: the same language, mostly. */
+static double bytes_per_token_above(const ebb_node *note)
+{
+    ebb_context_view v;
+    ebb_node **path;
+    size_t n = 0;
+    double per_token = 0;
+
+    for (const ebb_node *node = note->parent; node; node = node->parent)
+        n++;
+    path = calloc(n + 1, sizeof *path);
+    if (!path)
+        return 0;
+    for (ebb_node *node = note->parent; node; node = node->parent)
+        path[--n] = node;
+    while (path[n])
+        n++;
+    if (ebb_context_view_make(path, n, NULL, &v, NULL) == EBB_OK) {
+        per_token = counted_bytes_per_token(&v, v.n);
+        ebb_context_view_fini(&v);
+    }
+    free(path);
+    return per_token;
+}
+
+static double bytes_per_token(const ebb_context_view *v, size_t n)
+{
+    double counted = counted_bytes_per_token(v, n);
+
+    if (counted == 0 && v->note)
+        counted = bytes_per_token_above(v->note);
+    return counted > 0 ? counted : usual_bytes;
 }
 
 static size_t tokens_of(const ebb_message *m, double per_token)

@@ -98,6 +98,8 @@ ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb
             view_add(v, &path[l->kept[i]]->m, path[l->kept[i]]);
     from = l ? l->first : root && root->m.role == EBB_ROLE_SYSTEM;
     for (size_t i = from; i < n_path; i++) {
+        if (path[i] == v->note)
+            v->n_above = v->n;
         if (path[i]->m.role == EBB_ROLE_NOTE)
             continue;
         view_add(v, &path[i]->m, path[i]);

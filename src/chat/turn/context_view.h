@@ -7,13 +7,14 @@
 #include "prompt/prompt.h"
 #include "tree/tree.h"
 
-/* list[0..n).  Where a note decides, list[0..n_head) is what it has settled. */
+/* list[0..n).  Where a note decides, list[0..n_head) is what it has settled, and list[n_above..n)
+ * was said below it. */
 typedef struct ebb_context_view {
     ebb_node           *note;            /* NULL: nothing is left out */
     ebb_message        *messages;        /* copies; texts and ids are the tree's */
     const ebb_message **list;            /* them, for a prompter */
     ebb_node          **nodes;           /* of the same messages; NULL: of no node's own */
-    size_t              n, n_head;
+    size_t              n, n_head, n_above;
     ebb_buf             system;          /* a system message with a summary */
 } ebb_context_view;
 

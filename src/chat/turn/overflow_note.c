@@ -155,6 +155,8 @@ static ebb_node *copy_answer(ebb_chat *c, ebb_node *note, const ebb_message *m)
         return NULL;
     node->m.finish = m->finish;
     node->m.turn_stats = m->turn_stats;
+    if (m->engine)                               /* it has counted a prompt with what the note leaves out */
+        node->m.turn_stats.about |= EBB_ABOUT_PROMPT;
     node->m.model = m->model ? strdup(m->model) : NULL;
     node->m.engine = m->engine ? strdup(m->engine) : NULL;
     return ebb_node_set_ids(node, m->ids, m->n_ids, m->ids_model) ? node : NULL;

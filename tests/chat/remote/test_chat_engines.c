@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "conversation/chat_ops.h"
+#include "turn/context_view.h"
 #include "support/fake_hub.h"
 #include "support/own_folder.h"
 
@@ -198,6 +199,12 @@ static void test_refusals_say_who_can(void **state)
     ebb_chat_close(c);
 }
 
+/* Messages that the engine was asked with last: it says so. */
+static size_t n_messages_asked(const ebb_chat *c)
+{
+    return strtoul(strstr(last(c)->text, " in ") + 4, NULL, 10);
+}
+
 /* The oldest turns go by estimate; where the context is not told, nothing is ever full. */
 static void test_overflow_by_estimate(void **state)
 {
@@ -211,7 +218,7 @@ static void test_overflow_by_estimate(void **state)
     for (int i = 0; i < 8; i++) {
         snprintf(words, sizeof words, "question %d: %s", i, "these are some words that take room, and more of them");
         say(c, words);
-        n_asked = strtoul(strstr(last(c)->text, " in ") + 4, NULL, 10);
+        n_asked = n_messages_asked(c);
         assert_true(last(c)->turn_stats.n_prompt < 200);
     }
     assert_true(n_asked > 0 && n_asked < 15);    /* of 15 messages */
@@ -221,6 +228,42 @@ static void test_overflow_by_estimate(void **state)
     for (int i = 0; i < 4; i++)
         say(c, words);
     assert_string_equal(strstr(last(c)->text, " in ") + 1, "in 7 messages.");
+    ebb_chat_close(c);
+}
+
+/* Counts from before a decision are of what it leaves out, too: they do not make the rest seem as full as before. */
+static void test_half_stays_where_the_engine_counts(void **state)
+{
+    ebb_chat *c = open_chat("kind=llama ctx=400", NULL);
+    char words[100];
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_chat_set(c, "overflow", "forget", NULL, 0, &err), EBB_OK);
+    for (int i = 0; !ebb_chat_truncation_note(c); i++) {
+        snprintf(words, sizeof words, "question %d: %s", i, "these are some words that take room, and more of them");
+        say(c, words);
+        assert_in_range(i, 0, 30);
+    }
+    assert_true(n_messages_asked(c) > 4);
+    ebb_chat_close(c);
+}
+
+/* The copy of an unfinished answer stands below the note, but was counted above it. */
+static void test_forgetting_counts_at_once(void **state)
+{
+    ebb_chat *c = open_chat("kind=llama ctx=4000 why=length", NULL);
+    ebb_error err;
+    uint32_t n;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        say(c, "these are some words that take room, and there are more of them in each of the questions");
+    n = ebb_chat_n_tokens(c);
+    assert_int_equal(last(c)->finish, EBB_FINISH_LENGTH);
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 2, &err), EBB_OK);
+    assert_int_equal(last(c)->role, EBB_ROLE_ASSISTANT);
+    assert_true(ebb_chat_n_tokens(c) < n - n / 4);
     ebb_chat_close(c);
 }
 
@@ -322,6 +365,8 @@ int main(void)
         cmocka_unit_test(test_tree_needs_no_ids),
         cmocka_unit_test(test_refusals_say_who_can),
         cmocka_unit_test(test_overflow_by_estimate),
+        cmocka_unit_test(test_half_stays_where_the_engine_counts),
+        cmocka_unit_test(test_forgetting_counts_at_once),
         cmocka_unit_test(test_models_of_the_server),
         cmocka_unit_test(test_server_that_was_away),
         cmocka_unit_test(test_another_test_waits_for_none),
