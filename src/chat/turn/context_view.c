@@ -44,10 +44,18 @@ static void view_add(ebb_context_view *v, const ebb_message *m, ebb_node *node)
     v->n++;
 }
 
-/* The system message, with the note's summary if it has one. */
-static bool view_add_system(ebb_context_view *v, ebb_node *root)
+/* The last summary: later notes leave out what came after it.  NULL: there is none. */
+static const ebb_message *find_summary(ebb_node *const *path, size_t n_path)
 {
-    const ebb_message *sum = v->note && v->note->m.truncation.how == EBB_OVERFLOW_COMPACT ? &v->note->m : NULL;
+    for (size_t i = n_path; i > 0; i--)
+        if (is_truncation_note(path, i - 1) && path[i - 1]->m.truncation.how == EBB_OVERFLOW_COMPACT)
+            return &path[i - 1]->m;
+    return NULL;
+}
+
+/* The system message, with the summary if there is one. */
+static bool view_add_system(ebb_context_view *v, ebb_node *root, const ebb_message *sum)
+{
     bool has_root = root && root->m.role == EBB_ROLE_SYSTEM;
     ebb_message m = has_root ? root->m : (ebb_message){ .role = EBB_ROLE_SYSTEM };
 
@@ -88,7 +96,8 @@ ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb
     v->messages = calloc(n_path + 2, sizeof *v->messages);
     v->nodes = calloc(n_path + 2, sizeof *v->nodes);
     v->list = calloc(n_path + 2, sizeof *v->list);
-    if (!v->messages || !v->nodes || !v->list || !view_add_system(v, root)) {
+    if (!v->messages || !v->nodes || !v->list ||
+        !view_add_system(v, root, find_summary(path, n_path))) {
         ebb_context_view_fini(v);
         return fail_no_prompt_memory(err);
     }

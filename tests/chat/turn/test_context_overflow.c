@@ -224,6 +224,45 @@ static void test_compact(void **state)
     ebb_chat_close(c);
 }
 
+/* The summary is all that is left of older turns: it stays when later ones are left out, or their tokens. */
+static void check_that_a_summary_stays(ebb_overflow_policy how)
+{
+    char begins[40];
+    const ebb_message *note;
+    ebb_chat *c;
+    ebb_error err;
+
+    script.n_ctx = 800;
+    script.n_tokens = 30;
+    c = open_with(how, false);
+    talk(c, 0, 12);
+    assert_null(ebb_chat_truncation_note(c));
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_COMPACT, 3, &err), EBB_OK);
+    done(c);
+    note = ebb_chat_truncation_note(c);
+    assert_int_equal(note->truncation.how, EBB_OVERFLOW_COMPACT);
+    snprintf(begins, sizeof begins, "%.20s", note->text);
+    for (int i = 12; ebb_chat_truncation_note(c)->truncation.how == EBB_OVERFLOW_COMPACT; i++)
+        talk(c, i, i + 1);
+    talk(c, 50, 52);
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, how);
+    for (size_t i = 0; i < 20; i++)
+        assert_int_equal(script.first[1 + sizeof system_text - 1 + 2 + i], 1000 + (unsigned char)begins[i]);
+    ebb_chat_close(c);
+}
+
+static void test_a_summary_stays_behind_forgotten_turns(void **state)
+{
+    (void)state;
+    check_that_a_summary_stays(EBB_OVERFLOW_FORGET);
+}
+
+static void test_a_summary_stays_while_the_context_slides(void **state)
+{
+    (void)state;
+    check_that_a_summary_stays(EBB_OVERFLOW_SLIDE);
+}
+
 /* A summary that is stopped changes nothing; the question waits, and Enter asks again. */
 static void test_stop_a_summary(void **state)
 {
@@ -757,7 +796,8 @@ int main(void)
         T(test_forget), T(test_slide), T(test_slide_in_a_long_message),
         T(test_slide_behind_a_system_prompt_without_end),
         T(test_forget_that_fails), T(test_forget_and_compute), T(test_compact),
-        T(test_stop_a_summary), T(test_grow),
+        T(test_a_summary_stays_behind_forgotten_turns),
+        T(test_a_summary_stays_while_the_context_slides), T(test_stop_a_summary), T(test_grow),
         T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
         T(test_growth_fails),
