@@ -101,7 +101,7 @@ static bool is_in_range(const setting *s, double x)
         return x >= s->min && x <= s->max;
     while (names_of(s)[n])
         n++;
-    return x >= 0 && x < n;
+    return x >= 0 && x < (double)n;
 }
 
 static void *setting_field(const setting *s, ebb_chat_settings *v)
