@@ -241,6 +241,15 @@ static void keep_saved(const ebb_unsent_file *d, const unsent_head *h, const ebb
     ebb_buf_fini(&closed);
 }
 
+/* What cannot be taken over is told of and stays.  The draft will not name it any more, so no sweep may find the lock
+ * of the program that was killed, as if nobody knew of it. */
+static void leave_saved(const unsent_head *h)
+{
+    int lock = -1;
+
+    ebb_message_file_end(h->path, &lock);
+}
+
 /* Restore this file if it belongs to the conversation and no running process has it locked. */
 static bool restore_file(ebb_unsent_file *d, const char *path, const char *session, ebb_buf *out, ebb_error *err)
 {
@@ -248,13 +257,16 @@ static bool restore_file(ebb_unsent_file *d, const char *path, const char *sessi
     unsent_head h;
     size_t n = strlen(session), n_text;
     int fd = -1;
-    bool has_saved, is_it = open_unsent_file(path, EBB_FILE_READ, &fd) &&
-                            ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK &&
-                            open_text(ebb_seal_here(), &whole);
+    bool has_lent, has_saved;
+    bool is_it = open_unsent_file(path, EBB_FILE_READ, &fd) &&
+                 ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, NULL) == EBB_OK && open_text(ebb_seal_here(), &whole);
 
     h = head_of(&whole);
     is_it = is_it && is_of(&whole, &h, session);
-    has_saved = is_it && h.path[0] && take_in_saved(&h, &whole, err) == EBB_OK;
+    has_lent = is_it && h.path[0];
+    has_saved = has_lent && take_in_saved(&h, &whole, err) == EBB_OK;
+    if (has_lent && !has_saved)
+        leave_saved(&h);
     n_text = is_it ? whole.len - n - 1 : 0;
     if (is_it && !take_autosave(d, path, EBB_FILE_UPDATE_HERE))
         is_it = !ebb_file_is_locked(fd);

@@ -467,6 +467,32 @@ static void expect_lent(const char *path, const char *other, int is_there)
     assert_int_equal(access(other, F_OK), is_there ? 0 : -1);
 }
 
+/* Whoever is told that it is left there finds it, however many programs begin and end meanwhile. */
+static void what_is_left_after_a_kill_stays(void **state)
+{
+    char path[200], other[220], beside[220];
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_unsent_lent lent = { path, 0 };
+    ebb_error err = { .code = EBB_OK };
+    ebb_buf out = { 0 };
+
+    (void)state;
+    leave_lent(path, other, false);
+    snprintf(beside, sizeof beside, "%.*s/.%s.swp", (int)(strrchr(path, '/') - path), path, strrchr(path, '/') + 1);
+    write_file(beside, "not saved\n", 10);
+    assert_true(ebb_unsent_autosave(&d, folder, "7\t1", "mine", 4, &lent));
+    ebb_unsent_leave_autosave(&d);
+    expect_lent(path, other, true);
+    assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
+    assert_int_equal(err.code, EBB_UNSUPPORTED);
+    assert_true(ebb_unsent_autosave(&d, folder, "7\t1", out.data, out.len, NULL));
+    expect_lent(path, other, true);
+    expect_lent(beside, other, true);
+    ebb_unsent_end_autosave(&d);
+    ebb_message_file_drop(path);
+    ebb_buf_fini(&out);
+}
+
 /* Of a draft that nothing names (--private) nothing is left; what was left on purpose stays, and so does all while
  * there is a draft that cannot be read, which may name it. */
 static void what_nobody_names_is_wiped(void **state)
@@ -519,6 +545,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_said_and_stays, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_saved_is_turned_and_swept, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(nothing_but_a_message_is_taken, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_is_left_after_a_kill_stays, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_nobody_names_is_wiped, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_a_draft_names_is_taken_back, open_folder, close_folder),
     };
