@@ -63,13 +63,16 @@ typedef struct ebb_external {
     bool     has_more;           /* it was ended when we were, and left what only vi can read */
 } ebb_external;
 
-/* Messages that wait for their turn. */
+/* Messages that wait for their turn.  One that replaces another goes first: it is about what is
+ * there now. */
 typedef struct ebb_message_queue {
     char   **messages;
     size_t   n;
     uint32_t generation;         /* of the chat, when the last one came: they are for that
                                   * conversation */
     bool     is_held;            /* the question before them got an error in place of an answer */
+    size_t   editing;            /* what the first one replaces, as ebb_frontend has it of the */
+    bool     is_cutting;         /* input; the others are new */
 } ebb_message_queue;
 
 /* Edits of the line (ebb_editor.n_edits) that something belongs to. */

@@ -62,10 +62,12 @@ static bool can_send(const ebb_app *a)
     return ebb_chat_is_ready(a->frontend.chat) && !ebb_chat_is_busy(a->frontend.chat);
 }
 
-/* What is typed now looks for a remote engine again; what waits does not do so by itself. */
+/* What is typed now looks for a remote engine again; what waits does not do so by itself.  An edit goes before that: it
+ * may mend the question that holds it up. */
 static bool can_send_typed(const ebb_app *a)
 {
-    return a->queue.n == 0 && (can_send(a) || ebb_chat_can_reconnect(a->frontend.chat));
+    return (a->queue.n == 0 || ebb_frontend_edits(&a->frontend)) &&
+           (can_send(a) || ebb_chat_can_reconnect(a->frontend.chat));
 }
 
 /* The question may have been taken back meanwhile. */
@@ -76,26 +78,75 @@ static bool is_queue_held(const ebb_app *a)
 
 static const char queued[] = "queued; Ctrl-X takes it back";
 
+static bool is_edit_queued(const ebb_app *a)
+{
+    return a->queue.editing || a->queue.is_cutting;
+}
+
+static void drop_queued_edit(ebb_app *a)
+{
+    a->queue.editing = 0;
+    a->queue.is_cutting = false;
+}
+
+/* What the input was to replace, the first message that waits is to replace from now on. */
+static void queue_edit(ebb_app *a)
+{
+    a->queue.editing = a->frontend.editing;
+    a->queue.is_cutting = a->frontend.is_cutting;
+    ebb_frontend_leave_edit(&a->frontend);
+}
+
+/* The way back. */
+static void unqueue_edit(ebb_app *a)
+{
+    if (is_edit_queued(a) && !ebb_frontend_edits(&a->frontend)) {
+        a->frontend.editing = a->queue.editing;
+        a->frontend.is_cutting = a->queue.is_cutting;
+    }
+    drop_queued_edit(a);
+}
+
+/* Is there room for another one?  Else that is said. */
+static bool has_room_in_queue(ebb_app *a)
+{
+    if (ebb_frontend_edits(&a->frontend) && is_edit_queued(a))
+        ebb_app_hint(a, "an edit waits already; Ctrl-X takes back what waits");
+    else if (a->queue.n == QUEUE_MAX)
+        ebb_app_hint(a, "%d messages are waiting already", QUEUE_MAX);
+    else
+        return true;
+    return false;
+}
+
 static bool enqueue(ebb_app *a, const char *text)
 {
-    char **queue;
+    char **queue = realloc(a->queue.messages, (a->queue.n + 1) * sizeof *queue), *copy = strdup(text);
+    bool edits = ebb_frontend_edits(&a->frontend);
+    size_t i = edits ? 0 : a->queue.n;
 
-    if (a->queue.n == QUEUE_MAX)
+    if (queue)
+        a->queue.messages = queue;
+    if (!queue || !copy) {
+        free(copy);
+        ebb_app_hint(a, "no memory to keep the message until it can be sent");
         return false;
-    queue = realloc(a->queue.messages, (a->queue.n + 1) * sizeof *queue);
-    if (!queue)
-        return false;
-    a->queue.messages = queue;
-    queue[a->queue.n] = strdup(text);
-    a->queue.n += queue[a->queue.n] != NULL;
+    }
+    memmove(queue + i + 1, queue + i, (a->queue.n++ - i) * sizeof *queue);
+    queue[i] = copy;
+    if (edits)
+        queue_edit(a);
     a->queue.generation = ebb_chat_generation(a->frontend.chat);
     return true;
 }
 
+/* Where the text goes now, its edit goes along. */
 static char *dequeue(ebb_app *a, size_t i)
 {
     char *text = a->queue.messages[i];
 
+    if (i == 0)
+        unqueue_edit(a);
     memmove(a->queue.messages + i, a->queue.messages + i + 1, (--a->queue.n - i) * sizeof *a->queue.messages);
     return text;
 }
@@ -150,10 +201,12 @@ void ebb_app_hold_queue(ebb_app *a)
 void ebb_app_send_next(ebb_app *a)
 {
     if (a->queue.n > 0 && a->queue.generation != ebb_chat_generation(a->frontend.chat)) {
+        drop_queued_edit(a);                     /* there is no such message here */
         ebb_app_take_back_queue(a);
         ebb_app_hint(a, "this is another conversation: what waited is not sent yet");
     }
-    if (a->queue.n == 0 || !can_send(a) || is_queue_held(a) || ebb_chat_awaits_overflow_choice(a->frontend.chat))
+    if (a->queue.n == 0 || !can_send(a) || is_queue_held(a) || ebb_chat_awaits_overflow_choice(a->frontend.chat) ||
+        ebb_frontend_edits(&a->frontend))        /* that goes first */
         return;
     char *text = dequeue(a, 0);
     if (a->queue.n == 0 && strcmp(ebb_buf_text(&a->hint), queued) == 0)
@@ -192,11 +245,9 @@ static bool run_message(ebb_app *a, const char *line, const char *whole)
     if (can_send_typed(a)) {
         ok = send_text(a, whole);
     } else {
-        ok = enqueue(a, whole);
+        ok = has_room_in_queue(a) && enqueue(a, whole);
         if (ok)
             ebb_app_hint(a, "%s", queued);
-        else
-            ebb_app_hint(a, "%d messages are waiting already", QUEUE_MAX);
         if (is_queue_held(a) || ebb_chat_can_reconnect(a->frontend.chat))
             ebb_frontend_go_on(&a->frontend);
     }

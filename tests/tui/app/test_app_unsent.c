@@ -541,6 +541,88 @@ static void what_waits_is_held_after_an_error(void **state)
     screen_close(&s);
 }
 
+static void expect_message(const screen *s, size_t i, const char *want)
+{
+    assert_true(i < ebb_chat_n_messages(s->chat));
+    assert_string_equal(ebb_chat_message(s->chat, i)->text, want);
+}
+
+/* What waits is a message of its own, and comes behind what is edited meanwhile. */
+static void an_edit_goes_before_what_waits(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 16, 80);
+    screen_keys(&s, "one\rtwo\r");
+    fake_error(s.chat, "nas: 5,000 tokens do not fit");
+    screen_step(&s, 0.1);
+    screen_keys(&s, "/edit 1\r and more\r");     /* not behind it, where it would change nothing */
+    expect_message(&s, 0, "one and more");
+    assert_has(&s, "waits: two\n");
+    screen_answer(&s, "A");
+    screen_answer(&s, "B");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 4);
+    expect_message(&s, 2, "two");
+    screen_close(&s);
+
+    screen_open(&s, 16, 80, "");
+    fake_add(s.chat, EBB_ROLE_USER, "one");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+    screen_keys(&s, "two\r/cut\r lot");
+    fake_ready(s.chat);
+    screen_step(&s, 0.1);                        /* it could be sent now */
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_has(&s, "waits: two\n");
+    screen_keys(&s, "\r");
+    expect_message(&s, 1, "A lot");
+    screen_answer(&s, ".");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 4);
+    expect_message(&s, 2, "two");
+    screen_close(&s);
+}
+
+/* Whatever is typed until it can be sent. */
+static void an_edit_that_waits_is_an_edit(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open(&s, 16, 80, "");
+    fake_add(s.chat, EBB_ROLE_USER, "one");
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+    screen_keys(&s, "two\r/edit 1\r and more\r");
+    assert_has(&s, "waits: one and more\nwaits: two\n");
+    screen_keys(&s, "\r");
+    assert_lacks(&s, "no text to send");
+    screen_keys(&s, "/edit 1\r!\r");
+    assert_has(&s, "an edit waits already; Ctrl-X takes back what waits");
+    assert_has(&s, "\n> one!\n");
+    screen_keys(&s, "\x03\x18");
+    assert_has(&s, "\n> two\n");
+    assert_false(ebb_frontend_edits(&s.app.frontend));
+    screen_keys(&s, "\x15\x18");
+    assert_has(&s, "\n> one and more\n");
+    assert_true(ebb_frontend_edits(&s.app.frontend));
+    screen_keys(&s, " still\rthree\r/help\r");
+    fake_ready(s.chat);
+    screen_step(&s, 0.1);
+    expect_message(&s, 0, "one and more still");
+    screen_answer(&s, "B");
+    screen_answer(&s, "C");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 4);
+    expect_message(&s, 2, "three");
+    screen_close(&s);
+
+    screen_open(&s, 16, 80, "");                 /* a number means something else in another conversation */
+    fake_add(s.chat, EBB_ROLE_USER, "one");
+    screen_keys(&s, "/edit 1\r and more\r/load trip\r");
+    screen_step(&s, 0.1);
+    assert_has(&s, "\n> one and more\n");
+    assert_false(ebb_frontend_edits(&s.app.frontend));
+    screen_close(&s);
+}
+
 static void refused_text_comes_back(void **state)
 {
     screen s;
@@ -593,6 +675,8 @@ int main(void)
         WITH_FOLDER(what_an_editor_saved_on_a_full_disk),
         WITH_FOLDER(unsent_is_no_pipe),
         cmocka_unit_test(what_waits_is_held_after_an_error),
+        cmocka_unit_test(an_edit_goes_before_what_waits),
+        cmocka_unit_test(an_edit_that_waits_is_an_edit),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(refused_queue_comes_back),
     };
