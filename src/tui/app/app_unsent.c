@@ -1,4 +1,5 @@
 /* Unsent text (app.h): saved during typing, and when the program ends. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,10 +44,14 @@ static void add_typed(ebb_buf *out, const char *line)
 /* In front of a text that is to replace a message: its number, or 0 for the beginning of the last answer. */
 static const char edit_mark = '\x1e';
 
-static void add_edit(const ebb_app *a, const char *line, ebb_buf *out)
+/* `n_before` bytes stand before what an editor may have: the result is how many it is with the mark. */
+static size_t mark_edit(ebb_buf *out, size_t number, size_t n_before)
 {
-    if (ebb_frontend_edits(&a->frontend) && out->len == 0 && *line && !ebb_slash_command_is(line))
-        ebb_buf_addf(out, "%c%zu", edit_mark, a->frontend.is_cutting ? 0 : a->frontend.editing);
+    char mark[32];
+    int n = snprintf(mark, sizeof mark, "%c%zu\n", edit_mark, number);
+
+    ebb_buf_insert(out, 0, mark, (size_t)n);
+    return n_before > 0 ? n_before + (size_t)n : (size_t)n - 1;  /* what was saved begins a line of its own */
 }
 
 /* Edit on: the text behind the mark.  false: there is no such message any more. */
@@ -86,8 +91,6 @@ static size_t gather_input(const ebb_app *a, ebb_buf *out)
         ebb_editor_marked(&a->editor, &line);
     add_typed(out, typed_before_history(a));
     is_own = h->at == h->n || strcmp(ebb_buf_text(&line), h->entries[h->at]) != 0;
-    if (is_own)
-        add_edit(a, ebb_buf_text(&line), out);
     n_before = out->len;
     if (is_own)
         add_typed(out, ebb_buf_text(&line));
@@ -95,18 +98,29 @@ static size_t gather_input(const ebb_app *a, ebb_buf *out)
     return n_before;
 }
 
-/* A message, or an answer, that was put there to be edited and is as it was. */
+/* A message, or an answer, that was put there to be edited and is as it was, unless an editor is at it. */
 static bool is_only_offered(const ebb_app *a)
 {
-    return (a->frontend.editing || a->frontend.is_cutting) && a->editor.n_edits == a->marks.offered_edits;
+    return ebb_frontend_edits(&a->frontend) && a->editor.n_edits == a->marks.offered_edits && !has_editor(a);
 }
 
-/* Queued messages and the input.  The result: where that, or the line that shows in its place, begins. */
+/* Queued messages and the input, behind the mark if one of them is to replace something; it is a single text then.  The
+ * result: where the input, or the line that shows in its place, begins. */
 static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
 {
+    bool edits = ebb_frontend_edits(&a->frontend);
+    size_t n_queued, n_before;
+
     for (size_t i = 0; i < a->queue.n; i++)
         add_unsent(out, a->queue.messages[i]);
-    return is_only_offered(a) ? out->len : gather_input(a, out);
+    n_queued = n_before = out->len;
+    if (!is_only_offered(a))
+        n_before = gather_input(a, out);
+    if (a->queue.editing || a->queue.is_cutting)
+        return mark_edit(out, a->queue.editing, n_before);
+    if (edits && (out->len > n_queued || has_editor(a)) && ebb_buf_text(out)[0] != command_mark)
+        return mark_edit(out, a->frontend.editing, n_before);
+    return n_before;
 }
 
 /* What was autosaved goes when it is kept in peace: where that fails, it is what there is. */

@@ -222,6 +222,37 @@ static void an_unsent_edit_is_an_edit(void **state)
     assert_false(leaves_unsent(&s));
 }
 
+/* Also with a line of the history in its place, changed or not, and while it waits. */
+static void an_edit_below_something_is_an_edit(void **state)
+{
+    static const struct { const char *keys, *want; bool is_cut; } t[] = {
+        { " and two\033[A", "> one and two\n", false },
+        { " and two\033[A\x15three", "> one and two\n  three\n", false },
+        { "\x03/cut\r lot\033[A", "> A lot\n", true },
+    };
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        edit_the_first(&s, t[i].keys);
+        assert_true(leaves_unsent(&s));
+        open_again(&s, 2);
+        assert_has(&s, t[i].want);
+        assert_int_equal(s.app.frontend.editing, t[i].is_cut ? 0 : 1);
+        assert_int_equal(s.app.frontend.is_cutting, t[i].is_cut);
+        screen_keys(&s, "\x03");
+        assert_false(leaves_unsent(&s));
+    }
+    screen_open(&s, 12, 60, ebb_own_dir);
+    fake_add(s.chat, EBB_ROLE_USER, "one");
+    screen_keys(&s, "two\r/edit 1\r!\rthree");
+    assert_true(leaves_unsent(&s));
+    open_again(&s, 2);
+    assert_has(&s, "> one!\n  two\n  three\n");
+    assert_int_equal(s.app.frontend.editing, 1);
+    screen_close(&s);
+}
+
 /* What was unsent is nowhere else: a slash is a character of it. */
 static void a_slash_takes_nothing_away(void **state)
 {
@@ -369,6 +400,41 @@ static void unsent_survives_a_kill_in_the_editor(void **state)
         screen_step(&s, 0);
         assert_int_equal(n_drafts(), 0);
         screen_close(&s);
+    }
+}
+
+/* What is edited there, unchanged before or not, takes the place of the message. */
+static void an_edit_survives_a_kill_in_the_editor(void **state)
+{
+    static const char *const keys[] = { "\x07", " and more\x07", "\x15\x07" };
+    char number[24];
+    ebb_tui_opts opts;
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            snprintf(number, sizeof number, "%ld", (long)getpid());
+            setenv("KILLED", number, 1);
+            setenv("XDG_RUNTIME_DIR", ebb_own_dir, 1);   /* open_again begins with another folder of state */
+            edit_the_first(&s, "");
+            opts = *s.app.frontend.opts;
+            opts.editor = "sh -c 'echo a whole one >\"$0\"; kill -9 $KILLED'";
+            s.app.frontend.opts = &opts;
+            screen_keys(&s, keys[i]);
+            screen_wait_editor(&s);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFSIGNALED(status));
+        open_again(&s, 2);
+        assert_has(&s, "> a whole one\n");
+        assert_has(&s, "message 1 as you were editing it");
+        screen_keys(&s, "\x03");
+        assert_false(leaves_unsent(&s));
     }
 }
 
@@ -664,10 +730,12 @@ int main(void)
         WITH_FOLDER(unsent_is_what_was_typed),
         WITH_FOLDER(unsent_is_what_was_edited),
         WITH_FOLDER(an_unsent_edit_is_an_edit),
+        WITH_FOLDER(an_edit_below_something_is_an_edit),
         WITH_FOLDER(a_slash_takes_nothing_away),
         WITH_FOLDER(unsent_survives_a_kill),
         WITH_FOLDER(unsent_behind_a_connection_that_hangs),
         WITH_FOLDER(unsent_survives_a_kill_in_the_editor),
+        WITH_FOLDER(an_edit_survives_a_kill_in_the_editor),
         WITH_FOLDER(unsent_on_a_full_disk),
         WITH_FOLDER(what_an_editor_puts_aside_is_unsent),
         WITH_FOLDER(what_only_vi_reads_is_told_of),
