@@ -318,6 +318,13 @@ static bool next_line(line_walk *w)
     return true;
 }
 
+static size_t behind_marks(const char *s, size_t n, size_t at)
+{
+    while (ebb_marked_begins(s + at, n - at) || ebb_marked_ends(s + at, n - at))
+        at += EBB_MARK_BYTES;
+    return at;
+}
+
 /* Names of what was attached before: in front of the text, or marked for itself. */
 static void find_went(expansion *e, const char *s, size_t n)
 {
@@ -325,7 +332,7 @@ static void find_went(expansion *e, const char *s, size_t n)
     size_t end;
 
     ebb_buf_addc(&e->went, '\n');
-    for (size_t at = 0; at < n && e->went.len < WENT_BYTES_MAX; at += EBB_MARK_BYTES) {
+    for (size_t at = behind_marks(s, n, 0); at < n && e->went.len < WENT_BYTES_MAX; at = behind_marks(s, n, at)) {
         for (; (end = ebb_attachment_next(s, n, at, &file)) > 0; at = end) {
             ebb_buf_add(&e->went, s + file.name, file.n_name);
             ebb_buf_adds(&e->went, "\n\n");

@@ -286,8 +286,8 @@ void ebb_editor_insert_marked(ebb_editor *e, const char *s, size_t n)
     while (n > 0) {
         size_t len = ebb_marked_next(s, n), skip = len < n ? EBB_MARK_BYTES : 0;
 
-        if (is_paste)
-            ebb_editor_paste(e, s, len);
+        if (is_paste && len > 0)
+            add_folded(e, s, len);
         else
             insert_typed(e, s, len);
         is_paste = ebb_marked_begins(s + len, n - len);
@@ -317,6 +317,14 @@ static size_t length_of_lines(const ebb_paste *p)
     return n;
 }
 
+/* An empty line behind it, as attached files have one, is a part of it if it is still there. */
+static size_t length_with_empty_line(const ebb_paste *p, size_t len, const char *s, size_t n)
+{
+    size_t n_ends = p->n_bytes - len;
+
+    return n_ends > 1 && n_ends <= n - len && memcmp(s + len, p->text + len, n_ends) == 0 ? p->n_bytes : len;
+}
+
 bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n)
 {
     ebb_buf marked = { 0 };
@@ -334,6 +342,7 @@ bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n)
         is_whole = is_whole && found;
         if (!found)
             continue;
+        len = length_with_empty_line(&e->pastes[i], len, found, n - (size_t)(found - s));
         ebb_buf_add(&marked, s + from, (size_t)(found - (s + from)));
         ebb_buf_adds(&marked, EBB_MARK_BEGIN);
         ebb_buf_add(&marked, found, len);

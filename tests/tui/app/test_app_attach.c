@@ -134,7 +134,10 @@ static void what_waits_has_its_files_once(void **state)
     type(&s, "what is in @%/notes.txt\r");
     assert_has(&s, "waits: what is in @");
     type(&s, "\x18");
-    assert_has(&s, "> notes.txt:");
+    assert_has(&s, "> [pasted 5 lines]what is in @");        /* however small it is */
+    type(&s, "\x07");                            /* an editor saves it as it is */
+    screen_wait_editor(&s);
+    assert_has(&s, "> [pasted 5 lines]what is in @");
     type(&s, " now" PASTE(LINES "@%/diary.txt") "\r");
     assert_has(&s, "waits: what is in @");
     type(&s, "\x18");
@@ -145,6 +148,28 @@ static void what_waits_has_its_files_once(void **state)
     expect_said(&s, 2, "NOTES", 1);
     expect_said(&s, 2, "DIARY", 0);
     expect_said(&s, 2, "\xF4", 0);               /* no marks */
+    screen_close(&s);
+}
+
+/* Each of them has its files in front of its own words. */
+static void what_waits_comes_back_with_its_files(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "one\r");
+    type(&s, "read @%/notes.txt\r");
+    type(&s, "and @%/diary.txt\r");
+    type(&s, "\x03");                            /* takes all of it back */
+    fake_done(s.chat, EBB_FINISH_CANCELED);
+    screen_step(&s, 0.1);
+    type(&s, "\r");
+    screen_answer(&s, "ok");
+    expect_said(&s, 2, "read @", 1);
+    expect_said(&s, 2, "and @", 1);
+    expect_said(&s, 2, "NOTES", 1);
+    expect_said(&s, 2, "DIARY", 1);
     screen_close(&s);
 }
 
@@ -251,6 +276,7 @@ int main(void)
         cmocka_unit_test(an_edited_message_has_its_files_once),
         cmocka_unit_test(an_edited_paste_is_asked_about),
         cmocka_unit_test(what_waits_has_its_files_once),
+        cmocka_unit_test(what_waits_comes_back_with_its_files),
         cmocka_unit_test(what_comes_back_is_as_it_was),
         cmocka_unit_test(names_with_blanks),
         cmocka_unit_test(an_answer_takes_no_files_along),
