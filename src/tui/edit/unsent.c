@@ -494,10 +494,12 @@ static ebb_status rename_unsent_file(void *arg, const char *path, ebb_error *err
     const renaming *r = arg;
     ebb_buf whole = { 0 }, renamed = { 0 };
     unsent_head h;
+    bool is_it = read_unsent(path, &whole, &h) && strcmp(whole.data, r->name) == 0 && whole.len > h.n_line;
+    ebb_unsent_lent lent = { h.path, h.n_before };
 
     (void)err;
-    if (read_unsent(path, &whole, &h) && strcmp(whole.data, r->name) == 0 && whole.len > h.n_line &&
-        add_whole(&renamed, r->session, whole.data + h.n_line + 1, whole.len - h.n_line - 1, NULL))
+    if (is_it && add_whole(&renamed, r->session, whole.data + h.n_line + 1, whole.len - h.n_line - 1,
+                           h.path[0] ? &lent : NULL))
         (void)!ebb_file_replace(path, renamed.data, renamed.len, NULL);
     ebb_buf_fini(&whole);
     ebb_buf_fini(&renamed);

@@ -346,6 +346,21 @@ static void what_cannot_be_read_is_said_and_stays(void **state)
     assert_int_equal(unlink(other), 0);
 }
 
+/* Whatever the conversation is called by then. */
+static void what_an_editor_has_is_renamed(void **state)
+{
+    char path[64];
+    ebb_buf out = { 0 };
+
+    (void)state;
+    lend("trip", "half a thought", 0, path);
+    write_file(path, "a whole one\n", 12);
+    ebb_unsent_rename(folder, "trip", "7\t1700000000000");
+    assert_true(restore("7\t1700000000000", &out));
+    assert_string_equal(ebb_buf_text(&out), "a whole one");
+    ebb_buf_fini(&out);
+}
+
 /* What an editor puts aside when it is ended is newer than what it saved; what vi puts aside is told of each time. */
 static void what_an_editor_has_put_aside_comes_back(void **state)
 {
@@ -541,6 +556,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(killed_while_it_gets_shorter, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_saved_comes_back, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_discarded_does_not, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_an_editor_has_is_renamed, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_put_aside_comes_back, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_read_is_said_and_stays, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_saved_is_turned_and_swept, open_folder, close_folder),
