@@ -14,12 +14,13 @@ OLLAMA_MODELS=$home/ollama                       # or a service's would be found
 export OLLAMA_MODELS
 unset XDG_RUNTIME_DIR EBB_MODELS HF_ENDPOINT HF_TOKEN HF_TOKEN_PATH HF_HOME HF_HUB_CACHE HUGGINGFACE_HUB_CACHE LLAMA_CACHE NO_COLOR ACCESSIBLE TMUX STY VISUAL EDITOR CDPATH
 unset http_proxy https_proxy ftp_proxy all_proxy no_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
+env --default-signal=HUP true 2>/dev/null && heeds='env --default-signal=HUP' || heeds=     # also under nohup
 trap 'rm -rf "$log" "$home"' EXIT
 trap 'echo "STOPPED in $name"; exit 130' INT TERM HUP
 
 # Its output to $log, its exit status; one that hangs is ended, and says so.
 run() {
-    timeout --foreground -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null
+    $heeds timeout --foreground -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null
     status=$?
     [ $status -ne 124 ] && [ $status -ne 137 ] || echo "no end after $limit s" >>"$log"
     return $status

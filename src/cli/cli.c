@@ -1,5 +1,6 @@
 /* What the commands share (cli.h). */
 #include <jansson.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,14 @@ int ebb_cli_print_json(json_t *root)
 
     json_decref(root);
     return ok ? EBB_EXIT_OK : EBB_EXIT_FAILED;
+}
+
+void ebb_cli_catch_hangup(void (*handler)(int))
+{
+    struct sigaction was, act = { .sa_handler = handler };
+
+    if (sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &act, NULL);
 }
 
 void ebb_cli_tell(const ebb_args *a, const char *line)

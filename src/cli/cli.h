@@ -36,6 +36,9 @@ bool ebb_cli_has_utf8(void);
  * memory).  Returns the exit status. */
 int ebb_cli_print_json(json_t *root);
 
+/* Catch SIGHUP, unless it is ignored, as nohup(1) and `trap '' HUP` have it: then it stays so. */
+void ebb_cli_catch_hangup(void (*handler)(int));
+
 /* Say a line on standard error, unless --quiet; what others named in it cannot hide there.  Empty:
  * nothing. */
 void ebb_cli_tell(const ebb_args *a, const char *line);

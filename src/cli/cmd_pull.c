@@ -296,7 +296,7 @@ int ebb_cmd_pull(ebb_args *a)
         return suggest_models(a);
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
+    ebb_cli_catch_hangup(on_pull_signal);
     ebb_pull_line_begin(&u.line, a);
     if (st == EBB_OK)
         st = read_token(&token, &err);

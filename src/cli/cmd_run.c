@@ -474,7 +474,7 @@ int ebb_cmd_run(ebb_args *a)
     opts.stop = run_wants_stop;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
+    ebb_cli_catch_hangup(on_run_signal);
     sigaction(SIGUSR1, &act, NULL);              /* another ebb, where one looks on, wants it stopped */
     st = read_prompt(a, &prompt, &err);
     if (st == EBB_OK)

@@ -190,8 +190,7 @@ int ebb_cmd_serve(ebb_args *a)
     opts.key = a->key_file ? key : NULL;
     sigaction(SIGINT, &act, NULL);
     sigaction(SIGTERM, &act, NULL);
-    if (signal(SIGHUP, SIG_IGN) != SIG_IGN)      /* of nohup(1) it stays ignored */
-        sigaction(SIGHUP, &act, NULL);
+    ebb_cli_catch_hangup(on_serve_signal);
     signal(SIGUSR1, SIG_IGN);                    /* it would stop a chat's answer */
     if (st == EBB_OK)
         ebb_cli_take_over(a, a->model, &stop_signal);

@@ -177,7 +177,7 @@ int ebb_cmd_serve_attach(const ebb_args *a)
     int fd = -1;
 
     sigaction(SIGTERM, &act, NULL);
-    sigaction(SIGHUP, &act, NULL);
+    ebb_cli_catch_hangup(on_attach_signal);
     if (reach_server(a, &fd, &child, &err) != EBB_OK) {
         leave(&child, fd, false);
         return ebb_cli_fail(&err);

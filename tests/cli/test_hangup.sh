@@ -115,6 +115,27 @@ try:
     n += 1
     if status not in (0, 129) or len(answers()) != n or answers()[-1][0] != 1:
         sys.exit("run: exit %r, answers %r after a hang-up" % (status, answers()))
+    # Of nohup, where it is ignored, a hang-up changes nothing: what was asked is answered.
+    def begin_ignoring(*words):
+        return subprocess.Popen([ebb, *words], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    p = begin_ignoring("run", "-p", "Tell me everything.", "--temp", "5", "--top-k", "0", "--top-p", "1", "--min-p", "0", *LONG)
+    p.stdin.close()
+    os.read(p.stdout.fileno(), 1)
+    p.send_signal(signal.SIGHUP)
+    p.stdout.read()
+    if p.wait(PATIENCE_S) != 0:
+        sys.exit("run: exit %r after a hang-up that is ignored" % p.returncode)
+    p = begin_ignoring("--plain", "--greedy", "-n", "3")
+    p.stdin.write(b"One.\n")
+    p.stdin.flush()
+    said = b""
+    while b"Model: " not in said:
+        said += os.read(p.stdout.fileno(), 4096)
+    p.send_signal(signal.SIGHUP)
+    rest, _ = p.communicate(b"Two.\n", PATIENCE_S)
+    if p.returncode != 0 or (said + rest).count(b"Model: ") != 2:
+        sys.exit("plain: exit %r after a hang-up that is ignored: %r" % (p.returncode, said + rest))
 finally:
     shutil.rmtree(home)
 PY

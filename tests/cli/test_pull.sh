@@ -229,7 +229,7 @@ HF_ENDPOINT=http://127.0.0.1:1 says 1 "pull $repo" '127.0.0.1'
 # kill -9 in the middle, Ctrl-C in the middle: half of it is told, and the same command goes on; two at a time do not meet.
 rm -f "$there"/*
 begin() {
-    "$EBB" pull "$@" -v >"$dir/out" 2>"$dir/err" </dev/null &
+    ${of-} "$EBB" pull "$@" -v >"$dir/out" 2>"$dir/err" </dev/null &
     pull=$!
     while kill -0 $pull 2>/dev/null; do
         [ "$(stat -c %s "$there/Tiny-1B-Q8_0.gguf.part" 2>/dev/null || echo 0)" -gt 300000 ] && grep -q 'on this machine' "$dir/err" && return
@@ -251,6 +251,15 @@ grep -q "are here; .ebb pull $repo:Q8_0. continues" "$dir/err" || fail "Ctrl-C s
 how elsewhere
 says 0 "pull $repo:Q8_0 --json" '"verified":true'
 [ "$(json 'd["resumed_bytes"] > 300000 and d["resumed_bytes"] + d["fetched_bytes"] == '"$size")" = True ] || fail "$(cat "$dir/out")"
+whole Tiny-1B-Q8_0.gguf
+
+# Of nohup a hang-up is none.
+rm -f "$there"/*
+how elsewhere hold=1000000
+of=nohup begin "$repo:Q8_0"
+kill -HUP $pull
+how elsewhere
+wait $pull || fail "nohup: exit $? after a hang-up: $(cat "$dir/err")"
 whole Tiny-1B-Q8_0.gguf
 
 # Without a checksum the ETag decides; a file that has changed is not glued to the old one.

@@ -17,6 +17,7 @@ static int wake_pipe[2] = { -1, -1 };
 /* A handler runs in whatever thread the system chooses. */
 static atomic_bool is_alone;     /* the terminal is gone */
 static atomic_bool was_continued, has_given_up;
+static bool ignores_hangup;      /* as nohup(1) and `trap '' HUP` have it: it stays so */
 /* By number.  One of each is in the pipe at most: a storm of resizes leaves room for SIGTERM. */
 static atomic_bool is_in_pipe[NSIG];
 
@@ -63,6 +64,8 @@ static void install_signal(int number, void (*handler)(int))
 {
     struct sigaction sa = { .sa_flags = SA_RESTART };
 
+    if (number == SIGHUP && ignores_hangup)
+        return;
     sa.sa_handler = is_alone && !is_request(number) ? SIG_IGN : handler;
     sigemptyset(&sa.sa_mask);
     sigaction(number, &sa, NULL);
@@ -70,9 +73,12 @@ static void install_signal(int number, void (*handler)(int))
 
 bool ebb_signals_open(void)
 {
+    struct sigaction was;
+
     if (wake_pipe[0] >= 0 || pipe2(wake_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
         return false;
     has_given_up = false;
+    ignores_hangup = sigaction(SIGHUP, NULL, &was) == 0 && was.sa_handler == SIG_IGN;
     for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
         install_signal(caught[i], write_signal_byte);
     install_signal(SIGALRM, give_terminal_up);

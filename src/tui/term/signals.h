@@ -2,7 +2,8 @@
  *
  * SIGTERM, SIGUSR1 (stop the answer), SIGUSR2 (another ebb wants the model, too), SIGHUP, SIGINT,
  * SIGQUIT, SIGWINCH, SIGCONT, SIGTSTP and SIGCHLD are caught from open to close; SIGPIPE is
- * ignored.  One user per process.  A number waits once at most, however often it has come.
+ * ignored, and so stays a SIGHUP that was before (nohup).  One user per process.  A number waits
+ * once at most, however often it has come.
  *
  * A terminal that takes no more output keeps nobody from leaving: two seconds after SIGTERM
  * or SIGHUP (SIGALRM), standard output and error are /dev/null if they take nothing by then. */
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 
 bool ebb_signals_open(void);     /* false: no pipe to be had */
-void ebb_signals_close(void);    /* default actions again */
+void ebb_signals_close(void);    /* default actions again, but for such a SIGHUP */
 int  ebb_signals_fd(void);       /* readable when there is one; -1 when not open */
 int  ebb_signals_next(void);     /* its number, 0: none waits */
 /* One waits that ends what is under way: SIGTERM, SIGHUP, SIGINT, SIGQUIT or SIGUSR1.  It stays the

@@ -43,6 +43,21 @@ static bool all_are_caught(void)
     return ok && !waits();
 }
 
+/* nohup(1) and `trap '' HUP`: neither caught meanwhile nor deadly afterwards. */
+static bool who_ignores_a_hangup_keeps_that(void)
+{
+    bool ok = true;
+
+    ebb_signals_close();
+    signal(SIGHUP, SIG_IGN);
+    ok &= ebb_signals_open();
+    raise(SIGHUP);
+    ok &= !waits();
+    ebb_signals_close();
+    raise(SIGHUP);
+    return ok && signal(SIGHUP, SIG_DFL) == SIG_IGN && ebb_signals_open() && raise(SIGHUP) == 0 && waits();
+}
+
 /* A shell that dies with the line: SIGHUP twice, and SIGCONT behind it, before and after one has looked. */
 static bool nobody_ends_an_answer_by_chance(void)
 {
@@ -181,6 +196,7 @@ static void caught(void **state)
 {
     (void)state;
     in_a_child(all_are_caught);
+    in_a_child(who_ignores_a_hangup_keeps_that);
 }
 
 static void terminal_gone(void **state)
