@@ -2,11 +2,13 @@
 #include "cli.h"
 #include "confinement.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -243,6 +245,138 @@ static void allow_own(reach *r, ebb_dir dir, ebb_reach how, bool makes)
     ebb_buf_fini(&path);
 }
 
+/* -- Links in ebb's folders: the user's, for nobody confined can make one.  What counts is where they lead. ------- */
+
+/* Where they lead, as real paths. */
+typedef struct link_ends {
+    char *list[64];
+    size_t n;
+} link_ends;
+
+static void find_links(const char *folder, link_ends *out)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    struct stat st;
+
+    out->n = 0;
+    while (d && out->n < sizeof out->list / sizeof *out->list && (e = readdir(d))) {
+        ebb_buf path = { 0 };
+        bool is_link = fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+        char *real = is_link && ebb_buf_addf(&path, "%s/%s", folder, e->d_name) ? realpath(path.data, NULL) : NULL;
+
+        if (real)
+            out->list[out->n++] = real;
+        ebb_buf_fini(&path);
+    }
+    if (d)
+        closedir(d);
+}
+
+static void free_links(link_ends *ends)
+{
+    for (size_t i = 0; i < ends->n; i++)
+        free(ends->list[i]);
+}
+
+static bool is_a(const char *path, mode_t kind)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == kind;
+}
+
+/* Files that lie elsewhere, and a folder of them; no folders within that. */
+static void allow_linked_texts(reach *r, const char *folder)
+{
+    link_ends ends;
+
+    allow_named(r, folder);
+    find_links(folder, &ends);
+    for (size_t i = 0; i < ends.n; i++)
+        if (is_a(ends.list[i], S_IFREG))
+            allow_named(r, ends.list[i]);
+    free_links(&ends);
+}
+
+/* The file of engines, prompts and themes, which are read again later. */
+static void allow_config(reach *r)
+{
+    ebb_buf path = { 0 };
+
+    allow_own(r, EBB_DIR_CONFIG, EBB_REACH_READ, false);
+    if (ebb_path_in(EBB_DIR_CONFIG, "engines", &path, NULL) == EBB_OK)
+        allow_named(r, path.data);
+    if (ebb_path_in(EBB_DIR_CONFIG, "prompts", &path, NULL) == EBB_OK)
+        allow_linked_texts(r, path.data);
+    if (ebb_path_in(EBB_DIR_CONFIG, "themes", &path, NULL) == EBB_OK)
+        allow_linked_texts(r, path.data);
+    ebb_buf_fini(&path);
+}
+
+/* Is it at the end of a link, or made beside that: sessions.db, -wal, .0123456789abcdef.new? */
+static bool is_of_links(const link_ends *ends, const char *folder, const char *name)
+{
+    size_t n = strlen(folder);
+
+    for (size_t i = 0; i < ends->n; i++) {
+        const char *end = ends->list[i];
+        const char *base = strncmp(end, folder, n) == 0 && end[n] == '/' ? end + n + 1 : NULL;
+        size_t k = base && !strchr(base, '/') ? strlen(base) : 0;
+
+        if (k > 0 && strncmp(name, base, k) == 0 && strchr("-.", name[k]))       /* strchr finds the 0, too */
+            return true;
+    }
+    return false;
+}
+
+/* A file is kept by making others beside it, so its folder is written, and nothing of anybody else's may be there. */
+static bool is_only_for_links(const link_ends *ends, const char *folder)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    bool is = d != NULL;
+
+    while (is && (e = readdir(d)))
+        is = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || is_of_links(ends, folder, e->d_name);
+    if (d)
+        closedir(d);
+    return is;
+}
+
+/* A folder behind a link is kept in as if it were here; a file is, if it has a folder of its own, else it is read. */
+static void allow_link_end(reach *r, const link_ends *ends, const char *real, ebb_reach how)
+{
+    ebb_buf folder = { 0 };
+
+    if (is_a(real, S_IFDIR))
+        ebb_buf_adds(&folder, real);
+    else if (how == EBB_REACH_WRITE)
+        ebb_buf_add(&folder, real, (size_t)(strrchr(real, '/') - real));
+    if (folder.len && !holds_home(r, folder.data) && (is_a(real, S_IFDIR) || is_only_for_links(ends, folder.data)))
+        ebb_confine_allow(&r->c, folder.data, how);
+    else if (is_a(real, S_IFREG))
+        allow_named(r, real);
+    ebb_buf_fini(&folder);
+}
+
+/* A folder in which ebb keeps things, and what its links lead to. */
+static void allow_kept(reach *r, ebb_dir dir, ebb_reach how, bool makes)
+{
+    ebb_buf path = { 0 };
+    link_ends ends = { .n = 0 };
+
+    allow_own(r, dir, how, makes);
+    if (ebb_path_in(dir, NULL, &path, NULL) == EBB_OK)
+        find_links(path.data, &ends);
+    for (size_t i = 0; i < ends.n; i++)
+        allow_link_end(r, &ends, ends.list[i], how);
+    free_links(&ends);
+    ebb_buf_fini(&path);
+}
+
+/* -- What each command reaches ----------------------------------------------------------------------- */
+
 static void allow_system(reach *r)
 {
     static const char *const devices[] = { "/dev/null", "/dev/tty", "/dev/pts", "/proc/pressure" };
@@ -287,10 +421,10 @@ static void allow_files(reach *r, const ebb_args *a, const needs *n, ebb_cli_nee
     bool makes = !a->is_private, keeps = kind != EBB_CLI_LOOK && kind != EBB_CLI_PROBE && kind != EBB_CLI_PULL;
 
     allow_system(r);
-    allow_own(r, EBB_DIR_CONFIG, EBB_REACH_READ, false);
+    allow_config(r);
     allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, makes && kind == EBB_CLI_CHAT);   /* where /pull will put a model */
-    allow_own(r, EBB_DIR_STATE, own, makes && keeps);
-    allow_own(r, EBB_DIR_CACHE, own, makes);
+    allow_kept(r, EBB_DIR_STATE, own, makes && keeps);
+    allow_kept(r, EBB_DIR_CACHE, own, makes);
     if (n->drafts.len)
         ebb_confine_allow(&r->c, n->drafts.data, EBB_REACH_WRITE);
     allow_models(r, a);

@@ -200,6 +200,38 @@ if command -v python3 >/dev/null; then
 fi
 
 EBB=$(realpath "$EBB")
+# Links of the user's in ebb's folders lead where he means, and nothing beside what they name is within reach.
+conf=$HOME/.config/ebb state=$HOME/.local/state/ebb cache=$HOME/.cache/ebb
+mkdir -p "$conf/prompts" "$state" "$cache" "$HOME/sync" "$HOME/big"
+chmod 700 "$HOME/big"
+printf '[box]\naddress = exec:false\n' >"$HOME/.ssh/engines"
+echo 'You are terse.' >"$HOME/.ssh/terse.txt"
+ln -s ../../.ssh/engines "$conf/engines"
+ln -s "$HOME/.ssh/terse.txt" "$conf/prompts/terse.txt"
+rm -rf "$state/sessions.db"* "$state/history" "$cache/kv"
+$EBB run -m "$m" -s one -n 2 -p hello >/dev/null 2>"$dir/err" || fail "no session" "$dir/err"
+mv "$state/sessions.db" "$HOME/sync/"
+ln -s "$HOME/sync/sessions.db" "$state/sessions.db"
+rm -rf "$cache/kv"
+ln -s "$HOME/big" "$cache/kv"
+LD_PRELOAD=$dir/attack.so $EBB run -m "$m" -s one -n 2 -p 'And then?' >"$dir/out" 2>"$dir/err" || fail "a session behind a link" "$dir/err"
+judge "run, with links" "$dir/err"
+$EBB sessions show one >"$dir/out" 2>&1
+grep -q 'And then?' "$dir/out" || fail "a session behind a link is not kept" "$dir/out"
+[ -n "$(ls "$HOME/big")" ] || fail "K and V behind a link are not kept"
+printf '/prompt terse\n' | $EBB --plain -m "$m" >"$dir/out" 2>&1
+grep -q 'the system prompt is terse' "$dir/out" || fail "a prompt that is a link" "$dir/out"
+$EBB run -e box -p hello >"$dir/out" 2>&1 && fail "false is no engine"
+grep -q "reach" "$dir/out" && fail "a file of engines that is a link" "$dir/out"
+# A file is kept by making others beside it: not among those of the user's.
+cp "$HOME/sync/sessions.db" "$HOME/docs/"
+ln -sf "$HOME/docs/sessions.db" "$state/sessions.db"
+LD_PRELOAD=$dir/attack.so $EBB run -m "$m" -s one -n 2 -p 'And now?' >"$dir/out" 2>"$dir/err" && fail "a folder of the user's is written" "$dir/err"
+grep -q 'sessions.db is a link to where ebb does not write; see CONFINEMENT' "$dir/err" || fail "what is told of a link" "$dir/err"
+LD_PRELOAD=$dir/attack.so $EBB run -m "$m" -n 2 -p hello >"$dir/out" 2>"$dir/err"
+judge "run, with a link among the user's files" "$dir/err"
+rm "$state/sessions.db"
+
 # What the user does all the same: files by name, new ones too; exports; and what is out of reach is one line.
 cd "$HOME" || exit 1
 mkfifo "$dir/in" || exit 1

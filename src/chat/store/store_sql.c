@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
+#include "os/confine.h"
 
 /* Why the log was not written: a COMMIT that fails leaves no sqlite3_system_errno. */
 static int log_errno(const ebb_store *s)
@@ -55,6 +57,14 @@ static bool is_lock_refused(const ebb_store *s)
     }
 }
 
+/* The mode of what it leads to would let us write, of which a confined process may not make use everywhere. */
+static bool is_link_out_of_reach(const ebb_store *s)
+{
+    char to[1];
+
+    return ebb_confine_state()->landlock_abi > 0 && readlink(s->path, to, 1) > 0 && access(s->path, W_OK) == 0;
+}
+
 ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
 {
     int why = system_errno(s, rc);
@@ -76,6 +86,9 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     case SQLITE_LOCKED:
         return EBB_FAIL(err, EBB_BUSY, "%s is locked by another program", s->path);
     case SQLITE_READONLY:
+        if (is_link_out_of_reach(s))
+            return EBB_FAIL(err, EBB_IO, "%s is a link to where ebb does not write; see CONFINEMENT in ebb(1)",
+                            s->path);
         return EBB_FAIL(err, EBB_IO, "%s cannot be written: it is read-only", s->path);
     case SQLITE_NOTADB:
         return EBB_FAIL(err, EBB_FORMAT, "%s is not a session database; move it away to begin a new one", s->path);

@@ -60,6 +60,8 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
         clear_nonblock(*fd);
         return EBB_OK;
     }
+    if (is_out_of_reach(path) && (flags[mode] & O_RDWR))
+        return EBB_FAIL(err, EBB_IO, "%s: ebb does not write there; see CONFINEMENT in ebb(1)", path);
     if (is_out_of_reach(path))
         return EBB_FAIL(err, EBB_IO, "%s: hidden files in the home folder are out of ebb's reach; name it on the "
                         "command line, or see CONFINEMENT in ebb(1)", path);

@@ -179,17 +179,23 @@ static void reach_files(void)
     MUST(truncate(from, 0) != 0 && (errno == EPERM || errno == EACCES));
     snprintf(to, sizeof to, "%s/own/link", home);
     MUST(symlink(from, to) != 0 && errno == EACCES);
+    snprintf(from, sizeof from, "%s/own/given", home);
+    MUST(rename(from, to) != 0 && errno == EACCES);      /* no link can take another's name */
     snprintf(from, sizeof from, "%s/.ssh/id", home);
     MUST(access(from, R_OK) == 0);               /* names and modes are no secret */
 }
 
 static void test_files(void **state)
 {
+    char given[256];
+
     (void)state;
     if (!has_landlock()) {
         print_message("the kernel has no Landlock\n");
         skip();
     }
+    snprintf(given, sizeof given, "%s/own/given", home);
+    assert_int_equal(symlink("state", given), 0);
     in_child(reach_files);
 }
 
@@ -203,6 +209,8 @@ static void read_hidden(void)
     enter(EBB_CONNECT_NOTHING);
     snprintf(path, sizeof path, "%s/.ssh/id", home);
     MUST(ebb_file_open(path, EBB_FILE_READ, &fd, &err) == EBB_IO && strstr(err.msg, "out of ebb's reach"));
+    snprintf(path, sizeof path, "%s/docs/plan.txt", home);
+    MUST(ebb_file_open(path, EBB_FILE_UPDATE, &fd, &err) == EBB_IO && strstr(err.msg, "does not write there"));
 }
 
 static void test_is_told(void **state)
