@@ -211,6 +211,16 @@ static void allow_list(reach *r, const char *list)
     }
 }
 
+/* A link in a folder of models is followed to what is called as a model itself: no key becomes one by a link. */
+static void allow_linked_model(void *arg, const char *path)
+{
+    char *real = realpath(path, NULL);
+
+    if (real && strcmp(real, path) != 0 && ebb_cli_is_model_file(real))
+        allow_named(arg, real);
+    free(real);
+}
+
 static void allow_models(reach *r, const ebb_args *a)
 {
     ebb_buf remembered = { 0 };
@@ -222,6 +232,7 @@ static void allow_models(reach *r, const ebb_args *a)
         allow_model(r, ebb_buf_text(&remembered));
     ebb_buf_fini(&remembered);
     allow_list(r, ebb_path_models());
+    ebb_models_each_own(allow_linked_model, r);
     ebb_stores_each_place(allow_store, r);
 }
 

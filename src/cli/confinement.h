@@ -4,10 +4,10 @@
  * The rules of all commands that read what others made:
  *
  *  files        are read everywhere, but for what is hidden in the home; of that, what is ebb's,
- *               the folders of models, and what the command line, the configuration or the file of
- *               engines names, and what links of the user's in ebb's folders lead to.  Written
- *               are ebb's folders of state, cache and this run alone, what is behind links there
- *               included: of a file its folder, if nothing else is in that
+ *               the folders of models, what the command line, the configuration or the file of
+ *               engines names, and what links of the user's in folders of models and of ebb's lead
+ *               to.  Written are ebb's folders of state, cache and this run alone, what is behind
+ *               links there included: of a file its folder, if nothing else is in that
  *  connections  only where a remote engine was named, there or with -e
  *  programs     only by the broker: the user's editor, tmux for /copy, commands of those engines
  *

@@ -223,6 +223,16 @@ printf '/prompt terse\n' | $EBB --plain -m "$m" >"$dir/out" 2>&1
 grep -q 'the system prompt is terse' "$dir/out" || fail "a prompt that is a link" "$dir/out"
 $EBB run -e box -p hello >"$dir/out" 2>&1 && fail "false is no engine"
 grep -q "reach" "$dir/out" && fail "a file of engines that is a link" "$dir/out"
+# A model behind a link in a folder of models is one for every command, also by its name; no other file becomes one.
+cp "$m" "$HOME/.ssh/real.gguf"
+ln -s "$HOME/.ssh/real.gguf" "$HOME/models/linked.gguf"
+ln -s "$HOME/.ssh/id" "$HOME/models/key.gguf"
+for what in "plan -m linked" "inspect gguf -m linked" "run --private --ctx 256 -n 2 -p hello -m linked"; do
+    ATTACK=real.gguf LD_PRELOAD=$dir/attack.so EBB_MODELS=$HOME/models $EBB $what >/dev/null 2>"$dir/err" ||
+        fail "$what: a link to a model" "$dir/err"
+    judge "$what" "$dir/err"
+done
+rm "$HOME/models/linked.gguf" "$HOME/models/key.gguf" "$HOME/.ssh/real.gguf"
 # A file is kept by making others beside it: not among those of the user's.
 cp "$HOME/sync/sessions.db" "$HOME/docs/"
 ln -sf "$HOME/docs/sessions.db" "$state/sessions.db"

@@ -15,6 +15,9 @@ typedef struct ebb_model_finding {
     size_t          n_slots;     /* a power of two, or 0 */
     const char     *ending;      /* of the names that count: ".gguf" */
     bool            with_llamafiles;
+    void          (*on_file)(void *arg, const char *path);   /* gets them all, and none is listed;
+                                                                NULL: they are listed */
+    void           *arg;         /* its */
     const char     *store;       /* whose place it is that is looked into; NULL: ebb's own */
     uint32_t        n_entries, n_manifests;
     bool            failed;      /* out of memory */

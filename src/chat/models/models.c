@@ -243,7 +243,12 @@ void ebb_finding_scan(ebb_model_finding *f, const char *path, int depth)
         return;
     if (S_ISDIR(st.st_mode) && depth >= 0)
         ebb_finding_each(f, path, scan_entry, &below);
-    else if (S_ISREG(st.st_mode) && (ends_in(path, f->ending) || (f->with_llamafiles && ends_in(path, ".llamafile"))))
+    else if (!S_ISREG(st.st_mode) ||
+             !(ends_in(path, f->ending) || (f->with_llamafiles && ends_in(path, ".llamafile"))))
+        return;
+    else if (f->on_file)
+        f->on_file(f->arg, path);
+    else
         (void)ebb_finding_add(f, path, &st, NULL);
 }
 
@@ -272,18 +277,31 @@ static void scan_path_list(ebb_model_finding *f, const char *list)
     }
 }
 
+static void scan_own_places(ebb_model_finding *f)
+{
+    ebb_buf data = { 0 };
+
+    if (ebb_path_models())
+        scan_path_list(f, ebb_path_models());
+    if (ebb_path_in(EBB_DIR_DATA, "models", &data, NULL) == EBB_OK)
+        ebb_finding_scan(f, data.data, DEPTH);
+    ebb_buf_fini(&data);
+}
+
+void ebb_models_each_own(void (*fn)(void *arg, const char *path), void *arg)
+{
+    ebb_model_finding f = { .ending = ".gguf", .with_llamafiles = true, .on_file = fn, .arg = arg };
+
+    scan_own_places(&f);
+}
+
 static ebb_status find_model_files(const char *ending, bool is_whole, ebb_model_file **out, size_t *n, ebb_error *err)
 {
     ebb_model_finding f = { .ending = ending, .with_llamafiles = is_whole };
-    ebb_buf data = { 0 };
 
     *out = NULL;
     *n = 0;
-    if (ebb_path_models())
-        scan_path_list(&f, ebb_path_models());
-    if (ebb_path_in(EBB_DIR_DATA, "models", &data, NULL) == EBB_OK)
-        ebb_finding_scan(&f, data.data, DEPTH);
-    ebb_buf_fini(&data);
+    scan_own_places(&f);
     if (is_whole)
         ebb_stores_scan(&f);
     free(f.slots);

@@ -36,6 +36,9 @@ void ebb_models_free(ebb_model_file *files, size_t n);
  * Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err);
+/* Call fn with the path of every model file, each part of its own, in the places that are ebb's and
+ * the user's ($EBB_MODELS, the data folder), not in stores.  Nothing is read of any. */
+void ebb_models_each_own(void (*fn)(void *arg, const char *path), void *arg);
 /* What to call it: its store's name, else its file's.  Unfiltered, like all names. */
 const char *ebb_models_name(const ebb_model_file *f);
 

@@ -70,6 +70,33 @@ static void test_split(void **state)
     ebb_models_free(f, n);
 }
 
+static void count_file(void *arg, const char *path)
+{
+    ++*(int *)arg;
+    assert_memory_equal(path, dir, strlen(dir));
+}
+
+/* Each file, all parts of one and links to one too; a link that leads to nothing is none. */
+static void test_each_own(void **state)
+{
+    char from[96];
+    int n = 0;
+
+    (void)state;
+    ebb_models_each_own(count_file, &n);
+    assert_int_equal(n, 0);
+    make("m-00001-of-00002.gguf", "a", 1);
+    make("m-00002-of-00002.gguf", "b", 1);
+    make("x.llamafile", "x", 1);
+    make("notes.txt", "x", 1);
+    snprintf(from, sizeof from, "%s/linked.gguf", dir);
+    assert_int_equal(symlink("x.llamafile", from), 0);
+    snprintf(from, sizeof from, "%s/dangling.gguf", dir);
+    assert_int_equal(symlink("nothing.gguf", from), 0);
+    ebb_models_each_own(count_file, &n);
+    assert_int_equal(n, 4);
+}
+
 /* Names with a dash and a number where a part's number would stand. */
 static void test_nearly_a_part(void **state)
 {
@@ -212,6 +239,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_newest_first, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_split, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_each_own, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_nearly_a_part, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_places, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_by_name, models_folder_setup, models_folder_teardown),
