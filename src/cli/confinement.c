@@ -426,6 +426,19 @@ static void allow_pull(reach *r)
     ebb_buf_fini(&folder);
 }
 
+/* Where /pull will put a model.  In a folder that is newer than the rules the broker opens it, but not in a hidden one,
+ * which therefore has to be there; others, of a disk that is not mounted yet perhaps, are none of our making. */
+static void allow_pulled(reach *r)
+{
+    ebb_buf folder = { 0 };
+    bool is_there = ebb_models_folder(&folder, NULL) == EBB_OK &&
+                    (!ebb_path_models() || !strstr(folder.data, "/.") || ebb_file_mkdirs(folder.data, NULL) == EBB_OK);
+
+    if (is_there)
+        allow_named(r, folder.data);
+    ebb_buf_fini(&folder);
+}
+
 static void allow_files(reach *r, const ebb_args *a, const needs *n, ebb_cli_needs kind)
 {
     ebb_reach own = a->is_private ? EBB_REACH_READ : EBB_REACH_WRITE;   /* then the kernel sees to it, too */
@@ -433,7 +446,9 @@ static void allow_files(reach *r, const ebb_args *a, const needs *n, ebb_cli_nee
 
     allow_system(r);
     allow_config(r);
-    allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, makes && kind == EBB_CLI_CHAT);   /* where /pull will put a model */
+    allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, makes && kind == EBB_CLI_CHAT);
+    if (makes && kind == EBB_CLI_CHAT)
+        allow_pulled(r);
     allow_kept(r, EBB_DIR_STATE, own, makes && keeps);
     allow_kept(r, EBB_DIR_CACHE, own, makes);
     if (n->drafts.len)

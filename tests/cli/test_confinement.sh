@@ -177,6 +177,11 @@ echo '{"mapping": 1}' >"$HOME/docs/foreign.json"
 ATTACK=foreign.json LD_PRELOAD=$dir/attack.so $EBB sessions import "$HOME/docs/foreign.json" >/dev/null 2>"$dir/err"
 judge "sessions import" "$dir/err"
 
+says() {
+    n=600
+    until grep -q -- "$1" "$dir/out"; do n=$((n - 1)); [ $n -gt 0 ] || fail "never said: $1" "$dir/out"; sleep 0.1; done
+}
+
 # A server is talked to, so connections are left: to whoever is attacked there, and at the header of what was fetched.
 if command -v python3 >/dev/null; then
     unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY HF_TOKEN HF_HOME HF_TOKEN_PATH
@@ -194,6 +199,14 @@ if command -v python3 >/dev/null; then
         judge_connecting "pull, at $at" "$dir/err"
         cmp -s "$m" "$dir/new/$at/ebb/models/small.gguf" || fail "what was pulled is not there" "$dir/out" "$dir/err"
     done
+    # In a chat it can be loaded then, also where the folder of models is hidden and was not there yet.
+    mkfifo "$dir/pulls" || exit 1
+    HF_ENDPOINT=http://127.0.0.1:$(cat "$dir/hub/port") EBB_MODELS=$HOME/.new/models $EBB --plain -m "$m" <"$dir/pulls" >"$dir/out" 2>&1 & chat=$!
+    exec 3>"$dir/pulls"
+    echo '/pull owner/Tiny-GGUF:small.gguf' >&3; says 'small.gguf is here'
+    echo '/model small.gguf' >&3; says 'answers from here on\|Error: '
+    exec 3>&-; wait $chat
+    grep -q 'Error: ' "$dir/out" && fail "what /pull has brought is out of reach" "$dir/out"
     ATTACK=recv LD_PRELOAD=$dir/attack.so $EBB engines test "http://127.0.0.1:$(cat "$dir/engine/port")" >"$dir/out" 2>"$dir/err"
     judge_connecting "engines test" "$dir/err"
     kill $pids; wait $pids 2>/dev/null; pids=
@@ -247,10 +260,6 @@ cd "$HOME" || exit 1
 mkfifo "$dir/in" || exit 1
 $EBB --plain -m "$m" <"$dir/in" >"$dir/out" 2>&1 & chat=$!
 exec 3>"$dir/in"
-says() {
-    n=600
-    until grep -q -- "$1" "$dir/out"; do n=$((n - 1)); [ $n -gt 0 ] || fail "never said: $1" "$dir/out"; sleep 0.1; done
-}
 echo 'hello' >&3; says 'You: hello\|^Model: .'
 echo '/export talk.json' >&3
 n=600; until [ -s "$HOME/talk.json" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "no export" "$dir/out"; sleep 0.1; done
