@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -264,6 +265,40 @@ typedef struct link_ends {
     size_t n;
 } link_ends;
 
+/* folder/name with the folder's real path, for free(); NULL: there is none. */
+static char *join_real(const char *folder, const char *name)
+{
+    ebb_buf out = { 0 };
+    char *real = realpath(folder, NULL), *path = NULL;
+
+    if (real && ebb_buf_addf(&out, "%s/%s", real, name))
+        path = ebb_buf_take(&out);
+    free(real);
+    ebb_buf_fini(&out);
+    return path;
+}
+
+/* The real path of what the link leads to, for free(); also where nothing is there but the folder of that, since a file
+ * is made through a link.  NULL: neither is there. */
+static char *find_end(const char *folder, const char *name)
+{
+    ebb_buf at = { 0 };
+    char to[PATH_MAX], *slash, *end = ebb_buf_addf(&at, "%s/%s", folder, name) ? realpath(at.data, NULL) : NULL;
+    ssize_t n = !end && at.len ? readlink(at.data, to, sizeof to - 1) : -1;
+
+    if (n > 0) {
+        to[n] = '\0';
+        ebb_buf_clear(&at);
+        if (ebb_buf_addf(&at, "%s/%s", to[0] == '/' ? "" : folder, to)) {
+            slash = strrchr(at.data, '/');
+            *slash = '\0';
+            end = join_real(at.data, slash + 1);
+        }
+    }
+    ebb_buf_fini(&at);
+    return end;
+}
+
 static void find_links(const char *folder, link_ends *out)
 {
     DIR *d = opendir(folder);
@@ -272,13 +307,11 @@ static void find_links(const char *folder, link_ends *out)
 
     out->n = 0;
     while (d && out->n < sizeof out->list / sizeof *out->list && (e = readdir(d))) {
-        ebb_buf path = { 0 };
         bool is_link = fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-        char *real = is_link && ebb_buf_addf(&path, "%s/%s", folder, e->d_name) ? realpath(path.data, NULL) : NULL;
+        char *end = is_link ? find_end(folder, e->d_name) : NULL;
 
-        if (real)
-            out->list[out->n++] = real;
-        ebb_buf_fini(&path);
+        if (end)
+            out->list[out->n++] = end;
     }
     if (d)
         closedir(d);

@@ -231,6 +231,8 @@ LD_PRELOAD=$dir/attack.so $EBB run -m "$m" -s one -n 2 -p 'And then?' >"$dir/out
 judge "run, with links" "$dir/err"
 $EBB sessions show one >"$dir/out" 2>&1
 grep -q 'And then?' "$dir/out" || fail "a session behind a link is not kept" "$dir/out"
+rm "$HOME/sync/"*
+$EBB run -m "$m" -s two -n 2 -p hello >"$dir/out" 2>"$dir/err" && [ -s "$HOME/sync/sessions.db" ] || fail "a link to a file to come" "$dir/err"
 [ -n "$(ls "$HOME/big")" ] || fail "K and V behind a link are not kept"
 printf '/prompt terse\n' | $EBB --plain -m "$m" >"$dir/out" 2>&1
 grep -q 'the system prompt is terse' "$dir/out" || fail "a prompt that is a link" "$dir/out"
