@@ -60,6 +60,10 @@ rm own.jinja
 printf '/load away\nHi\n' | talk >out
 grep -q "^Note: the chat template of this session: .*; the default is used" out && [ "$(grep -c '^Model: ' out)" -ge 2 ] ||
     fail "a file that is gone" "a note and an answer" "$(cat out)"
+printf '/set template\nHi\n/set template chatml\n/set template\n' | talk -s away >out
+grep -q "^Note: the chat template of this session: .*; the default is used" out && grep -q '^Model: ' out &&
+    grep -q "^template = auto" out && grep -q "^template = chatml" out ||
+    fail "a session whose file is gone" "a note, an answer and another template" "$(cat out)"
 
 "$EBB" inspect template --file none.jinja --context c.json 2>/dev/null
 [ $? -eq 1 ] || fail "no such file" 1 $?

@@ -21,6 +21,7 @@ typedef struct ebb_chat_settings {
     ebb_finish   away_finish;    /* and how it ended */
     ebb_form_choice form;        /* of answers */
     char         template_name[200]; /* of ebb_prompter_new_named; "": what the command line says */
+    bool         is_template_lost;   /* it cannot be read now: kept, but not used */
 } ebb_chat_settings;
 
 /* What holds where the session has set nothing. */

@@ -8,9 +8,35 @@
 #include "base/utf8.h"
 #include "conversation/chat_priv.h"
 
-const char *ebb_template_choice_name(const ebb_chat *c)
+static bool has_own(const ebb_chat *c)
 {
-    return c->settings.template_name[0] ? c->settings.template_name : c->template_name;
+    return c->settings.template_name[0] && !c->settings.is_template_lost;
+}
+
+/* The name that ebb_prompter_new_named takes; NULL: none was chosen. */
+static const char *name_in_force(const ebb_chat *c)
+{
+    return has_own(c) ? c->settings.template_name : c->template_name;
+}
+
+static void report_lost(ebb_chat *c, const ebb_error *why)
+{
+    ebb_chat_notice(c, "the chat template of this session: %s; the default is used", why->msg);
+}
+
+ebb_status ebb_template_choice_ready(ebb_chat *c, char notice[256], ebb_error *err)
+{
+    ebb_error why = { 0 };
+    ebb_status st;
+
+    c->settings.is_template_lost = false;        /* its file may be there by now */
+    st = c->ops.ready(c->ops.arg, c->backend, name_in_force(c), &c->info, &c->prompter, notice, &why);
+    if (st != EBB_OK && has_own(c)) {
+        c->settings.is_template_lost = true;
+        report_lost(c, &why);
+        st = c->ops.ready(c->ops.arg, c->backend, name_in_force(c), &c->info, &c->prompter, notice, &why);
+    }
+    return st == EBB_OK ? st : EBB_FAIL(err, st, "%s", why.msg);
 }
 
 /* Render with `name` from now on; on failure all is as it was. */
@@ -34,10 +60,19 @@ void ebb_template_choice_apply(ebb_chat *c)
 {
     ebb_error err = { 0 };
 
-    if (!c->prompter || c->remote.name || take_template(c, ebb_template_choice_name(c), false, &err) == EBB_OK)
+    if (!c->prompter || c->remote.name || take_template(c, name_in_force(c), false, &err) == EBB_OK)
         return;
-    ebb_chat_notice(c, "the chat template of this session: %s; the default is used", err.msg);
-    c->settings.template_name[0] = '\0';
+    c->settings.is_template_lost = has_own(c);
+    report_lost(c, &err);
+    if (take_template(c, name_in_force(c), false, &err) != EBB_OK)
+        ebb_chat_notice(c, "%s; the template of the session before stays", err.msg);
+}
+
+void ebb_template_choice_begin(ebb_chat *c)
+{
+    if (c->settings.is_template_lost)
+        c->settings.template_name[0] = '\0';
+    c->settings.is_template_lost = false;
 }
 
 /* A file is found again from any folder. */
@@ -68,13 +103,14 @@ ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err)
     if (st != EBB_OK)
         return st;
     memcpy(c->settings.template_name, chosen, sizeof chosen);
+    c->settings.is_template_lost = false;
     ebb_chat_save(c, false);
     return EBB_OK;
 }
 
 const char *ebb_chat_template(const ebb_chat *c)
 {
-    const char *name = ebb_template_choice_name(c);
+    const char *name = name_in_force(c);
 
     return name ? name : "auto";
 }

@@ -4,10 +4,15 @@
 #define EBB_CHAT_TEMPLATE_CHOICE_H
 #include "conversation/chat.h"
 
-/* The name that ebb_prompter_new_named takes; NULL: none was chosen. */
-const char *ebb_template_choice_name(const ebb_chat *c);
-/* After a change of session: apply its template, if a model is open.  One that cannot be read
- * (its file is gone) is reported, and the default is used. */
+/* A template that the session chose and that cannot be read (its file is gone) is reported, and
+ * what a new session would have is used.  The session keeps the name: the file may come back. */
+
+/* The model is there: as ebb_chat_ops.ready has it, with the name that was chosen. */
+EBB_MUST_CHECK
+ebb_status ebb_template_choice_ready(ebb_chat *c, char notice[256], ebb_error *err);
+/* After a change of session: apply its template, if a model is open. */
 void ebb_template_choice_apply(ebb_chat *c);
+/* A new session goes on with the template at hand. */
+void ebb_template_choice_begin(ebb_chat *c);
 
 #endif

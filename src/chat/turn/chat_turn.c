@@ -213,8 +213,7 @@ static void report_model(ebb_chat *c)
 static ebb_status enter_model(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     char notice[256] = "";
-    ebb_status st = c->ops.ready(c->ops.arg, c->backend, ebb_template_choice_name(c), &c->info, &c->prompter, notice,
-                                 err);
+    ebb_status st = ebb_template_choice_ready(c, notice, err);
 
     c->overflow.cannot_grow &= !c->overflow.has_grown;
     c->overflow.has_grown = false;

@@ -58,6 +58,8 @@ typedef struct fake_script {
     /* Of the model's file, up to a NULL key. */
     const struct fake_number { const char *key; double x; } *numbers;
     const char *sampling_sequence; /* as well; NULL: it has none */
+    const char *lost_template;   /* the name of one that cannot be read; NULL: none */
+    char rendered_with[64];      /* the last template that could; "": none was named */
 } fake_script;
 
 static void fake_sleep(unsigned us)
@@ -350,13 +352,16 @@ static ebb_status fake_ready(void *arg, ebb_backend *b, const char *template_nam
     fake_script *s = arg;
 
     (void)b;
-    (void)template_name;
     (void)notice;
-    (void)err;
+    *info = NULL;
+    *p = NULL;
+    if (template_name && s->lost_template && strcmp(template_name, s->lost_template) == 0)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is no chat template '%s'", template_name);
+    snprintf(s->rendered_with, sizeof s->rendered_with, "%s", template_name ? template_name : "");
     s->info.name = "fake";
     memcpy(s->info.fingerprint, s->fingerprint, 16);
     *info = &s->info;
-    *p = NULL;
+    *p = (ebb_prompter *)s;                      /* nobody looks into it */
     return EBB_OK;
 }
 

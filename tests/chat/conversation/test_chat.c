@@ -644,6 +644,48 @@ static void test_settings_are_kept_exactly(void **state)
     ebb_chat_close(c);
 }
 
+/* A session whose template cannot be read is usable all the same, with what a new one would have, and keeps its
+ * choice: the file may only be on a disk that is not there. */
+static void test_a_template_that_is_gone(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "own" });
+    char text[200];
+    ebb_error err;
+
+    (void)state;
+    say(c, "a");
+    assert_int_equal(ebb_chat_set_template(c, "own", &err), EBB_OK);
+    assert_string_equal(script.rendered_with, "own");
+    ebb_chat_close(c);
+
+    script.lost_template = "own";
+    c = open_chat(&(ebb_chat_opts){ .session_name = "own" });
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "there is no chat template 'own'; the default is used"));
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    assert_string_equal(ebb_chat_template(c), "auto");
+    say(c, "b");
+    ebb_chat_close(c);
+
+    c = open_ready(NULL);                        /* loaded from a session with another one */
+    say(c, "a");
+    assert_int_equal(ebb_chat_set_template(c, "zephyr", &err), EBB_OK);
+    assert_int_equal(ebb_chat_load(c, "own", &err), EBB_OK);
+    assert_string_equal(script.rendered_with, "");
+    assert_string_equal(ebb_chat_template(c), "auto");
+    say(c, "c");
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    assert_string_equal(c->settings.template_name, "");
+    ebb_chat_close(c);
+
+    script.lost_template = NULL;
+    c = open_ready(&(ebb_chat_opts){ .session_name = "own" });
+    assert_string_equal(script.rendered_with, "own");
+    assert_int_equal(ebb_chat_set_template(c, "zephyr", &err), EBB_OK);
+    assert_string_equal(ebb_chat_template(c), "zephyr");
+    ebb_chat_close(c);
+}
+
 /* -- A store that fails --------------------------------------------------------------- */
 
 static void expect_setting(ebb_chat *c, const char *name, const char *value)
@@ -970,6 +1012,7 @@ int main(void)
         T(test_settings_are_kept_exactly), T(test_large_seeds), T(test_model_advice),
         T(test_advice_that_no_setting_follows),
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
+        T(test_a_template_that_is_gone),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
