@@ -267,7 +267,8 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, con
  * way is stopped for it, without a report.  Errors: those of ebb_engines_find. */
 EBB_MUST_CHECK ebb_status ebb_chat_test_engine(ebb_chat *c, const char *name, ebb_error *err);
 /* Another draft model for the model at hand, which is loaded again: "auto": one that pays; NULL:
- * none.  Errors: those of ebb_models_resolve. */
+ * none.  Errors: those of ebb_models_resolve; NOTFOUND: the file of the model at hand is gone, and
+ * it goes on as it is. */
 EBB_MUST_CHECK ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err);
 const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none was */
 /* The chat template of the session, from the next question on: a family ("chatml"), a file, "none",
@@ -293,8 +294,8 @@ const char *ebb_chat_setting_name(size_t i);     /* NULL past the last */
 
 /* Room in the context now: FORGET the oldest n_turns (0: until half of it is free), have them
  * summed up (COMPACT), or GROW the context.  A question that found no room is answered then, an
- * answer that was cut off goes on.  Errors: CONTEXT (nothing is left to free), BUDGET and
- * UNSUPPORTED (GROW). */
+ * answer that was cut off goes on.  Errors: CONTEXT (nothing is left to free), BUDGET, UNSUPPORTED
+ * and NOTFOUND (GROW; of the model's file). */
 EBB_MUST_CHECK ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how,
                                                 uint32_t n_turns, ebb_error *err);
 
@@ -305,7 +306,7 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_budget(ebb_chat *c, uint64_t bytes, ebb_e
  * type of K and V, perhaps.  Errors: those of ebb_chat_set_ctx. */
 EBB_MUST_CHECK ebb_status ebb_chat_replan(ebb_chat *c, uint64_t bytes, ebb_error *err);
 /* Have `text` (n == 0: the last question again) answered by a better file of the same network, and
- * go back to the one at hand.  A notice says the price first.  Errors: NOTFOUND (there is none),
+ * go back to the one at hand.  A notice says the price first.  Errors: NOTFOUND (one of them),
  * BUDGET. */
 EBB_MUST_CHECK ebb_status ebb_chat_answer_better(ebb_chat *c, const char *text, size_t n,
                                                  ebb_error *err);
@@ -315,7 +316,7 @@ EBB_MUST_CHECK ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err);
  * memory); what was said is read back, from the KV cache where it is there.  Where the conversation
  * is longer, the first call says what would be left out and computed again, and changes nothing; a
  * second one at the same place does it.  Errors: CONTEXT (what cannot be left out is longer),
- * BUDGET. */
+ * BUDGET, NOTFOUND (the model's file is gone: it goes on as it is). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
 /* The plan of the model at hand comes as a REPORT, now or after the answer under way. */
 EBB_MUST_CHECK ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err);

@@ -133,7 +133,7 @@ static ebb_status check_can_reopen(ebb_chat *c, const char *why_not_there, ebb_e
         return ebb_chat_check_idle(c, err);
     if (c->turn.state != EBB_TURN_IDLE || !c->ops.plan)
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");
-    return EBB_OK;
+    return ebb_chat_check_file_at_hand(c, err);
 }
 
 ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_error *err)
@@ -369,20 +369,21 @@ static ebb_status check_draft_choice(const ebb_chat *c, const char *name, ebb_er
 ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err)
 {
     ebb_status st = check_draft_choice(c, name, err);
-    bool is_chosen = c->opening.is_chosen, ok = true;
+    bool is_chosen = c->opening.is_chosen;
     char *copy = NULL, *path = NULL;
 
+    if (st == EBB_OK)
+        st = ebb_chat_model_path(c, &path, err);
     if (st != EBB_OK)
         return st;
-    path = ebb_chat_model_path(c, &ok);
-    if (!ok || (name && !(copy = strdup(name)))) {
+    if (name && !(copy = strdup(name))) {
         free(path);
         return fail_no_message_memory(err);
     }
     free(c->opening.draft_path);
     c->opening.draft_path = copy;
     c->opening.draft_is_optional = true;
-    st = ebb_chat_open_model(c, path ? path : EBB_MODELS_GUIDE, err);
+    st = ebb_chat_open_model(c, path, err);
     c->opening.is_chosen = is_chosen;
     free(path);
     return st;

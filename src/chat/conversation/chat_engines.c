@@ -18,23 +18,21 @@ static ebb_status check_engine(const ebb_chat *c, const char *name, const char *
 
     if (st == EBB_OK && strcmp(name, EBB_ENGINE_HERE) != 0)
         st = ebb_engines_find(name, &entry, err);
-    else if (st == EBB_OK && model)
+    else if (st == EBB_OK && (model || (model = c->remote.here_model)))
         st = ebb_chat_check_model(c, model, err);
     ebb_engine_entry_fini(&entry);
     return st;
 }
 
-/* Remember the open local model, for the way back from a server. */
+/* Remember the open local model, for the way back from a server.  Its file may be gone by now: who wants to go back is
+ * told. */
 static ebb_status remember_here(ebb_chat *c, ebb_error *err)
 {
-    bool ok;
     char *path;
 
     if (c->remote.name || !c->info)
         return EBB_OK;
-    path = ebb_chat_model_path(c, &ok);
-    if (ok && !path)
-        path = strdup(EBB_MODELS_GUIDE);
+    path = strdup(c->info->path ? c->info->path : EBB_MODELS_GUIDE);
     if (!path)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
     free(c->remote.here_model);

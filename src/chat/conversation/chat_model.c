@@ -47,14 +47,25 @@ ebb_status ebb_chat_check_model(const ebb_chat *c, const char *name, ebb_error *
     return st;
 }
 
-char *ebb_chat_model_path(const ebb_chat *c, bool *ok)
+static const char *path_at_hand(const ebb_chat *c)
 {
-    char *path;
+    return c->info->path ? c->info->path : EBB_MODELS_GUIDE;
+}
 
-    *ok = true;
-    if (!c->info->path || !ebb_models_is_file(c->info->path))
-        return NULL;
-    path = strdup(c->info->path);
-    *ok = path != NULL;
-    return path;
+ebb_status ebb_chat_check_file_at_hand(const ebb_chat *c, ebb_error *err)
+{
+    const char *path = path_at_hand(c);
+
+    if (strcmp(path, EBB_MODELS_GUIDE) == 0 || ebb_models_is_file(path))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_NOTFOUND, "%.150s is gone: the open model goes on as it is, but cannot be opened again "
+                                       "(/model FILE loads another)", path);
+}
+
+ebb_status ebb_chat_model_path(const ebb_chat *c, char **out, ebb_error *err)
+{
+    ebb_status st = ebb_chat_check_file_at_hand(c, err);
+
+    *out = st == EBB_OK ? strdup(path_at_hand(c)) : NULL;
+    return st != EBB_OK || *out ? st : EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
 }

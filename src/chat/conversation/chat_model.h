@@ -47,9 +47,14 @@ void ebb_chat_close_backend(ebb_chat *c);
  * ebb_models_resolve and ebb_models_check, and so is its cost. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_check_model(const ebb_chat *c, const char *name, ebb_error *err);
-/* The file of the model at hand, to open it again; NULL: the embedded guide.  *ok: there was
- * memory. */
-char *ebb_chat_model_path(const ebb_chat *c, bool *ok);
+/* Can the model at hand be opened again?  NOTFOUND: its file is gone; the open model goes on
+ * without it, and what would close it should not begin. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_check_file_at_hand(const ebb_chat *c, ebb_error *err);
+/* What opens the model at hand again: its file, or EBB_MODELS_GUIDE.  The caller frees *out.
+ * Errors: NOTFOUND as above, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_model_path(const ebb_chat *c, char **out, ebb_error *err);
 
 /* -- chat_state.c ------------------------------------------------------------------ */
 /* What an engine of messages is, and NULL of one of ids (or of none). */

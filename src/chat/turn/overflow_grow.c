@@ -21,7 +21,7 @@ static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
     return *out > n_ctx && *out > need;
 }
 
-/* The plan for the larger context; UNSUPPORTED or BUDGET: not possible, err says why. */
+/* The plan for the larger context; UNSUPPORTED, NOTFOUND or BUDGET: not possible, err says why. */
 static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_plan *plan, ebb_error *err)
 {
     ebb_engine_opts opts = c->opening.opts;
@@ -31,6 +31,9 @@ static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_pla
         return st;
     if (!c->ops.plan || !choose_larger_ctx(c, need, n_ctx))
         return EBB_FAIL(err, EBB_UNSUPPORTED, "the model was trained for %u tokens, no more", c->info->n_ctx_train);
+    st = ebb_chat_check_file_at_hand(c, err);
+    if (st != EBB_OK)
+        return st;
     opts.n_ctx = *n_ctx;
     st = c->ops.plan(c->ops.arg, c->backend, &opts, plan, err);
     if (st == EBB_OK && !plan->fits)
@@ -71,16 +74,16 @@ ebb_status ebb_overflow_reopen(ebb_chat *c, uint32_t n_ctx, uint64_t ram_bytes, 
 {
     uint32_t before = c->opening.opts.n_ctx;
     uint64_t ram_before = c->opening.opts.ram_bytes;
-    ebb_status st;
-    bool ok;
+    char *path;
+    ebb_status st = ebb_chat_model_path(c, &path, err);
 
+    if (st != EBB_OK)
+        return st;
     free(c->overflow.path);
-    c->overflow.path = ebb_chat_model_path(c, &ok);
-    if (!ok)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
+    c->overflow.path = path;
     c->opening.opts.n_ctx = n_ctx;
     c->opening.opts.ram_bytes = ram_bytes;
-    st = ebb_chat_open_backend(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, err);
+    st = ebb_chat_open_backend(c, path, err);
     if (st != EBB_OK) {
         c->opening.opts.n_ctx = before;
         c->opening.opts.ram_bytes = ram_before;
@@ -147,5 +150,5 @@ bool ebb_overflow_undo_growth(ebb_chat *c, const ebb_backend_event *ev)
     c->overflow.cannot_grow |= was_policy;       /* the setting stays: another model may be able to */
     ebb_chat_notice(c, "%.*s; the model stays as it was%s", (int)ev->n_text, ev->text,
                     was_policy ? ", and the oldest turns are forgotten when it is full" : "");
-    return ebb_chat_open_backend(c, c->overflow.path ? c->overflow.path : EBB_MODELS_GUIDE, &err) == EBB_OK;
+    return ebb_chat_open_backend(c, c->overflow.path, &err) == EBB_OK;
 }

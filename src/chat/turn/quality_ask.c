@@ -54,13 +54,13 @@ ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err)
 static ebb_status keep_opening(ebb_chat *c, ebb_error *err)
 {
     ebb_quality *q = &c->quality;
-    bool ok;
-    char *path = ebb_chat_model_path(c, &ok), *draft = NULL;
+    char *path, *draft = NULL;
+    ebb_status st = ebb_chat_model_path(c, &path, err);  /* without it there would be no way back */
 
-    if (ok && !path)
-        return EBB_FAIL(err, EBB_NOTFOUND, "the file of the model at hand is gone: there would be no way back");
-    draft = ok && !c->opening.opts.no_speculation ? strdup(path) : NULL;
-    if (!ok || (!draft && !c->opening.opts.no_speculation)) {
+    if (st != EBB_OK)
+        return st;
+    draft = c->opening.opts.no_speculation ? NULL : strdup(path);
+    if (!draft && !c->opening.opts.no_speculation) {
         free(path);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
     }

@@ -9,6 +9,7 @@
 #include "turn/context_view.h"
 #include "support/fake_hub.h"
 #include "support/own_folder.h"
+#include "support/tiny_model.h"
 
 static test_hub server;
 static char folder[64], db[96];
@@ -357,6 +358,29 @@ static void test_another_test_waits_for_none(void **state)
     ebb_chat_close(c);
 }
 
+/* The model that answered here before has no file any more: said, and neither does the server leave nor does the guide
+ * take its place. */
+static void test_the_way_back_is_gone(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 512 };
+    ebb_chat *c = open_chat("kind=openai ctx=100", NULL);
+    char path[96];
+    ebb_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/tiny.gguf", folder);
+    assert_true(ebb_tiny_write(&tiny, path));
+    assert_int_equal(ebb_chat_set_engine(c, "here", path, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ebb_chat_set_engine(c, server.url, NULL, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(ebb_chat_set_engine(c, "here", NULL, &err), EBB_NOTFOUND);
+    assert_non_null(strstr(err.msg, "tiny.gguf: no such file"));
+    assert_true(ebb_chat_is_ready(c));
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +394,7 @@ int main(void)
         cmocka_unit_test(test_models_of_the_server),
         cmocka_unit_test(test_server_that_was_away),
         cmocka_unit_test(test_another_test_waits_for_none),
+        cmocka_unit_test(test_the_way_back_is_gone),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -493,6 +493,51 @@ static void test_asked_context(void **state)
     ebb_chat_close(c);
 }
 
+static char own_file[96];
+
+static ebb_chat *open_file(ebb_overflow_policy how)
+{
+    FILE *f;
+
+    snprintf(own_file, sizeof own_file, "%s/own.gguf", dir);
+    f = fopen(own_file, "w");
+    assert_non_null(f);
+    fclose(f);
+    script.info.path = own_file;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    script.plan_fits = true;
+    return open_ready(&(ebb_chat_opts){ .model_path = own_file, .overflow = how });
+}
+
+/* The open model needs its file no more: nothing closes it that would need it, and no other takes its place. */
+static void test_the_file_of_the_model_is_gone(void **state)
+{
+    ebb_chat *c = open_file(EBB_OVERFLOW_GROW);
+    ebb_error err = { 0 };
+    size_t n;
+
+    (void)state;
+    say(c, "question");
+    n = ebb_chat_n_messages(c);
+    assert_int_equal(unlink(own_file), 0);
+    assert_int_equal(ebb_chat_set_ctx(c, 600, &err), EBB_NOTFOUND);
+    assert_non_null(strstr(err.msg, "own.gguf is gone: "));
+    assert_int_equal(ebb_chat_replan(c, 1 << 20, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_chat_set_draft(c, NULL, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_GROW, 0, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_chat_n_messages(c), n);
+    assert_true(ebb_chat_is_ready(c));
+    for (int i = 0; i < 20; i++)                 /* it cannot grow: the oldest turns go */
+        say(c, "and then what");
+    assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, EBB_OVERFLOW_FORGET);
+    for (size_t i = 0; i < ebb_chat_n_messages(c); i++)
+        assert_int_not_equal(ebb_chat_message(c, i)->truncation.how, EBB_OVERFLOW_GROW);
+    assert_non_null(strstr(script.opened, own_file));
+    ebb_chat_close(c);
+}
+
 /* A smaller context than what was said: the price first, and nothing has changed; then the oldest turns go. */
 static void test_smaller_context(void **state)
 {
@@ -798,6 +843,7 @@ int main(void)
         T(test_forget_that_fails), T(test_forget_and_compute), T(test_compact),
         T(test_a_summary_stays_behind_forgotten_turns),
         T(test_a_summary_stays_while_the_context_slides), T(test_stop_a_summary), T(test_grow),
+        T(test_the_file_of_the_model_is_gone),
         T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
         T(test_growth_fails),
