@@ -31,7 +31,9 @@ typedef enum ebb_backend_event_kind {
     EBB_BACKEND_REPORT,          /* text: the plan that was asked for, some lines */
     EBB_BACKEND_SPECULATIVE_PREFILL, /* done, total: of the ids given to `speculative_prefill`,
                                       * those in the KV cache */
-    EBB_BACKEND_BUDGET_SET,      /* text: what came of another budget, one line */
+    EBB_BACKEND_BUDGET_SET,      /* text: what came of another budget, one line; finish: STOP if
+                                  * that of `total` bytes (0: what the machine has) is in force,
+                                  * ERROR if the one before stays */
 } ebb_backend_event_kind;
 
 #define EBB_NO_TOKEN (-1)

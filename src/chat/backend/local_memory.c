@@ -30,11 +30,13 @@ void ebb_local_budget(ebb_local *l)
     uint64_t bytes;
     ebb_plan p;
     ebb_status st;
+    ebb_finish finish;
 
     pthread_mutex_lock(&l->lock);
     bytes = l->budget_bytes;
     pthread_mutex_unlock(&l->lock);
     st = apply_budget(l, bytes, &p, &err);
+    finish = st == EBB_OK || st == EBB_CANCELED ? EBB_FINISH_STOP : EBB_FINISH_ERROR;
     if (st == EBB_OK)
         snprintf(line, sizeof line, "the new budget is in force after %.1f s", ebb_clock_s() - begin);
     else if (st == EBB_CANCELED)
@@ -46,7 +48,7 @@ void ebb_local_budget(ebb_local *l)
     if (!l->is_answering)
         ebb_engine_cancel_clear(l->engine);
     ebb_local_emit_locked(l, &(ebb_backend_event){ .kind = EBB_BACKEND_BUDGET_SET, .text = line,
-                                                   .n_text = strlen(line) });
+                                                   .n_text = strlen(line), .total = bytes, .finish = finish });
     pthread_mutex_unlock(&l->lock);
 }
 

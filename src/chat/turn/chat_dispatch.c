@@ -74,6 +74,8 @@ static void handle_backend_event(ebb_chat *c, const ebb_backend_event *ev)
         break;
     case EBB_BACKEND_BUDGET_SET:
         c->awaits_budget = false;
+        if (ev->finish == EBB_FINISH_STOP)
+            c->opening.opts.ram_bytes = ev->total;       /* it holds when the model is opened again, too */
         ebb_chat_emit_event(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
         ebb_replan_offer(c);
         break;

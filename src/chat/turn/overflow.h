@@ -56,7 +56,7 @@ typedef struct ebb_chat_overflow {
      * and while turns are chosen for it, n_ctx_wanted (0: for the context at hand). */
     uint32_t        shrink_to, n_ctx_wanted;
     const ebb_node *shrink_at;
-    char           *path;        /* of its file; NULL: the embedded guide */
+    char           *path;        /* of its file (ebb_chat_model_path) */
 } ebb_chat_overflow;
 
 /* -- overflow.c ------------------------------------------------------------------------ */

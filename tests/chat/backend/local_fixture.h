@@ -23,6 +23,8 @@ typedef struct heard {
     pthread_mutex_t lock;
     pthread_cond_t came;
     bool ready, failed, ended, budget_set, reported;
+    bool budget_stays;           /* as it was, by BUDGET_SET */
+    uint64_t budget_bytes;
     char notice[512], report[MAX];
     char text[MAX], error[256];
     int32_t ids[MAX];
@@ -100,6 +102,10 @@ static inline void sink(void *arg, const ebb_backend_event *ev)
     h.failed |= ev->kind == EBB_BACKEND_FAILED;
     h.ended |= ev->kind == EBB_BACKEND_END;
     h.budget_set |= ev->kind == EBB_BACKEND_BUDGET_SET;
+    if (ev->kind == EBB_BACKEND_BUDGET_SET) {
+        h.budget_bytes = ev->total;
+        h.budget_stays = ev->finish == EBB_FINISH_ERROR;
+    }
     if (ev->kind == EBB_BACKEND_SPECULATIVE_PREFILL) {
         h.cache_salt = ev->cache_salt;
         h.prefill_done = ev->done;

@@ -190,6 +190,8 @@ static void test_budget(void **state)
     set_budget(b, all - ((uint64_t)16 << 20));
     assert_non_null(strstr(h.notice, ": tier streaming, "));
     assert_non_null(strstr(h.notice, "the new budget is in force"));
+    assert_int_equal(h.budget_bytes, all - ((uint64_t)16 << 20));
+    assert_false(h.budget_stays);
     b->ops->stats(b, &s);
     assert_in_range(s.n_resident, 0, 7);
     assert_true(s.ring_bytes > 0 || strcmp(s.io, "mmap") == 0); /* the reader that was measured fastest may need none */
@@ -202,6 +204,7 @@ static void test_budget(void **state)
 
     set_budget(b, 1 << 20);                      /* nothing is changed */
     assert_non_null(strstr(h.notice, "the budget stays as it is: a context of 256 needs at least"));
+    assert_true(h.budget_stays);
     b->ops->stats(b, &s);
     assert_int_equal(s.budget_bytes, all - ((uint64_t)16 << 20));
 

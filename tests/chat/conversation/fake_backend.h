@@ -53,6 +53,7 @@ typedef struct fake_script {
     unsigned n_references;       /* times that a reference text was set, and the last one */
     int32_t reference[256];
     size_t n_reference;
+    uint64_t opened_with_bytes;  /* the budget of the last opening */
     char opened[256];            /* last: "model + draft", with a ? if the draft may stay behind */
     ebb_model_info info;
     /* Of the model's file, up to a NULL key. */
@@ -289,17 +290,20 @@ static void fake_stats(ebb_backend *b, ebb_stats *out)
     *out = (ebb_stats){ .phase = EBB_PHASE_IDLE };
 }
 
-/* Both are told from the caller's thread, which a sink must bear. */
+/* Both are told from the caller's thread, which a sink must bear.  One byte is too few. */
 static ebb_status fake_set_budget(ebb_backend *b, uint64_t bytes, ebb_error *err)
 {
     char text[64];
+    bool is_enough = bytes != 1;
 
     (void)err;
     snprintf(text, sizeof text, "budget %llu", (unsigned long long)bytes);
     fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_NOTICE, .text = text,
                                               .n_text = strlen(text) });
     fake_emit((fake *)b, (ebb_backend_event){ .kind = EBB_BACKEND_BUDGET_SET, .text = "it stands",
-                                              .n_text = 9 });
+                                              .n_text = 9, .total = bytes,
+                                              .finish = is_enough ? EBB_FINISH_STOP
+                                                                  : EBB_FINISH_ERROR });
     return EBB_OK;
 }
 
@@ -334,6 +338,7 @@ static ebb_status fake_open(void *arg, const ebb_backend_models *models,
     snprintf(f->script->opened, sizeof f->script->opened, "%s + %s%s",
              models->path ? models->path : "-",
              models->draft ? models->draft : "-", models->draft_is_optional ? "?" : "");
+    f->script->opened_with_bytes = opts->ram_bytes;
     f->n_ctx = opts->n_ctx ? opts->n_ctx : f->script->n_ctx ? f->script->n_ctx : FAKE_CTX;
     f->base.ops = &ops;
     f->sink = sink;

@@ -996,6 +996,27 @@ static void test_memory(void **state)
     ebb_chat_close(c);
 }
 
+/* A budget holds for the process: also when the model is opened again, in whatever way. */
+static void test_a_budget_stays(void **state)
+{
+    static const struct { uint64_t asked, holds; } of[] = { { 5, 5 }, { 1, 5 }, { 7, 7 }, { 0, 0 } };
+    ebb_chat *c = open_ready(NULL);
+    char text[64];
+
+    (void)state;
+    script.plan_fits = true;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        assert_int_equal(ebb_chat_set_budget(c, of[i].asked, NULL), EBB_OK);
+        do
+            assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+        while (strcmp(text, "it stands") != 0);
+        assert_int_equal(ebb_chat_set_ctx(c, (uint32_t)(1000 + i), NULL), EBB_OK);
+        assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+        assert_int_equal(script.opened_with_bytes, of[i].holds);
+    }
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -1014,6 +1035,7 @@ int main(void)
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
         T(test_a_template_that_is_gone),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
+        T(test_a_budget_stays),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
 }
