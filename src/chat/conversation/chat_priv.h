@@ -41,6 +41,8 @@ struct ebb_chat {
     uint32_t             generation;     /* ebb_chat_generation */
     ebb_setting_defaults defaults;
     ebb_chat_settings    settings;       /* of this session */
+    ebb_chat_settings    overridden;     /* those it carries and the command line goes before, with
+                                          * their bits: for the store */
 
     /* What answers. */
     ebb_backend         *backend;

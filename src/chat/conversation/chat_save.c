@@ -151,7 +151,7 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     if (!has_content(c) || !reopen_store(c))
         return;
     free(c->facts.settings);
-    c->facts.settings = ebb_chat_settings_json(&c->settings);
+    c->facts.settings = ebb_chat_settings_json(c);
     st = save_where_it_is(c, durable, &was, &err);
     if (st == EBB_USAGE && c->facts.name[0])
         st = ebb_chat_save_under_title(c, &c->facts, &c->tree, durable, &err);

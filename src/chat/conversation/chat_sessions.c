@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "conversation/chat_priv.h"
-#include "conversation/template_choice.h"
 #include "store/export.h"
 #include "store/kept.h"
 #include "store/title.h"
@@ -17,7 +16,7 @@ ebb_status ebb_chat_new_session(ebb_chat *c, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_overflow_reset(c);
-    ebb_template_choice_begin(c);
+    ebb_chat_settings_begin(c);
     ebb_chat_leave_unsaved(c);
     ebb_session_facts_fini(&c->facts);
     ebb_tree_fini(&c->tree);

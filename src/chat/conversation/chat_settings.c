@@ -215,16 +215,23 @@ static json_t *setting_json(const setting *s, const ebb_chat_settings *v)
     return s->kind == FLOAT ? json_real(x) : json_integer((json_int_t)x);
 }
 
-char *ebb_chat_settings_json(const ebb_chat_settings *v)
+static void add_values(json_t *o, const ebb_chat_settings *v)
 {
-    json_t *o = json_object();
-    char *text = NULL;
-
     for (size_t i = 0; o && i < N_SETTINGS; i++)
         if (v->is_set & (1u << i))
             json_object_set_new(o, settings[i].name, setting_json(&settings[i], v));
     if (o && v->template_name[0])
         json_object_set_new(o, "template", json_string(v->template_name));
+}
+
+char *ebb_chat_settings_json(const ebb_chat *c)
+{
+    const ebb_chat_settings *v = &c->settings;
+    json_t *o = json_object();
+    char *text = NULL;
+
+    add_values(o, &c->overridden);
+    add_values(o, v);                            /* what was chosen in this run takes their place */
     if (o && v->form.grammar)
         json_object_set_new(o, "form", ebb_form_choice_json(&v->form));
     if (o && v->away_tokens)
@@ -459,20 +466,28 @@ void ebb_chat_settings_load(ebb_chat *c, const char *json)
 {
     json_t *o = json ? ebb_json_load(json, strlen(json), 0, NULL) : NULL, *value;
     const char *name, *template_name = json_string_value(json_object_get(o, "template"));
+    ebb_chat_settings *with_template = c->template_name ? &c->overridden : &c->settings;
 
     ebb_form_choice_fini(&c->settings.form);
     c->settings = c->defaults.settings;
+    c->overridden = (ebb_chat_settings){ 0 };
     ebb_form_choice_read(&c->settings.form, json_object_get(o, "form"));
-    if (template_name && !c->template_name)
-        snprintf(c->settings.template_name, sizeof c->settings.template_name, "%s", template_name);
+    if (template_name)
+        snprintf(with_template->template_name, sizeof with_template->template_name, "%s", template_name);
     json_object_foreach(o, name, value) {
         const setting *s = find_setting(name);
         double x = json_number_value(value);
-        if (s && json_is_number(value) && is_in_range(s, x) && !is_from_command_line(c, s))
-            put_setting(s, &c->settings, x);
+        if (s && json_is_number(value) && is_in_range(s, x))
+            put_setting(s, is_from_command_line(c, s) ? &c->overridden : &c->settings, x);
     }
     ebb_chat_settings_apply_model(c);
     read_away(&c->settings, json_object_get(o, "away"));
     json_decref(o);
     ebb_template_choice_apply(c);
+}
+
+void ebb_chat_settings_begin(ebb_chat *c)
+{
+    c->overridden = (ebb_chat_settings){ 0 };
+    ebb_template_choice_begin(c);
 }

@@ -39,9 +39,12 @@ void ebb_chat_settings_apply_model(ebb_chat *c);
 bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap);
 /* EBB_SAMPLING_BITs of what somebody chose: the command line, the configuration, the session. */
 uint32_t ebb_chat_settings_chosen(const ebb_chat *c);
-/* Take what the session carries over the defaults, but for what the command line set. */
+/* Take what the session carries over the defaults.  What the command line set goes before it, for
+ * this run: the session keeps its own. */
 void ebb_chat_settings_load(ebb_chat *c, const char *json);
-/* As JSON, NULL if nothing is set (or no memory); free() it. */
-char *ebb_chat_settings_json(const ebb_chat_settings *s);
+/* A new session goes on with the settings in force. */
+void ebb_chat_settings_begin(ebb_chat *c);
+/* What the session carries, as JSON; NULL if nothing is set (or no memory); free() it. */
+char *ebb_chat_settings_json(const ebb_chat *c);
 
 #endif

@@ -644,6 +644,49 @@ static void test_settings_are_kept_exactly(void **state)
     ebb_chat_close(c);
 }
 
+/* What the command line says counts for its run: the session has its own again without it, unless /set changed it. */
+static void test_an_option_is_for_its_run(void **state)
+{
+    ebb_chat_opts with = { .session_name = "own", .n_predict = 3, .overflow = EBB_OVERFLOW_GROW, .overflow_given = true,
+                           .template_name = "chatml", .sampling_given = EBB_SAMPLING_BIT(temp),
+                           .sampling = { .temp = 1.25f, .top_k = 40, .top_p = 1, .repeat_penalty = 1 } };
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "own" });
+    ebb_error err;
+    char text[200];
+
+    (void)state;
+    say(c, "a");
+    assert_int_equal(ebb_chat_set(c, "temp", "0.25", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "predict", "6", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "overflow", "stop", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set_template(c, "zephyr", &err), EBB_OK);
+    ebb_chat_close(c);
+
+    c = open_ready(&with);
+    assert_true(c->settings.sampling.temp == 1.25f && c->settings.n_predict == 3);
+    assert_int_equal(c->settings.overflow, EBB_OVERFLOW_GROW);
+    assert_string_equal(script.rendered_with, "chatml");
+    say(c, "b");
+    assert_int_equal(ebb_chat_set(c, "predict", "9", text, sizeof text, &err), EBB_OK);
+    ebb_chat_close(c);
+
+    c = open_ready(&(ebb_chat_opts){ .session_name = "own" });
+    assert_true(c->settings.sampling.temp == 0.25f);
+    assert_int_equal(c->settings.n_predict, 9);
+    assert_int_equal(c->settings.overflow, EBB_OVERFLOW_STOP);
+    assert_string_equal(script.rendered_with, "zephyr");
+    ebb_chat_close(c);
+
+    c = open_ready(&with);                       /* a new session has none of it */
+    assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+    say(c, "c");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .continue_last = true });
+    assert_true(c->settings.sampling.temp == 0.5f && c->settings.n_predict == 0);
+    assert_string_equal(script.rendered_with, "");
+    ebb_chat_close(c);
+}
+
 /* A session whose template cannot be read is usable all the same, with what a new one would have, and keeps its
  * choice: the file may only be on a disk that is not there. */
 static void test_a_template_that_is_gone(void **state)
@@ -1033,7 +1076,7 @@ int main(void)
         T(test_settings_are_kept_exactly), T(test_large_seeds), T(test_model_advice),
         T(test_advice_that_no_setting_follows),
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
-        T(test_a_template_that_is_gone),
+        T(test_an_option_is_for_its_run), T(test_a_template_that_is_gone),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
         T(test_a_budget_stays),
     };
