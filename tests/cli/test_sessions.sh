@@ -22,6 +22,10 @@ $EBB sessions list --json | grep -q '"name":"Where does the Danube begin?"' || f
 $EBB sessions search danube beg | grep -q 'Where does the Danube begin?' || fail "search"
 [ -z "$($EBB sessions search nothing-like-it)" ] || fail "search found something"
 $EBB sessions search --json donau | grep -q '"role":"assistant"' || fail "search --json"
+# In plain mode what could not be loaded is not shown either: the answer to the next line is not the history.
+printf 'hello\n/load nope\nhello\n' | $EBB --plain -m guide -n 4 --greedy -s talk >"$dir/out" 2>&1
+[ "$(sed -n '/^Error: .*nope/,$p' "$dir/out" | wc -l)" -eq 2 ] || fail "/load that fails: $(cat "$dir/out")"
+$EBB sessions delete talk >/dev/null || fail "delete"
 # What is not shown is told; the words are as many as the store takes.
 $EBB sessions search a b c d e f g h 2>"$dir/err" || fail "eight words: $(cat "$dir/err")"
 $EBB sessions search $(seq 33) 2>"$dir/err"; grep -q '32 at most' "$dir/err" || fail "33 words: $(cat "$dir/err")"

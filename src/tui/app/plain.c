@@ -302,6 +302,19 @@ static void documents_tick(plain *p)
     ebb_buf_fini(&message);
 }
 
+/* A session that a command opens, now or in a job, is shown.  What fails opens none: the next change is another one. */
+static void run_command(plain *p, const char *s)
+{
+    uint32_t generation = ebb_chat_generation(p->frontend.chat);
+    double share;
+
+    p->is_opening = strncmp(s, "/load ", 6) == 0 || strncmp(s, "/import ", 8) == 0 || strcmp(s, "/undelete") == 0;
+    ebb_frontend_leave_edit(&p->frontend);
+    ebb_slash_command_run(&p->frontend, s);
+    p->is_opening &= ebb_chat_generation(p->frontend.chat) != generation ||
+                     ebb_chat_job_under_way(p->frontend.chat, &share);
+}
+
 /* A line, or several joined by backslashes, is complete. */
 static void run_message(plain *p)
 {
@@ -313,9 +326,7 @@ static void run_message(plain *p)
         ebb_frontend_sayf(&p->frontend, EBB_SAY_ERROR, "a message of more than %u MiB, or than there is memory for, is "
                           "not sent; send it in parts", EBB_PASTE_BYTES >> 20);
     } else if (ebb_slash_command_is(s)) {
-        p->is_opening = strncmp(s, "/load ", 6) == 0 || strncmp(s, "/import ", 8) == 0 || strcmp(s, "/undelete") == 0;
-        ebb_frontend_leave_edit(&p->frontend);
-        ebb_slash_command_run(&p->frontend, s);
+        run_command(p, s);
     } else if (p->is_terminal && s[0] == '!' && text.len > 1) {
         static const char none[] = "commands run only on the full screen and inline, with --shell; here `COMMAND | "
                                    "ebb run` takes their output along (a blank before ! sends it as text)";
