@@ -29,8 +29,22 @@ static void set_first_title(ebb_chat *c, const char *text, size_t n)
         strcpy(c->facts.title, "untitled");
 }
 
-/* A question below `parent`, and its answer.  If that cannot begin, all is as before. */
-static ebb_status ask_question(ebb_chat *c, ebb_node *parent, const char *text, size_t n, ebb_error *err)
+/* So many answers to the question at the leaf.  It may wait for the model or for room in the context, and the wish with
+ * it; where neither begins, nothing is left of it for another question. */
+static ebb_status begin_answers(ebb_chat *c, uint32_t n_answers, ebb_error *err)
+{
+    ebb_status st;
+
+    c->turn.n_wanted = n_answers;
+    st = ebb_chat_begin_answer(c, false, err);
+    if (st != EBB_OK)
+        c->turn.n_wanted = 0;
+    return st;
+}
+
+/* A question below `parent`, and its answers.  If they cannot begin, all is as before. */
+static ebb_status ask_question(ebb_chat *c, ebb_node *parent, uint32_t n_answers, const char *text, size_t n,
+                               ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree), *node = ebb_tree_add(&c->tree, parent, EBB_ROLE_USER, text, n);
     bool is_first = !c->facts.title[0];
@@ -42,7 +56,7 @@ static ebb_status ask_question(ebb_chat *c, ebb_node *parent, const char *text, 
         return fail_no_message_memory(err);
     }
     set_first_title(c, text, n);
-    st = ebb_chat_begin_answer(c, false, err);
+    st = begin_answers(c, n_answers, err);
     if (st == EBB_OK)
         return EBB_OK;
     ebb_tree_drop_newest(&c->tree);
@@ -52,7 +66,7 @@ static ebb_status ask_question(ebb_chat *c, ebb_node *parent, const char *text, 
 }
 
 /* Several answers are for the local engine only: those of a server may be paid for. */
-static ebb_status want_answers(ebb_chat *c, uint32_t n, ebb_error *err)
+static ebb_status check_n_answers(const ebb_chat *c, uint32_t n, ebb_error *err)
 {
     if (n == 0 || n > EBB_CHAT_MAX_ANSWERS)
         return EBB_FAIL(err, EBB_USAGE, "1 to %u answers can be written at a time", EBB_CHAT_MAX_ANSWERS);
@@ -60,7 +74,6 @@ static ebb_status want_answers(ebb_chat *c, uint32_t n, ebb_error *err)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s gives one answer at a time; the engine in this process can give "
                                               "several",
                         c->remote.name);
-    c->turn.n_wanted = n;
     return EBB_OK;
 }
 
@@ -72,11 +85,11 @@ ebb_status ebb_chat_send_several(ebb_chat *c, uint32_t n_answers, const char *te
     if (st == EBB_OK && n == 0)
         st = EBB_FAIL(err, EBB_USAGE, "there is nothing to send");
     if (st == EBB_OK)
-        st = want_answers(c, n_answers, err);
+        st = check_n_answers(c, n_answers, err);
     if (st != EBB_OK)
         return st;
     /* An unanswered question at the leaf is left out: the new one becomes its sibling. */
-    st = ask_question(c, ebb_tree_above_question(leaf), text, n, err);
+    st = ask_question(c, ebb_tree_above_question(leaf), n_answers, text, n, err);
     if (st == EBB_OK && ebb_tree_is_question_open(leaf))
         ebb_chat_notice(c, "the question before has no answer and is left out; /tree shows it");
     return st;
@@ -190,7 +203,7 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
     if (leaf && c->overflow.asked_at == leaf)    /* /continue answers the overflow question: forget */
         return ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 0, err);
     if (ebb_tree_is_question_open(leaf))
-        return ebb_chat_begin_answer(c, false, err);
+        return begin_answers(c, 1, err);
     if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer to continue");
     if (leaf->m.finish == EBB_FINISH_STOP)
@@ -208,18 +221,18 @@ ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers, ebb_error *er
     ebb_status st = ebb_chat_check_idle(c, err);
 
     if (st == EBB_OK)
-        st = want_answers(c, n_answers, err);
+        st = check_n_answers(c, n_answers, err);
     if (st != EBB_OK)
         return st;
     if (ebb_tree_is_question_open(leaf))
-        return ebb_chat_begin_answer(c, false, err);
+        return begin_answers(c, n_answers, err);
     while (answer && answer->m.role == EBB_ROLE_NOTE)
         answer = answer->parent;
     if (!answer || answer->m.role == EBB_ROLE_SYSTEM)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer to try again");
     if (!answer->parent || !ebb_tree_set_leaf(&c->tree, answer->parent))
         return EBB_FAIL(err, EBB_USAGE, "this answer has no question");
-    st = ebb_chat_begin_answer(c, false, err);
+    st = begin_answers(c, n_answers, err);
     if (st != EBB_OK && !ebb_tree_set_leaf(&c->tree, leaf))
         return fail_no_message_memory(err);
     return st;
@@ -243,6 +256,8 @@ ebb_status ebb_chat_free_context(ebb_chat *c, ebb_overflow_policy how, uint32_t 
     if (!leaf)
         return EBB_FAIL(err, EBB_USAGE, "the conversation is empty");
     next = ebb_overflow_choose_next(c, leaf);
+    if (c->overflow.asked_at != leaf)            /* the question is not the one that waits for this */
+        c->turn.n_wanted = 1;
     c->overflow.is_forced = true;
     c->overflow.forced = how;
     c->overflow.n_turns = n_turns;
@@ -310,7 +325,7 @@ ebb_status ebb_chat_edit(ebb_chat *c, size_t i, const char *text, size_t n, ebb_
     if (old->m.role == EBB_ROLE_NOTE)
         return EBB_FAIL(err, EBB_USAGE, "message %zu is a note of ebb; /undo or /go takes it back", i + 1);
     if (old->m.role == EBB_ROLE_USER)
-        return ask_question(c, old->parent, text, n, err);
+        return ask_question(c, old->parent, 1, text, n, err);
     if (old->m.role == EBB_ROLE_ASSISTANT)
         return reword(c, old, text, n, err);
     char *copy = strndup(text, n);

@@ -146,6 +146,38 @@ static void test_several_answers_are_siblings(void **state)
     ebb_chat_close(c);
 }
 
+/* The number is of one question: where that gets no answer, the next one does not inherit it. */
+static void test_a_wish_for_several_ends(void **state)
+{
+    const ebb_chat_opts o = { .sampling = { .temp = 1, .top_p = 1, .repeat_penalty = 1, .seed = 7 } };
+    ebb_chat *c = open_ready(&o);
+    char text[120];
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    say(c, "one");
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_retry_several(c, 3, &err), EBB_USAGE);
+    assert_int_equal(ebb_chat_redo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_edit(c, 0, "two", 3, &err), EBB_OK);
+    done(c);
+    assert_string_equal(siblings(c, &n), "[a2.0 a2.1 a2.2 ]");
+    ebb_chat_close(c);
+
+    script.n_ctx = 100;
+    c = open_ready(&o);
+    say(c, "one");
+    memset(text, 'x', sizeof text);
+    assert_int_equal(ebb_chat_send_several(c, 3, text, 90, &err), EBB_OK);
+    assert_true(ebb_chat_awaits_overflow_choice(c));
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_edit(c, 0, "two", 3, &err), EBB_OK);
+    done(c);
+    assert_string_equal(siblings(c, &n), "[a4.0 a4.1 a4.2 ]");
+    ebb_chat_close(c);
+}
+
 static size_t count_messages(ebb_chat *c)
 {
     ebb_branch *rows;
@@ -1066,6 +1098,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_turn), T(test_second_turn_adds_only), T(test_retry_and_undo_compute_nothing),
         T(test_several_answers_are_siblings), T(test_several_answers_are_stopped),
+        T(test_a_wish_for_several_ends),
         T(test_edit_makes_a_branch),
         T(test_stop_and_continue), T(test_stop_before_the_first_token), T(test_error_in_an_answer),
         T(test_a_question_is_left_out),
