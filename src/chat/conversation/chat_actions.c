@@ -210,7 +210,10 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "the answer is complete; /retry asks for another one");
     if (c->remote.name)
         return continue_messages(c, leaf, err);
-    if (!leaf->m.n_ids || (c->info && memcmp(leaf->m.ids_model, c->info->fingerprint, sizeof leaf->m.ids_model) != 0))
+    if (!leaf->m.n_ids)
+        return EBB_FAIL(err, EBB_USAGE, "the tokens of this answer are not kept: the beginning has changed since, it "
+                                        "was imported, or a server wrote it; /retry asks for a new one");
+    if (c->info && memcmp(leaf->m.ids_model, c->info->fingerprint, sizeof leaf->m.ids_model) != 0)
         return EBB_FAIL(err, EBB_USAGE, "another model wrote this answer; /retry asks for a new one");
     return ebb_chat_begin_answer(c, true, err);
 }

@@ -583,6 +583,13 @@ static void test_system_prompt(void **state)
     assert_string_equal(path(c), "[Newer.] [q] [a3.0 a3.1 a3.2 ]");
     script.hold_load = false;
     ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .n_predict = 2 });
+    say(c, "q");
+    assert_int_equal(last(c)->finish, EBB_FINISH_LENGTH);
+    assert_int_equal(ebb_chat_set_system(c, "Other.", &err), EBB_OK);
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_USAGE);     /* its ids are of another beginning */
+    assert_non_null(strstr(err.msg, "the beginning has changed since"));
+    ebb_chat_close(c);
 }
 
 static void test_settings(void **state)
