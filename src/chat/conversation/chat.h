@@ -287,7 +287,7 @@ void ebb_chat_tell_form(ebb_chat *c);            /* what it is now, as a notice 
 /* The name of its file, "" of a schema's text; NULL: answers are free. */
 const char *ebb_chat_form(const ebb_chat *c, bool *is_schema);
 /* Sampler and other settings by name; `value` NULL: describe it in *text (value, range, help).
- * Never BUSY. */
+ * BUSY only while the answer of another process is followed, which saves its own settings. */
 EBB_MUST_CHECK ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text,
                                        size_t cap, ebb_error *err);
 const char *ebb_chat_setting_name(size_t i);     /* NULL past the last */

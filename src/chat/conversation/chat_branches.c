@@ -202,7 +202,10 @@ ebb_status ebb_chat_branch(ebb_chat *c, size_t i, ebb_error *err)
 ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err)
 {
     ebb_node *node = i < c->tree.n_path ? c->tree.path[i] : NULL;
+    ebb_status st = ebb_chat_check_own(c, err);
 
+    if (st != EBB_OK)
+        return st;
     if (!node)
         return EBB_FAIL(err, EBB_USAGE, "there is no message %zu; /tree shows them all", i + 1);
     if (node->m.role == EBB_ROLE_NOTE)

@@ -96,4 +96,9 @@ void ebb_chat_report_away(ebb_chat *c);
 EBB_MUST_CHECK
 ebb_status ebb_chat_find_label(ebb_chat *c, const char *label, ebb_node **out, ebb_error *err);
 
+/* -- chat_state.c ------------------------------------------------------------------ */
+/* BUSY while the answer of another process is followed: title, settings and marks are that one's,
+ * which saves what it has. */
+EBB_MUST_CHECK ebb_status ebb_chat_check_own(const ebb_chat *c, ebb_error *err);
+
 #endif

@@ -95,7 +95,10 @@ ebb_status ebb_chat_check_store_idle(ebb_chat *c, ebb_error *err)
 ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
 {
     char made[sizeof c->facts.title];
+    ebb_status st = ebb_chat_check_own(c, err);
 
+    if (st != EBB_OK)
+        return st;
     ebb_title_make(title, strlen(title), made, sizeof made);
     if (!made[0])
         return EBB_FAIL(err, EBB_USAGE, "a title needs at least one character");

@@ -191,6 +191,10 @@ ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *
         return EBB_FAIL(err, EBB_USAGE, "there is no setting '%s'; /set lists all", name);
     print_range(s, range, sizeof range);
     if (value) {
+        ebb_status st = ebb_chat_check_own(c, err);
+
+        if (st != EBB_OK)
+            return st;
         if (!parse_setting(s, value, &x))
             return EBB_FAIL(err, EBB_USAGE, "%s cannot be '%s': it takes %s", name, value, range);
         put_setting(s, &c->settings, x);

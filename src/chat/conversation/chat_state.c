@@ -43,6 +43,15 @@ ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
     return EBB_FAIL(err, EBB_BUSY, "an answer is under way: stop it first");
 }
 
+ebb_status ebb_chat_check_own(const ebb_chat *c, ebb_error *err)
+{
+    if (!c->follow.session)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_BUSY, "process %ld still writes in this session, and its next save would undo that: wait "
+                                   "for the end of its answer, or stop it",
+                    ebb_chat_writer_pid(c));
+}
+
 ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err)
 {
     const char *name = c->remote.name;

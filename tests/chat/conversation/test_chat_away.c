@@ -235,6 +235,12 @@ static void test_attached(void **state)
     assert_int_equal(ebb_chat_send(c, "now", 3, &err), EBB_BUSY);
     assert_int_equal(ebb_chat_load_model(c, "guide", &err), EBB_BUSY);
     assert_int_equal(ebb_chat_set_budget(c, 0, &err), EBB_BUSY);
+    /* the other's saves would undo these */
+    assert_int_equal(ebb_chat_set(c, "temp", "0.25", NULL, 0, &err), EBB_BUSY);
+    assert_non_null(strstr(err.msg, "still writes in this session"));
+    assert_int_equal(ebb_chat_set(c, "temp", NULL, told, sizeof told, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set_title(c, "other", &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_pin(c, 0, true, &err), EBB_BUSY);
     assert_int_equal(write(g.go_on, "", 1), 1);
     wait_for(c, EBB_EVENT_TEXT, told, sizeof told);
     assert_string_equal(told, "a1.2 ");
