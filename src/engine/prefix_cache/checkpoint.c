@@ -195,6 +195,7 @@ uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n
 {
     ebb_engine *e = s->engine;
     ebb_state_slot *from;
+    uint32_t n_pos;
 
     if (!has_states(e))
         return n;
@@ -204,14 +205,15 @@ uint32_t ebb_checkpoint_restore(ebb_session *s, const ebb_token *ids, uint32_t n
         return n_live;
     if (from)
         from->used_at = ++e->clock;              /* so that it is not the one to give way */
+    n_pos = from ? from->n_pos : 0;
     if (!s->live)
-        take_live(s);
-    if (from)
-        memcpy(s->live->state, from->state, e->net.state_bytes);
-    else
+        take_live(s);                            /* maybe `from` itself, if it is the last one: its bytes stay */
+    if (!from)
         memset(s->live->state, 0, e->net.state_bytes);
-    s->live->n_pos = from ? from->n_pos : 0;
-    return s->live->n_pos;
+    else if (from != s->live)
+        memcpy(s->live->state, from->state, e->net.state_bytes);
+    s->live->n_pos = n_pos;
+    return n_pos;
 }
 
 /* -- A pass ------------------------------------------------------------------------------ */

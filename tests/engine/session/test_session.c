@@ -10,6 +10,7 @@
 #include "ebb/experimental/inspect.h"
 #include "ebb/session.h"
 #include "kernels/kernels.h"
+#include "open/engine_state.h"
 #include "support/tiny_engine.h"
 
 #define N_SHORT 70u
@@ -235,6 +236,63 @@ static void test_old_timelines_give_way(void **state)
     close_tiny_engine(&f);
 }
 
+/* -- Recurrent states --------------------------------------------------------------- */
+
+#define N_SLOTS 6u               /* states of an engine whose passes take one sequence */
+
+static void open_states(tiny_engine *f, ebb_session **s, uint32_t n)
+{
+    const ebb_tiny_opts tiny = { .arch = "qwen35", .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .head_dim = 32 };
+    ebb_engine_opts o = { .n_ctx = 1024, .n_threads = 1, .n_batch = 256, .no_kv_cache = true };
+
+    open_tiny_engine(f, &tiny, &o);
+    assert_int_equal(f->engine->run.n_states, N_SLOTS);
+    s[0] = f->s;
+    for (uint32_t i = 1; i < n; i++)
+        assert_int_equal(ebb_session_new(f->engine, &s[i], NULL), EBB_OK);
+}
+
+static void close_states(tiny_engine *f, ebb_session **s, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        ebb_session_free(s[i]);
+    close_tiny_engine(f);
+}
+
+/* The logits behind ids[0..n) are those of ids that are computed anew. */
+static void expect_anew(ebb_session *s, const ebb_token *ids, uint32_t n)
+{
+    float got[EBB_TINY_VOCAB], *all = calloc((size_t)n * EBB_TINY_VOCAB, sizeof *all);
+
+    assert_non_null(all);
+    assert_non_null(ebb_session_logits(s));
+    memcpy(got, ebb_session_logits(s), sizeof got);
+    assert_int_equal(ebb_session_eval(s, ids, n, 0, keep_logits, all, NULL), EBB_OK);
+    assert_memory_equal(got, all + (size_t)(n - 1) * EBB_TINY_VOCAB, sizeof got);
+    free(all);
+}
+
+/* Of six states five are live, and the last is the checkpoint that a sixth sequence begins with. */
+static void test_the_last_checkpoint_becomes_the_live_state(void **state)
+{
+    ebb_session *s[N_SLOTS];
+    ebb_token ids[40];
+    ebb_sync_result r;
+    tiny_engine f;
+
+    (void)state;
+    open_states(&f, s, N_SLOTS);
+    for (uint32_t i = 0; i < N_SLOTS; i++) {
+        fill_ids(ids, 40, i < N_SLOTS - 1 ? i : N_SLOTS - 2);
+        assert_int_equal(ebb_session_sync(s[i], ids, 40, &r, NULL), EBB_OK);
+    }
+    assert_int_equal(r.n_reused, 39);
+    for (uint32_t i = 0; i < N_SLOTS; i++)
+        assert_non_null(s[i]->live);
+    expect_anew(s[N_SLOTS - 1], ids, 40);
+    close_states(&f, s, N_SLOTS);
+}
+
 /* -- What cannot be done ------------------------------------------------------------ */
 
 static void test_context_overflow_changes_nothing(void **state)
@@ -387,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_sync_reuses_the_common_prefix),
         cmocka_unit_test(test_sessions_share_a_prefix),
         cmocka_unit_test(test_old_timelines_give_way),
+        cmocka_unit_test(test_the_last_checkpoint_becomes_the_live_state),
         cmocka_unit_test(test_context_overflow_changes_nothing),
         cmocka_unit_test(test_ids_beyond_the_vocabulary_are_refused),
         cmocka_unit_test(test_cancel_keeps_finished_chunks),
