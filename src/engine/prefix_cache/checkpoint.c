@@ -38,6 +38,12 @@ static void settle_state(ebb_session *s)
     s->live->n_pos = n;
 }
 
+/* Something is about to fill it: no other state goes there. */
+static bool is_planned(const ebb_state_slot *t)
+{
+    return t->is_used && !t->owner && t->n_pos == UINT32_MAX;
+}
+
 /* A free slot; else the checkpoint that was not used for longest; else the live state of another sequence; NULL: those
  * that are left belong to a pass under way or are being written. */
 static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
@@ -51,7 +57,7 @@ static ebb_state_slot *take_slot(ebb_engine *e, const ebb_session *s)
             best = t;
             break;
         }
-        if (t->is_being_written || (t->owner && (t->owner == s || t->owner->n_shared_passes > 0)))
+        if (t->is_being_written || is_planned(t) || (t->owner && (t->owner == s || t->owner->n_shared_passes > 0)))
             continue;
         if (!best || (best->owner && !t->owner) || (!best->owner == !t->owner && t->used_at < best->used_at))
             best = t;

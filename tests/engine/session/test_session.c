@@ -293,6 +293,26 @@ static void test_the_last_checkpoint_becomes_the_live_state(void **state)
     close_states(&f, s, N_SLOTS);
 }
 
+/* One pass makes two checkpoints where five of six states are live: none of them is what another is called. */
+static void test_each_checkpoint_of_a_pass_has_its_slot(void **state)
+{
+    ebb_session *s[N_SLOTS - 1], *last;
+    ebb_token ids[256];
+    tiny_engine f;
+
+    (void)state;
+    open_states(&f, s, N_SLOTS - 1);
+    for (uint32_t i = 0; i < N_SLOTS - 1; i++) {
+        fill_ids(ids, 256, i);
+        last = s[i];
+        assert_int_equal(ebb_session_sync(last, ids, i < N_SLOTS - 2 ? 20 : 256, NULL, NULL), EBB_OK);
+    }
+    ids[255] = (ids[255] + 1) % (int)EBB_TINY_VOCAB;     /* from the checkpoint before it, if there is one */
+    assert_int_equal(ebb_session_sync(last, ids, 256, NULL, NULL), EBB_OK);
+    expect_anew(last, ids, 256);
+    close_states(&f, s, N_SLOTS - 1);
+}
+
 /* -- What cannot be done ------------------------------------------------------------ */
 
 static void test_context_overflow_changes_nothing(void **state)
@@ -446,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_sessions_share_a_prefix),
         cmocka_unit_test(test_old_timelines_give_way),
         cmocka_unit_test(test_the_last_checkpoint_becomes_the_live_state),
+        cmocka_unit_test(test_each_checkpoint_of_a_pass_has_its_slot),
         cmocka_unit_test(test_context_overflow_changes_nothing),
         cmocka_unit_test(test_ids_beyond_the_vocabulary_are_refused),
         cmocka_unit_test(test_cancel_keeps_finished_chunks),
