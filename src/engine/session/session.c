@@ -164,9 +164,13 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
 
 ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err)
 {
-    if (!ebb_state_is_live(s) && s->table.n_pos == 0)
-        (void)ebb_checkpoint_restore(s, s->ids, 0, 0);
-    return ebb_state_is_live(s) ? EBB_OK : sync_ids(s, s->ids, s->table.n_pos, NULL, err);
+    if (ebb_state_is_live(s))
+        return EBB_OK;
+    ebb_speculate_discard(s, EBB_TOKEN_NONE);    /* no one asked for them to be computed again */
+    if (s->table.n_pos > 0)
+        return sync_ids(s, s->ids, s->table.n_pos, NULL, err);
+    (void)ebb_checkpoint_restore(s, s->ids, 0, 0);
+    return EBB_OK;
 }
 
 /* Whether it is a token, and the context has a position for it where it is not the next draft token. */

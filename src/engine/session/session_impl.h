@@ -80,8 +80,8 @@ EBB_MUST_CHECK
 ebb_status ebb_session_check_ids(const ebb_session *s, const ebb_token *ids, size_t n,
                                  ebb_error *err);
 
-/* A recurrent state that was lost is computed again, from a checkpoint to where s ends.  Errors: as
- * ebb_session_sync. */
+/* A recurrent state that was lost is computed again, from a checkpoint to where s ends, and draft
+ * tokens are dropped then.  Errors: as ebb_session_sync. */
 EBB_MUST_CHECK
 ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err);
 

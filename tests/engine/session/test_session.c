@@ -313,6 +313,45 @@ static void test_each_checkpoint_of_a_pass_has_its_slot(void **state)
     close_states(&f, s, N_SLOTS - 1);
 }
 
+static ebb_token periodic_id(uint32_t i)
+{
+    return (ebb_token)(10 + i % 7);
+}
+
+/* Draft tokens wait while other sequences take all states: what is appended then has the bits that it has without. */
+static void check_lost_state(bool is_drafted)
+{
+    ebb_session *s[N_SLOTS + 1];
+    ebb_token ids[100], other[20];
+    uint32_t n = 40;
+    tiny_engine f;
+
+    for (uint32_t i = 0; i < 100; i++)
+        ids[i] = periodic_id(i);
+    open_states(&f, s, N_SLOTS + 1);
+    assert_int_equal(ebb_session_sync(f.s, ids, n, NULL, NULL), EBB_OK);
+    for (; n < 90 && f.s->n_pending < 2; n++)
+        assert_int_equal(ebb_session_append(f.s, ids[n], NULL), EBB_OK);
+    assert_true(f.s->n_pending >= 2);
+    for (uint32_t i = 1; i <= N_SLOTS; i++) {
+        fill_ids(other, 20, i);
+        assert_int_equal(ebb_session_sync(s[i], other, 20, NULL, NULL), EBB_OK);
+    }
+    assert_null(f.s->live);
+    ids[n] = is_drafted ? ids[n] : 200;
+    assert_int_equal(ebb_session_append(f.s, ids[n++], NULL), EBB_OK);
+    assert_int_equal(ebb_session_append(f.s, ids[n++], NULL), EBB_OK);
+    expect_anew(f.s, ids, n);
+    close_states(&f, s, N_SLOTS + 1);
+}
+
+static void test_draft_tokens_may_lose_their_state(void **state)
+{
+    (void)state;
+    check_lost_state(true);
+    check_lost_state(false);
+}
+
 /* -- What cannot be done ------------------------------------------------------------ */
 
 static void test_context_overflow_changes_nothing(void **state)
@@ -467,6 +506,7 @@ int main(void)
         cmocka_unit_test(test_old_timelines_give_way),
         cmocka_unit_test(test_the_last_checkpoint_becomes_the_live_state),
         cmocka_unit_test(test_each_checkpoint_of_a_pass_has_its_slot),
+        cmocka_unit_test(test_draft_tokens_may_lose_their_state),
         cmocka_unit_test(test_context_overflow_changes_nothing),
         cmocka_unit_test(test_ids_beyond_the_vocabulary_are_refused),
         cmocka_unit_test(test_cancel_keeps_finished_chunks),
