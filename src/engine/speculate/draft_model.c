@@ -86,44 +86,37 @@ static void close_draft_model(ebb_engine *e)
 
 /* -- Guessing --------------------------------------------------------------------------- */
 
-/* A stop is for the host's own pass to report; everything else is the end. */
-static void report_failure(ebb_engine *e, ebb_status st, const ebb_error *err)
-{
-    if (st != EBB_CANCELED)
-        ebb_draft_model_end(e, err->msg);
-}
+/* The growing of one tree.  What fails is kept until that has ended: until then the draft model stays open. */
+typedef struct guess {
+    ebb_draft_model *model;
+    ebb_status       st;         /* of its last pass; after a failure there is none */
+    ebb_error        err;
+} guess;
 
 /* Its sequence is ids[0..n), its logits those behind them. */
-static bool sync_draft(ebb_engine *e, const ebb_token *ids, uint32_t n)
+static bool sync_draft(guess *g, const ebb_token *ids, uint32_t n)
 {
-    ebb_draft_model *h = &e->draft_model;
+    ebb_draft_model *h = g->model;
     uint32_t n_behind = n - (uint32_t)ebb_session_common_prefix(h->session, ids, n);
     double begin = ebb_clock_s();
-    ebb_error err = { 0 };
-    ebb_status st;
 
     if (!ebb_draft_length_is_sync_worth(&h->draft_length, n_behind))
         return false;
-    st = ebb_session_sync(h->session, ids, n, NULL, &err);
-    if (st != EBB_OK)
-        report_failure(e, st, &err);
-    else
+    g->st = ebb_session_sync(h->session, ids, n, NULL, &g->err);
+    if (g->st == EBB_OK)
         ebb_draft_length_learn_draft(&h->draft_length, n_behind, ebb_clock_s() - begin);
-    return st == EBB_OK;
+    return g->st == EBB_OK;
 }
 
 /* Its sequence gets one token more. */
-static bool append_draft(ebb_engine *e, ebb_token id)
+static bool append_draft(guess *g, ebb_token id)
 {
     double begin = ebb_clock_s();
-    ebb_error err = { 0 };
-    ebb_status st = ebb_session_append(e->draft_model.session, id, &err);
 
-    if (st != EBB_OK)
-        report_failure(e, st, &err);
-    else
-        ebb_draft_length_learn_draft(&e->draft_model.draft_length, 1, ebb_clock_s() - begin);
-    return st == EBB_OK;
+    g->st = ebb_session_append(g->model->session, id, &g->err);
+    if (g->st == EBB_OK)
+        ebb_draft_length_learn_draft(&g->model->draft_length, 1, ebb_clock_s() - begin);
+    return g->st == EBB_OK;
 }
 
 /* Its vocabulary has them all: only what fills up the matrix may be missing. */
@@ -137,23 +130,23 @@ static bool has_all_tokens(const ebb_engine *draft, const ebb_token *ids, uint32
 
 /* Its sequence becomes ids[0..n): by one token more, or going back to where a branch leaves, which costs a recurrent
  * state too much. */
-static bool compute_draft(ebb_engine *e, const ebb_token *ids, uint32_t n, uint32_t depth)
+static bool compute_draft(guess *g, const ebb_token *ids, uint32_t n, uint32_t depth)
 {
-    const ebb_draft_model *h = &e->draft_model;
+    const ebb_draft_model *h = g->model;
     size_t n_own;
     const ebb_token *own = ebb_session_ids(h->session, &n_own);
 
     if (depth > 0 && n_own == n - 1 && memcmp(own, ids, n_own * sizeof *own) == 0)
-        return append_draft(e, ids[n - 1]);
-    return (depth == 0 || !h->engine->net.state_bytes) && sync_draft(e, ids, n);
+        return append_draft(g, ids[n - 1]);
+    return (depth == 0 || !h->engine->net.state_bytes) && sync_draft(g, ids, n);
 }
 
 static uint32_t choose_with_model(void *arg, const ebb_token *ids, uint32_t n, uint32_t depth, ebb_choice *out)
 {
-    ebb_engine *e = arg;
-    ebb_draft_model *h = &e->draft_model;
+    guess *g = arg;
+    ebb_draft_model *h = g->model;
 
-    if (atomic_load(&h->is_evicted) || !compute_draft(e, ids, n, depth))
+    if (g->st != EBB_OK || atomic_load(&h->is_evicted) || !compute_draft(g, ids, n, depth))
         return 0;
     return ebb_sampler_rank(h->sampler, ebb_session_logits(h->session), ids, n, out, EBB_DRAFT_RANKS);
 }
@@ -163,8 +156,9 @@ static void draft_with_model(ebb_session *s, uint32_t n, uint32_t max)
     ebb_engine *e = s->engine;
     ebb_draft_model *h = &e->draft_model;
     uint32_t room = h->engine->plan.n_ctx > n ? h->engine->plan.n_ctx - n : 0;
+    guess g = { .model = h };
     ebb_drafter d = {
-        .length = &h->draft_length, .sampler = h->sampler, .model = e->model, .choose = choose_with_model, .arg = e,
+        .length = &h->draft_length, .sampler = h->sampler, .model = e->model, .choose = choose_with_model, .arg = &g,
         .most_trunk = ebb_draft_length_begin(&h->draft_length, max < room ? max : room),
         .most = ebb_draft_tree_most(s),
     };
@@ -173,6 +167,8 @@ static void draft_with_model(ebb_session *s, uint32_t n, uint32_t max)
         return;
     ebb_sampler_set_state(h->sampler, &s->sampler_state);
     ebb_draft_grow(&d, s->ids, n, &s->drafts.tree);
+    if (g.st != EBB_OK && g.st != EBB_CANCELED)  /* a stop is for the host's own pass to report */
+        ebb_draft_model_end(e, g.err.msg);
 }
 
 /* -- The same text ------------------------------------------------------------------------ */

@@ -3,10 +3,13 @@
 #include "ebb_test.h"
 
 #include <fcntl.h>
+#include <math.h>
 
 #include "ebb/experimental/plan.h"
 #include "ebb/session.h"
+#include "gguf/gguf.h"
 #include "open/engine_state.h"
+#include "open/model_file.h"
 #include "os/fault.h"
 #include "support/tiny_model.h"
 
@@ -58,15 +61,25 @@ static void open_pair(pair *p, const ebb_tiny_opts *tiny, const ebb_tiny_opts *d
     open_sides(p, o);
 }
 
-/* The same, but both are files. */
-static void open_files(pair *p, const ebb_tiny_opts *tiny, const ebb_tiny_opts *draft, ebb_engine_opts o)
+static void write_files(const ebb_tiny_opts *tiny, const ebb_tiny_opts *draft)
 {
-    p->bytes = p->draft_bytes = NULL;
     assert_true(ebb_tiny_write(tiny, path));
     assert_true(ebb_tiny_write(draft, draft_path));
+}
+
+static void open_written(pair *p, ebb_engine_opts o)
+{
+    p->bytes = p->draft_bytes = NULL;
     assert_int_equal(ebb_model_open(path, &p->model, NULL), EBB_OK);
     assert_int_equal(ebb_model_open(draft_path, &p->draft, NULL), EBB_OK);
     open_sides(p, o);
+}
+
+/* The same, but both are files. */
+static void open_files(pair *p, const ebb_tiny_opts *tiny, const ebb_tiny_opts *draft, ebb_engine_opts o)
+{
+    write_files(tiny, draft);
+    open_written(p, o);
 }
 
 static void close_side(side *s)
@@ -365,6 +378,55 @@ static void a_broken_file_ends_it(void **state)
     close_pair(&p);
 }
 
+/* Of the draft model's embedding, all rows from that of `first` on are NaN; n_embd: of the draft. */
+static void spoil_embedding(uint32_t first, uint32_t n_embd)
+{
+    const float nan_value = NAN;
+    const ebb_gguf_tensor *t;
+    ebb_model *m;
+    int fd = open(draft_path, O_WRONLY);
+
+    assert_int_equal(ebb_model_open(draft_path, &m, NULL), EBB_OK);
+    t = ebb_gguf_find_tensor(ebb_model_gguf(m), "token_embd.weight");
+    assert_non_null(t);
+    assert_true(fd >= 0);
+    for (uint32_t id = first; id < EBB_TINY_VOCAB; id++)
+        assert_int_equal(pwrite(fd, &nan_value, sizeof nan_value,
+                                (off_t)(t->offset + (uint64_t)id * n_embd * sizeof nan_value)), sizeof nan_value);
+    close(fd);
+    ebb_model_close(m);
+}
+
+/* It can compute what is there, and not what it guesses: it ends while a tree is grown, of which more is wanted. */
+static void what_it_guesses_may_end_it(void **state)
+{
+    const uint32_t n_known = 64;
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0 },
+                  draft = { .type = EBB_TYPE_F32, .n_layers = 1, .n_embd = 64, .n_ff = 64, .n_head = 2, .n_head_kv = 1,
+                            .head_dim = 32 };
+    ebb_token ids[N_START];
+    pair p;
+
+    (void)state;
+    write_files(&tiny, &draft);
+    spoil_embedding(n_known, draft.n_embd);
+    open_written(&p, (ebb_engine_opts){ .n_draft = N_FIXED });
+    p.with.s->lookup.n_pause = UINT32_MAX;
+    p.with.engine->draft_model.draft_length.n_fixed_branches = 3;
+    for (uint32_t i = 0; i < N_START; i++)
+        ids[i] = (ebb_token)(i * 29 % n_known);
+    sync_both(&p, ids, N_START);
+    for (ebb_token id = 1; id < 20; id++) {
+        assert_int_equal(ebb_session_append(p.with.s, id, NULL), EBB_OK);
+        assert_int_equal(ebb_session_append(p.plain.s, id, NULL), EBB_OK);
+        check_same(&p);
+    }
+    assert_true(stats_of(&p.with).n_drafted > 0);        /* what it had guessed until then */
+    assert_false(ebb_draft_model_is_open(p.with.engine));
+    assert_int_equal(stats_of(&p.with).memory_event.code, EBB_MEMORY_DRAFT_ENDED);
+    close_pair(&p);
+}
+
 /* Every seventh call to the system from the nth on fails once while it is opened and used: an error of the host has
  * words, one of the draft ends that, and what is answered has the same bits. */
 static void fail_every_seventh(pair *p, const ebb_engine_opts *o, void (*fail_nth)(int n), int first, int *n_opened,
@@ -612,6 +674,7 @@ int main(void)
         cmocka_unit_test(anything_may_come_between),
         cmocka_unit_test(a_stop_is_no_end),
         cmocka_unit_test(a_broken_file_ends_it),
+        cmocka_unit_test(what_it_guesses_may_end_it),
         cmocka_unit_test(faults_end_it_at_most),
         cmocka_unit_test(it_goes_first_and_comes_back),
         cmocka_unit_test(it_gives_its_place_to_layers),
