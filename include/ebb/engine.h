@@ -123,9 +123,10 @@ ebb_status ebb_engine_set_budget(ebb_engine *e, uint64_t bytes, ebb_progress_fn 
 
 /* Texts beside a session's own in which prompt lookup looks for what a sequence repeats, such as
  * other conversations: a copy of ids[0..n), with an id below 0 between two of them, in place of
- * what was set before (n 0: none); of more than EBB_REFERENCE_MOST the last ones.  A place in it
- * counts where more tokens are alike than anywhere in the sequence, and drafting from it pauses
- * where it does not pay.  No logit depends on it.  It stays in memory and ends with the engine.
+ * what was set before (n 0: none); of more than EBB_REFERENCE_MOST the last ones.  An id that is
+ * not in the vocabulary counts as one below 0.  A place in it counts where more tokens are alike
+ * than anywhere in the sequence, and drafting from it pauses where it does not pay.  No logit
+ * depends on it.  It stays in memory and ends with the engine.
  * From the thread that runs passes, between passes.  Error: NOMEM (there is none then).
  * Cost: 12 bytes and some 10 ns for each token, at most 2 MiB, beside the plan. */
 EBB_MUST_CHECK

@@ -17,11 +17,11 @@ typedef struct ebb_reference_text {
     ebb_suffix_index index;
 } ebb_reference_text;
 
-/* A copy of the last of ids[0..n) in place of what it was.  On failure it is empty.
- * Error: NOMEM. */
+/* A copy of the last of ids[0..n) in place of what it was; ids from n_vocab on are EBB_TOKEN_NONE
+ * in it.  On failure it is empty.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_reference_text_set(ebb_reference_text *t, const ebb_token *ids, size_t n,
-                                  ebb_error *err);
+                                  uint32_t n_vocab, ebb_error *err);
 void ebb_reference_text_fini(ebb_reference_text *t);     /* a zeroed one is fine */
 
 #endif

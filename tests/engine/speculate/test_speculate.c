@@ -287,6 +287,24 @@ static void the_text_of_elsewhere_may_change(void **state)
     close_pair(&p);
 }
 
+/* Of an id that the model does not have nothing is drafted, and no pass fails for it. */
+static void an_unknown_id_of_elsewhere_is_not_drafted(void **state)
+{
+    ebb_token text[SAID], start[2] = { 5, 6 };
+    pair p;
+
+    (void)state;
+    for (uint32_t i = 0; i < SAID; i++)
+        text[i] = i < SAID / 2 ? said_at(i) : i % 2 ? (ebb_token)EBB_TINY_VOCAB : INT32_MAX;
+    open_pair("llama", &p);
+    assert_int_equal(ebb_engine_set_reference_text(p.guess.engine, text, SAID, NULL), EBB_OK);
+    sync_both(&p, start, 2);
+    for (uint32_t i = 0; i < SAID; i++)
+        append_both(&p, said_at(i));
+    assert_true(stats_of(&p.guess).n_accepted_reference > 0);
+    close_pair(&p);
+}
+
 /* Of a text that is too long the end is taken. */
 static void a_long_text_of_elsewhere_is_cut(void **state)
 {
@@ -298,7 +316,7 @@ static void a_long_text_of_elsewhere_is_cut(void **state)
     assert_non_null(text);
     for (size_t i = 0; i < n; i++)
         text[i] = (ebb_token)i;
-    assert_int_equal(ebb_reference_text_set(&t, text, n, NULL), EBB_OK);
+    assert_int_equal(ebb_reference_text_set(&t, text, n, (uint32_t)n, NULL), EBB_OK);
     assert_int_equal(t.n, EBB_REFERENCE_MOST + 1);
     assert_int_equal(t.ids[0], 100);
     assert_int_equal(t.ids[t.n - 1], EBB_TOKEN_NONE);
@@ -315,6 +333,7 @@ int main(void)
         cmocka_unit_test(what_was_said_elsewhere_is_drafted),
         cmocka_unit_test(a_text_of_elsewhere_is_judged_by_itself),
         cmocka_unit_test(the_text_of_elsewhere_may_change),
+        cmocka_unit_test(an_unknown_id_of_elsewhere_is_not_drafted),
         cmocka_unit_test(a_long_text_of_elsewhere_is_cut),
     };
 
