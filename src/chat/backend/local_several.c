@@ -28,7 +28,8 @@ typedef struct several {
     ebb_local *l;
     const ebb_turn_stats *prompt_stats;
     one_of_several *all;
-    uint32_t   n, n_running, most;       /* most: that run at once */
+    uint32_t   n, n_running;
+    uint32_t   most, limit;      /* that run at once: at present, as the KV pool has it; ever */
     double     begin_s;
 } several;
 
@@ -81,7 +82,7 @@ static void end_one(several *v, one_of_several *a, ebb_finish finish)
     a->has_ended = true;
     a->finish = finish;
     v->n_running -= !a->is_waiting;
-    v->most += v->most < v->n;
+    v->most += v->most < v->limit;
     if (a->which == 0)
         return;
     if (finish == EBB_FINISH_STOP)
@@ -268,11 +269,11 @@ ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, eb
 {
     one_of_several all[EBB_BACKEND_MAX_ANSWERS] = { 0 };
     several v = { .l = l, .prompt_stats = turn_stats, .all = all, .n = l->n_answers,
-                  .most = ebb_engine_max_sequences(l->engine), .begin_s = ebb_clock_s() };
+                  .limit = ebb_engine_max_sequences(l->engine), .begin_s = ebb_clock_s() };
     ebb_turn_stats first;
     ebb_status st = EBB_OK;
 
-    v.most = v.most < v.n ? v.most : v.n;
+    v.most = v.limit = v.limit < v.n ? v.limit : v.n;
     for (uint32_t i = 0; i < v.n && st == EBB_OK; i++)
         st = init_one(&v, i, err);
     while (st == EBB_OK && has_unended(&v))
