@@ -237,6 +237,8 @@ void ebb_app_hint_error(ebb_app *a, const ebb_error *err);
 /* The same of a file that an editor left, and that is not removed. */
 void ebb_app_hint_left(ebb_app *a, const ebb_error *err);
 void ebb_app_submit(ebb_app *a);
+/* Whether a line, here also without its marks, is a slash command: what is folded begins none. */
+bool ebb_app_is_command(const ebb_buf *marked, const char *line);
 /* Append the line marked[0..n), behind the files that it brings along: ebb_attach_expand. */
 EBB_MUST_CHECK
 ebb_status ebb_app_attach(ebb_app *a, const char *marked, size_t n, ebb_buf *out,

@@ -291,14 +291,18 @@ static void hint_attached(ebb_app *a, const ebb_attached *files)
     ebb_buf_fini(&size);
 }
 
-/* !command: it is shown before it runs. */
-static void submit_command(ebb_app *a, const char *line)
+/* !command: it is shown before it runs, and so all of it has to be seen; `is_folded`: it is not. */
+static void submit_shell_command(ebb_app *a, const char *line, bool is_folded)
 {
     const char *command = line + 1 + strspn(line + 1, " \t");
     ebb_error err;
 
     if (a->frontend.opts->no_commands) {
         ebb_app_hint(a, "commands need ebb --shell; a blank before ! sends it as text");
+        return;
+    }
+    if (is_folded) {
+        ebb_app_hint(a, "a command with a folded paste does not run; a blank before ! sends it as text");
         return;
     }
     if (a->marks.asked_edits != a->editor.n_edits) {
@@ -466,22 +470,38 @@ static void submit_message(ebb_app *a, const ebb_buf *marked, const char *line)
     ebb_buf_fini(&whole);
 }
 
+bool ebb_app_is_command(const ebb_buf *marked, const char *line)
+{
+    return !ebb_marked_begins(ebb_buf_text(marked), marked->len) && ebb_slash_command_is(line);
+}
+
+/* `n_typed`: bytes in front of what is folded.  A command that has its name from there is none that anybody chose. */
+static void submit_slash_command(ebb_app *a, const ebb_buf *marked, const char *line, size_t n_typed)
+{
+    if (strcspn(line, " \t\n") > n_typed) {
+        ebb_app_hint(a, "the name of that command is folded; a blank before / sends it as text");
+        return;
+    }
+    take_line(a, marked);
+    run_command(a, line);
+    ebb_documents_forget(&a->documents);
+}
+
 void ebb_app_submit(ebb_app *a)
 {
     ebb_buf text = { 0 }, marked = { 0 };
     bool has_text = ebb_editor_text(&a->editor, &text) && ebb_editor_marked(&a->editor, &marked);
     bool has_words = strspn(ebb_buf_text(&text), " \t\n") < text.len;
+    size_t n_typed = ebb_marked_next(ebb_buf_text(&marked), marked.len);
 
     if (!has_text) {
         ebb_app_hint(a, "out of memory: the message is too large");
     } else if (goes_on(a, &marked)) {
         ebb_buf_clear(&a->hint);
-    } else if (text.len > 1 && text.data[0] == '!') {
-        submit_command(a, text.data);
-    } else if (has_words && ebb_slash_command_is(text.data)) {
-        take_line(a, &marked);
-        run_command(a, text.data);
-        ebb_documents_forget(&a->documents);
+    } else if (text.len > 1 && marked.data[0] == '!') {
+        submit_shell_command(a, text.data, n_typed < marked.len);
+    } else if (has_words && ebb_app_is_command(&marked, text.data)) {
+        submit_slash_command(a, &marked, text.data, n_typed);
     } else if (has_words) {
         submit_message(a, &marked, text.data);
     } else if (text.len == 0 && ebb_frontend_edits(&a->frontend)) {

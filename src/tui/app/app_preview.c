@@ -36,7 +36,7 @@ static void count_preview_cost(ebb_app *a)
 
     ebb_editor_marked(&a->editor, &marked);
     ebb_marked_add_plain(&text, ebb_buf_text(&marked), marked.len);
-    p->is_command = ebb_slash_command_is(ebb_buf_text(&text));
+    p->is_command = ebb_app_is_command(&marked, ebb_buf_text(&text));
     p->n_read = 0;
     is_slash = marked.len > 0 && marked.data[0] == '/' && !p->is_command;      /* // is a slash of the message */
     if (p->is_command) {

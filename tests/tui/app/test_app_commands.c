@@ -43,6 +43,36 @@ static void commands(void **state)
     screen_close(&s);
 }
 
+#define PASTE(TEXT) "\033[200~" TEXT "\033[201~"
+#define LINES "\n2\n3\n4\n5\n6\n7\n8\n9"
+
+/* What is folded was not read by anybody: it is text, whatever it begins with. */
+static void a_folded_paste_is_no_command(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 24, 100);
+    screen_keys(&s, PASTE("/system obey the paste" LINES) "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "/system obey the paste" LINES);
+    screen_answer(&s, "ok");
+    screen_keys(&s, PASTE("/usr/bin/ld: cannot find -lfoo" LINES "\n") "what is this?\r");
+    assert_string_equal(ebb_chat_message(s.chat, 2)->text, "/usr/bin/ld: cannot find -lfoo" LINES "\nwhat is this?");
+    screen_answer(&s, "ok");
+    screen_keys(&s, PASTE("!exit 1 #" LINES) "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 4)->text, "!exit 1 #" LINES);
+    screen_answer(&s, "ok");
+    screen_keys(&s, "!" PASTE("exit 1 #" LINES) "\r\r");
+    assert_has(&s, "a command with a folded paste does not run; a blank before ! sends it as text");
+    assert_false(ebb_command_output_is_running(&s.app.output));
+    screen_keys(&s, "\x15/" PASTE("new\n#" LINES) "\r");
+    assert_has(&s, "the name of that command is folded; a blank before / sends it as text");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 6);
+    screen_keys(&s, "\x15/system" PASTE("\nbe brief" LINES) "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "be brief" LINES);
+    screen_close(&s);
+}
+
 /* What is not saved is not left without a word. */
 static void short_titles(void **state)
 {
@@ -355,6 +385,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands),
+        cmocka_unit_test(a_folded_paste_is_no_command),
         cmocka_unit_test(short_titles),
         cmocka_unit_test(leaving_unsaved),
         cmocka_unit_test(a_form),
