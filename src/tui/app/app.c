@@ -53,7 +53,7 @@ static void app_edit(ebb_frontend *f, const char *text, size_t n)
     ebb_editor_set(&a->editor, "", 0);
     ebb_editor_paste(&a->editor, text, body);    /* folded, where it is long */
     ebb_editor_insert_marked(&a->editor, text + body, n - body);
-    a->marks.is_given = true;
+    a->editor.is_given = true;
     a->marks.offered_edits = a->editor.n_edits;
 }
 
@@ -487,7 +487,7 @@ static void take_paste(ebb_app *a, const ebb_input *in)
     a->search.is_on = false;
     ebb_app_find_leave(a);
     if (!ebb_editor_paste(&a->editor, in->text, in->n) && memchr(in->text, '@', in->n))
-        a->marks.is_given = true;
+        a->editor.is_given = true;
     if (in->n_lost == 0)
         return;
     EBB_FAIL(&err, EBB_LIMIT, "the paste is cut off after %zu bytes: %zu more are not in it; %u MiB at once are kept",

@@ -85,9 +85,8 @@ typedef struct ebb_line_marks {
     size_t asked_edits;          /* the edit at which a word was asked about: a command, or a
                                   * message? */
     size_t document_edits;       /* the edit whose message is sent once its documents are read */
-    bool   is_given;             /* some of the line may name files, and nobody typed it here: a
-                                  * paste, a message to be edited, lines of the history */
-    size_t files_edits;          /* the edit at which files were asked about that such a line
+    bool   is_unsent_given;      /* is_given of the line that waits below the history's */
+    size_t files_edits;          /* the edit at which files were asked about that a given line
                                   * names */
 } ebb_line_marks;
 

@@ -93,7 +93,7 @@ static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
         ebb_buf_add(&text, own.data, own.len);
     }
     if (st == EBB_OK && !ebb_editor_set_edited(&a->editor, ebb_buf_text(&text), text.len))
-        a->marks.is_given = true;
+        a->editor.is_given = true;
     ebb_buf_fini(&text);
     ebb_buf_fini(&own);
     return st;

@@ -15,7 +15,7 @@
 /* A line of the history, without a menu for it: the arrows stay the history's. */
 static void show_typed_before(ebb_app *a, const char *line)
 {
-    a->marks.is_given = a->marks.is_given || strchr(line, '\n');
+    a->editor.is_given = a->editor.is_given || strchr(line, '\n');
     ebb_editor_set(&a->editor, line, strlen(line));
     ebb_app_menu_close(a);
     a->marks.menu_edits = a->editor.n_edits;
@@ -95,7 +95,7 @@ static void app_interrupt(ebb_app *a)
     } else if (!ebb_editor_is_empty(&a->editor) || ebb_frontend_edits(&a->frontend)) {
         ebb_editor_set(&a->editor, "", 0);
         ebb_frontend_leave_edit(&a->frontend);
-        a->marks.is_given = false;
+        a->editor.is_given = false;
     } else if (!ebb_pull_follow_stop(&a->frontend)) {
         ebb_app_hint(a, "Ctrl-D leaves; /help lists the rest");
     }
@@ -126,11 +126,16 @@ static void browse_history(ebb_app *a, int direction)
 {
     ebb_buf now = { 0 };
     const char *text;
+    bool was_own = a->history.at == a->history.n, was_given = a->editor.is_given;
 
     ebb_editor_marked(&a->editor, &now);
     text = direction < 0 ? ebb_history_back(&a->history, ebb_buf_text(&now)) : ebb_history_forward(&a->history);
     if (text)
         show_typed_before(a, text);
+    if (text && was_own)
+        a->marks.is_unsent_given = was_given;
+    else if (text && a->history.at == a->history.n)
+        a->editor.is_given = a->editor.is_given || a->marks.is_unsent_given;
     ebb_buf_fini(&now);
 }
 

@@ -385,7 +385,7 @@ static bool asks_for_files(ebb_app *a, const ebb_attached *files, const ebb_buf 
 {
     ebb_buf name = { 0 };
 
-    if (!a->marks.is_given || files->n_files == 0 || a->marks.files_edits == a->editor.n_edits)
+    if (!a->editor.is_given || files->n_files == 0 || a->marks.files_edits == a->editor.n_edits)
         return false;
     a->marks.files_edits = a->editor.n_edits;
     ebb_utf8_add_line(&name, ebb_buf_text(whole), strcspn(ebb_buf_text(whole), "\n") - 1, !a->term->utf8);
@@ -431,11 +431,13 @@ static void take_line(ebb_app *a, const ebb_buf *marked)
 /* `whole` as it is sent: its files, marked, in front of the line. */
 static void send_line(ebb_app *a, const ebb_buf *marked, const ebb_buf *whole, const ebb_attached *files)
 {
+    bool is_given = a->editor.is_given;
+
     take_line(a, marked);
-    if (run_message(a, ebb_buf_text(marked), ebb_buf_text(whole))) {
-        a->marks.is_given = false;
+    if (run_message(a, ebb_buf_text(marked), ebb_buf_text(whole)))
         hint_attached(a, files);
-    }
+    else
+        a->editor.is_given = is_given;
     ebb_documents_forget(&a->documents);
 }
 

@@ -44,7 +44,7 @@ static void count_preview_cost(ebb_app *a)
     } else if (ebb_app_attach(a, ebb_buf_text(&marked) + is_slash, marked.len - is_slash, &whole, &files,
                               &err) == EBB_OK) {
         ebb_buf_clear(&text);
-        if (a->marks.is_given && files.n_files > 0)      /* it is asked first; here an engine would read them */
+        if (a->editor.is_given && files.n_files > 0)      /* it is asked first; here an engine would read them */
             ebb_buf_remove(&whole, 0, whole.len - (marked.len - is_slash));
         ebb_marked_add_plain(&text, ebb_buf_text(&whole), whole.len);
         if (text.len >= FEW_BYTES)

@@ -78,9 +78,9 @@ static size_t blank_start(const ebb_editor *e, size_t at)
 static void push_ring(ebb_editor *e, ebb_buf *killed)
 {
     if (e->n_ring == EBB_EDITOR_RING)
-        ebb_buf_fini(&e->ring[--e->n_ring]);
+        ebb_buf_fini(&e->ring[--e->n_ring].text);
     memmove(e->ring + 1, e->ring, e->n_ring++ * sizeof *e->ring);
-    e->ring[0] = *killed;
+    e->ring[0] = (ebb_kill){ *killed, e->is_given };
 }
 
 void ebb_editor_copy(ebb_editor *e, size_t from, size_t to)
@@ -101,7 +101,9 @@ static void kill_range(ebb_editor *e, size_t from, size_t to, bool is_backward)
         return;
     ebb_editor_add_marked(e, e->text.data + from, to - from, &killed);
     if (e->last == EBB_EDIT_KILL && e->n_ring > 0) {
-        ebb_buf_insert(&e->ring[0], is_backward ? 0 : e->ring[0].len, ebb_buf_text(&killed), killed.len);
+        ebb_kill *newest = &e->ring[0];
+        ebb_buf_insert(&newest->text, is_backward ? 0 : newest->text.len, ebb_buf_text(&killed), killed.len);
+        newest->is_given = newest->is_given || e->is_given;
         ebb_buf_fini(&killed);
     } else {
         push_ring(e, &killed);
@@ -110,12 +112,18 @@ static void kill_range(ebb_editor *e, size_t from, size_t to, bool is_backward)
     e->now = EBB_EDIT_KILL;
 }
 
+void ebb_editor_insert_kill(ebb_editor *e, size_t i)
+{
+    const ebb_kill *kill = &e->ring[i];
+
+    ebb_editor_insert_marked(e, ebb_buf_text(&kill->text), kill->text.len);
+    e->is_given = e->is_given || kill->is_given;
+}
+
 static void put_ring(ebb_editor *e)
 {
-    const ebb_buf *kill = &e->ring[e->i_yank];
-
     e->yank_at = e->caret;
-    ebb_editor_insert_marked(e, ebb_buf_text(kill), kill->len);
+    ebb_editor_insert_kill(e, e->i_yank);
     e->n_yank = e->caret - e->yank_at;
     e->yank_edits = e->n_edits;
     e->now = EBB_EDIT_YANK;

@@ -27,6 +27,7 @@ typedef struct ebb_undo {
     char  *removed;
     size_t n_removed;
     size_t group;                /* steps of one group are undone together */
+    bool   was_given;            /* is_given of the text before it */
 } ebb_undo;
 
 typedef struct ebb_undo_steps {
@@ -42,6 +43,11 @@ typedef struct ebb_paste {
     size_t n_bytes, n_lines;
 } ebb_paste;
 
+typedef struct ebb_kill {
+    ebb_buf   text;              /* marked */
+    bool      is_given;          /* of the text that it was cut from */
+} ebb_kill;
+
 typedef struct ebb_editor {
     ebb_buf   text;              /* valid UTF-8 */
     size_t    caret;             /* at a cluster's beginning */
@@ -52,7 +58,7 @@ typedef struct ebb_editor {
     ebb_paste *pastes;
     size_t    n_pastes, cap_pastes;
 
-    ebb_buf   ring[EBB_EDITOR_RING];             /* kills; ring[0] is the newest */
+    ebb_kill  ring[EBB_EDITOR_RING];             /* ring[0] is the newest */
     size_t    n_ring, i_yank, yank_at, n_yank, yank_edits;
 
     ebb_undo_steps undo, redo;
@@ -60,6 +66,9 @@ typedef struct ebb_editor {
     bool      is_grouped;        /* changes belong to the same group until this ends */
 
     size_t    n_edits;           /* counts changes of the text */
+    bool      is_given;          /* some of it may name files, and nobody typed it here: a paste,
+                                  * a message to be edited, lines of the history.  The caller says
+                                  * so, or no more; undo and the ring bring it back. */
     size_t   *rows;              /* where each row begins, for `width` */
     size_t    n_rows, cap_rows;
     size_t    top;               /* first row shown */
@@ -87,7 +96,7 @@ void ebb_editor_replace(ebb_editor *e, size_t at, size_t n_remove, const char *s
 /* Append the text with its pastes to *out; marked. */
 bool ebb_editor_text(const ebb_editor *e, ebb_buf *out);
 bool ebb_editor_marked(const ebb_editor *e, ebb_buf *out);
-/* Empty it and forget pastes and undo; the kill ring stays. */
+/* Empty it and forget pastes, undo and is_given; the kill ring stays. */
 void ebb_editor_clear(ebb_editor *e);
 bool ebb_editor_is_empty(const ebb_editor *e);
 

@@ -23,6 +23,7 @@ size_t ebb_editor_line_end(const ebb_editor *e, size_t at);
 bool ebb_editor_is_word(const ebb_editor *e, size_t at);
 
 void ebb_editor_copy(ebb_editor *e, size_t from, size_t to);     /* as the newest kill */
+void ebb_editor_insert_kill(ebb_editor *e, size_t i);            /* ring[i], at the caret */
 /* False: there is nothing to be undone, or done again. */
 bool ebb_editor_undo(ebb_editor *e);
 bool ebb_editor_redo(ebb_editor *e);

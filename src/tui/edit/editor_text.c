@@ -38,7 +38,7 @@ void ebb_editor_fini(ebb_editor *e)
     pastes_free(e);
     ebb_buf_fini(&e->text);
     for (size_t i = 0; i < e->n_ring; i++)
-        ebb_buf_fini(&e->ring[i]);
+        ebb_buf_fini(&e->ring[i].text);
     free(e->rows);
     memset(e, 0, sizeof *e);
 }
@@ -50,6 +50,7 @@ void ebb_editor_clear(ebb_editor *e)
     ebb_buf_clear(&e->text);
     e->caret = e->top = 0;
     e->last = EBB_EDIT_OTHER;
+    e->is_given = false;
 }
 
 bool ebb_editor_is_empty(const ebb_editor *e)
@@ -88,7 +89,7 @@ static bool push_step(ebb_undo_steps *s, ebb_undo u)
 static bool make_step(const ebb_editor *e, size_t at, size_t n_remove, size_t n, size_t group, ebb_undo *u)
 {
     *u = (ebb_undo){ .at = at, .n_inserted = n, .caret = e->caret, .removed = malloc(n_remove + 1),
-                     .n_removed = n_remove, .group = group };
+                     .n_removed = n_remove, .group = group, .was_given = e->is_given };
     if (u->removed)
         memcpy(u->removed, ebb_buf_text(&e->text) + at, n_remove);
     return u->removed != NULL;
@@ -137,6 +138,7 @@ static bool step_back(ebb_editor *e, ebb_undo_steps *from, ebb_undo_steps *to)
         if (make_step(e, u.at, u.n_inserted, u.n_removed, group, &inverse))
             push_step(to, inverse);
         e->n_edits++;
+        e->is_given = e->is_given || u.was_given;
         ebb_buf_remove(&e->text, u.at, u.n_inserted);
         ebb_buf_insert(&e->text, u.at, u.removed, u.n_removed);
         e->caret = u.caret <= e->text.len ? u.caret : e->text.len;
@@ -228,9 +230,11 @@ static bool has_room_for_paste(ebb_editor *e)
     size_t cap = e->cap_pastes ? e->cap_pastes * 2 : 8;
     ebb_paste *pastes;
 
+    if (e->n_pastes == EBB_EDITOR_PASTES)
+        return false;
     if (e->n_pastes < e->cap_pastes)
         return true;
-    pastes = e->n_pastes < EBB_EDITOR_PASTES ? realloc(e->pastes, cap * sizeof *pastes) : NULL;
+    pastes = realloc(e->pastes, cap * sizeof *pastes);
     if (!pastes)
         return false;
     e->pastes = pastes;
@@ -286,8 +290,8 @@ void ebb_editor_insert_marked(ebb_editor *e, const char *s, size_t n)
     while (n > 0) {
         size_t len = ebb_marked_next(s, n), skip = len < n ? EBB_MARK_BYTES : 0;
 
-        if (is_paste && len > 0)
-            add_folded(e, s, len);
+        if (is_paste && len > 0)                 /* what cannot be folded may name files from now on */
+            e->is_given = (!add_folded(e, s, len) && memchr(s, '@', len)) || e->is_given;
         else
             insert_typed(e, s, len);
         is_paste = ebb_marked_begins(s + len, n - len);

@@ -193,7 +193,6 @@ static size_t chars_on_line(const ebb_editor *e, unsigned n)
 static void put_register(ebb_vi *v, ebb_editor *e, bool is_after)
 {
     size_t end = ebb_editor_line_end(e, e->caret), at = e->caret;
-    const ebb_buf *cut = &e->ring[0];
 
     if (e->n_ring == 0)
         return;
@@ -206,7 +205,7 @@ static void put_register(ebb_vi *v, ebb_editor *e, bool is_after)
     for (unsigned i = effective_count(v); i > 0; i--) {
         if (v->is_linewise && is_after)
             ebb_editor_insert(e, "\n", 1);
-        ebb_editor_insert_marked(e, ebb_buf_text(cut), cut->len);
+        ebb_editor_insert_kill(e, 0);
         if (v->is_linewise && !is_after)
             ebb_editor_insert(e, "\n", 1);
     }

@@ -82,6 +82,56 @@ static void a_paste_names_files(void **state)
     screen_close(&s);
 }
 
+/* The line is sent after a question only. */
+static void expect_asked(screen *s)
+{
+    size_t n = ebb_chat_n_messages(s->chat);
+
+    type(s, "\r");
+    assert_int_equal(ebb_chat_n_messages(s->chat), n);
+    assert_has(s, "diary.txt goes along; Enter again sends both");
+}
+
+/* A paste is no less one when it was away meanwhile. */
+static void a_paste_comes_back(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, PASTE("see @%/diary.txt") "\x03\x1f");       /* dropped, and undone */
+    expect_asked(&s);
+    type(&s, "\x05\x15hi\r");                    /* cut, and put back behind another message */
+    screen_answer(&s, "ok");
+    type(&s, "\x19 now");
+    expect_asked(&s);
+    type(&s, "\033[A\x03\033[B");               /* the history's line dropped, and back to it */
+    assert_has(&s, "> see @");
+    expect_asked(&s);
+    type(&s, "\x03read @%/diary.txt\r");        /* what is typed then is */
+    expect_said(&s, 2, "DIARY", 1);
+    screen_close(&s);
+}
+
+static void a_paste_comes_back_in_vi(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "/editing vi\r");
+    type(&s, PASTE("see @%/diary.txt") "\x03\033");
+    type(&s, "u");
+    expect_asked(&s);
+    type(&s, "dd");
+    type(&s, "ihi\r");
+    screen_answer(&s, "ok");
+    type(&s, "\033");
+    type(&s, "p");
+    expect_asked(&s);
+    screen_close(&s);
+}
+
 /* The question comes back with its file: that is not read, nor sent, a second time. */
 static void an_edited_message_has_its_files_once(void **state)
 {
@@ -273,6 +323,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_paste_names_files),
+        cmocka_unit_test(a_paste_comes_back),
+        cmocka_unit_test(a_paste_comes_back_in_vi),
         cmocka_unit_test(an_edited_message_has_its_files_once),
         cmocka_unit_test(an_edited_paste_is_asked_about),
         cmocka_unit_test(what_waits_has_its_files_once),

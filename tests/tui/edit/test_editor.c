@@ -114,6 +114,22 @@ static void a_yank_of_before(void **state)
     ebb_editor_fini(&e);
 }
 
+/* There are only so many characters that stand for one: then it names files like any text. */
+static void more_pastes_than_can_be_folded(void **state)
+{
+    static const char lines[] = EBB_MARK_BEGIN "@a\n\n\n\n\n\n\n\n\n" EBB_MARK_END;
+    ebb_editor e = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < EBB_EDITOR_PASTES; i++)
+        ebb_editor_insert_marked(&e, lines, sizeof lines - 1);
+    assert_false(e.is_given);
+    ebb_editor_insert_marked(&e, lines, sizeof lines - 1);
+    assert_true(e.is_given);
+    assert_non_null(strstr(e.text.data, "@a"));
+    ebb_editor_fini(&e);
+}
+
 static void nobody_forges_a_paste(void **state)
 {
     ebb_editor e = { 0 };
@@ -200,6 +216,7 @@ int main(void)
         cmocka_unit_test(keys),
         cmocka_unit_test(large_pastes_fold),
         cmocka_unit_test(a_yank_of_before),
+        cmocka_unit_test(more_pastes_than_can_be_folded),
         cmocka_unit_test(nobody_forges_a_paste),
         cmocka_unit_test(a_paste_of_forged_pastes),
         cmocka_unit_test(drawn),
