@@ -36,6 +36,15 @@ static const ebb_option *find_config_option(const char *name)
     return found;
 }
 
+/* An engine that a command passes over: what the file calls a model is one of that engine's. */
+static void note_engine(ebb_args *a, const ebb_option *o, const char *value)
+{
+    if (strcmp(o->long_name, "--engine") == 0)
+        a->is_model_elsewhere = *value && strcmp(value, "here") != 0;
+    else if (strcmp(o->long_name, "--host") == 0)
+        a->is_model_elsewhere = *value != '\0';
+}
+
 ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsigned mask, ebb_error *err)
 {
     static const char *const switches[] = { "off", "no", "false", "0", "on", "yes", "true", "1", NULL };
@@ -44,8 +53,10 @@ ebb_status ebb_args_set(ebb_args *a, const char *name, const char *value, unsign
 
     if (!o)
         return EBB_FAIL(err, EBB_USAGE, "unknown option '%.60s'", name);
-    if (!(o->mask & mask) || o->mask == EBB_FOR_ENGINES)
+    if (!(o->mask & mask) || o->mask == EBB_FOR_ENGINES) {
+        note_engine(a, o, value);
         return EBB_OK;
+    }
     if (o->mask & EBB_NOT_IN_CONFIG)
         return EBB_FAIL(err, EBB_USAGE, "%s: only the command line can say it", name);
     if (o->arg)
@@ -218,7 +229,7 @@ static bool is_same_engine(const ebb_args *a, const ebb_args *b)
  * configuration keeps private is not stored because a session is named. */
 static void give_way(ebb_args *a, const ebb_args *said)
 {
-    if (said->is_engine_given && !is_same_engine(a, said))
+    if (a->is_model_elsewhere || (said->is_engine_given && !is_same_engine(a, said)))
         a->model = NULL;                         /* one of another engine's */
     a->is_model_of_config = a->model && !said->model;
     if (said->session || said->is_private)

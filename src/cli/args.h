@@ -29,6 +29,7 @@ enum {
 typedef struct ebb_args {
     const char     *model;           /* -m */
     bool            is_model_of_config;      /* the command line may name another in a word */
+    bool            is_model_elsewhere;      /* another engine's: not this command's */
     const char     *engine_name;     /* -e; NULL: the engine of this process */
     /* Engines add. */
     const char     *engine_kind, *key_file, *key_variable, *key_command, *ca_file;

@@ -233,6 +233,21 @@ static void test_model_of_another_engine(void **state)
     assert_non_null(read_both("model = m\n", EBB_FOR_RUN, "-e", "here").model);
 }
 
+/* For a command that asks no engine the model of a remote one is no file. */
+static void test_model_without_engines(void **state)
+{
+    static const unsigned masks[] = { EBB_FOR_PLAN, EBB_FOR_BENCH, EBB_FOR_INSPECT, EBB_FOR_SESSIONS, EBB_FOR_SERVE,
+                                      EBB_FOR_DOCTOR, EBB_FOR_OLLAMA };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        assert_null(read_both("engine = box\nmodel = m\n", masks[i], "word", NULL).model);
+        assert_null(read_both("model = m\nhost = box\n", masks[i], "word", NULL).model);
+        assert_string_equal(read_both("engine = box\nmodel = m\n", masks[i], "-m", "n").model, "n");
+        assert_string_equal(read_both("engine = here\nmodel = m\n", masks[i], "word", NULL).model, "m");
+    }
+}
+
 /* Without --ollama they say nothing: on the command line a mistake, in the file what was set for another time. */
 static void test_options_of_the_estimate(void **state)
 {
@@ -340,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_command_line_takes_the_place),
         cmocka_unit_test(test_model_of_the_file),
         cmocka_unit_test(test_model_of_another_engine),
+        cmocka_unit_test(test_model_without_engines),
         cmocka_unit_test(test_options_of_the_estimate),
         cmocka_unit_test(test_one_place_to_listen),
         cmocka_unit_test(test_command_line_comes_after),
