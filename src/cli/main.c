@@ -146,6 +146,14 @@ static int finish_output(int status)
     return EBB_EXIT_FAILED;
 }
 
+/* What `ebb help` is to be about; NULL: everything, as where it is about words that are questions themselves. */
+static const char *help_topic(int argc, char **argv)
+{
+    const char *word = argc > 2 ? argv[2] : "help";
+
+    return word[0] == '-' || strcmp(word, "help") == 0 || strcmp(word, "version") == 0 ? NULL : word;
+}
+
 /* What was asked instead of a command's work, or a command that is none; *status: what came of it.  false: neither. */
 static bool answer_question(int argc, char **argv, const ebb_subcommand *command, bool is_chat, int *status)
 {
@@ -155,7 +163,7 @@ static bool answer_question(int argc, char **argv, const ebb_subcommand *command
 
     if (!command && strcmp(name, "help") == 0) {
         asked = EBB_ASKS_HELP;
-        name = argc > 2 && argv[2][0] != '-' ? argv[2] : NULL;
+        name = help_topic(argc, argv);
         command = name ? find_subcommand(name) : NULL;
     } else if (!command && strcmp(name, "version") == 0) {
         asked = EBB_ASKS_VERSION;

@@ -77,4 +77,6 @@ done
 says 2 '--plain run' 'a command comes first'
 says 0 'help' 'ebb models'
 says 0 'help run' '--greedy'
+says 0 'help help' 'ebb models'
+says 0 'help version' 'ebb models'
 says 0 'version' 'ebb '
