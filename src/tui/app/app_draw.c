@@ -69,11 +69,19 @@ static void add_session(const ebb_app *a, ebb_buf *out)
         ebb_utf8_add_line(out, name, strlen(name), !a->term->utf8);
 }
 
+/* What Esc does while one waits: app_escape_key. */
+static const char *escape_help(const ebb_app *a)
+{
+    if (!a->figures.is_busy)
+        return "";
+    return a->view.is_bottom ? "Esc stops" : "Esc: the end";
+}
+
 /* While one waits the wide layout says here, too, for what and how long: it is where one looks. */
 static void add_live(const ebb_app *a, ebb_buf *out, bool is_wide, int width)
 {
     bool is_waiting = a->figures.is_busy || !(a->figures.model || a->figures.has_failed);
-    const char *stop = a->figures.is_busy ? "Esc stops" : "", *dot = a->term->ascii ? " - " : " \u00B7 ";
+    const char *escape = escape_help(a), *dot = a->term->ascii ? " - " : " \u00B7 ";
     size_t before = out->len;
 
     if (a->layout == EBB_LAYOUT_OFF || (is_wide && !is_waiting && !a->figures.is_pulling))
@@ -81,9 +89,9 @@ static void add_live(const ebb_app *a, ebb_buf *out, bool is_wide, int width)
     if (is_wide)
         ebb_panel_live(out, &a->figures, a->term->ascii);
     else
-        ebb_panel_brief(out, &a->figures, a->term->ascii, width - (*stop ? (int)strlen(stop) + 3 : 0));
-    if (*stop)
-        ebb_buf_addf(out, "%s%s", out->len > before ? dot : "", stop);
+        ebb_panel_brief(out, &a->figures, a->term->ascii, width - (*escape ? (int)strlen(escape) + 3 : 0));
+    if (*escape)
+        ebb_buf_addf(out, "%s%s", out->len > before ? dot : "", escape);
 }
 
 /* All of it, or as much as says something. */

@@ -97,6 +97,27 @@ static void keys_of_looking_back(void **state)
     screen_close(&s);
 }
 
+/* The status says what Esc does now: the end first, then it stops. */
+static void escape_is_what_it_says(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 12, 100);
+    screen_keys(&s, "count\r");
+    fake_text(s.chat, "1\n\n2\n\n3\n\n4\n\n5\n\n6\n\n7\n\n8\n\n9\n");
+    screen_step(&s, 1);
+    assert_has(&s, " - Esc stops\n");
+    screen_keys(&s, "\033[5~");
+    assert_has(&s, " - Esc: the end\n");
+    assert_lacks(&s, "Esc stops");
+    screen_keys(&s, "\033");
+    screen_step(&s, 1);
+    assert_has(&s, " - Esc stops\n");
+    assert_true(ebb_chat_is_busy(s.chat));
+    screen_close(&s);
+}
+
 static void resize_keeps_the_place(void **state)
 {
     screen s;
@@ -272,6 +293,7 @@ int main(void)
         cmocka_unit_test(a_long_message_takes_the_row),
         cmocka_unit_test(scrolling),
         cmocka_unit_test(keys_of_looking_back),
+        cmocka_unit_test(escape_is_what_it_says),
         cmocka_unit_test(resize_keeps_the_place),
         cmocka_unit_test(history_keys),
         cmocka_unit_test(big_paste_is_folded),
