@@ -25,6 +25,12 @@ static void settle_vi(const ebb_vi *v, ebb_editor *e)
         e->caret = ebb_editor_prev(e, e->caret);
 }
 
+/* The caret was put somewhere: j and k aim at that column from now on. */
+static void forget_column(ebb_editor *e)
+{
+    e->last = EBB_EDIT_OTHER;
+}
+
 static void clear_pending(ebb_vi *v)
 {
     v->count = v->op_count = 0;
@@ -67,6 +73,7 @@ static void normal_mode(ebb_vi *v, ebb_editor *e)
     v->is_normal = true;
     if (e->caret > ebb_editor_line_start(e, e->caret))
         e->caret = ebb_editor_prev(e, e->caret);
+    forget_column(e);
     if (v->n_keys < EBB_VI_KEYS)
         v->keys[v->n_keys++] = (ebb_key){ .code = EBB_KEY_ESC };
     finish_vi_command(v, e);
@@ -304,10 +311,23 @@ static void replay_change(ebb_vi *v, ebb_editor *e)
         finish_vi_command(v, e);
 }
 
+/* Of j, k and their kin; 0: of another key. */
+static int vertical_direction(uint32_t code)
+{
+    switch (code) {
+    case 'j': case EBB_KEY_DOWN: case '+': return 1;
+    case 'k': case EBB_KEY_UP: case '-': return -1;
+    default: return 0;
+    }
+}
+
+/* As often as the count says, or as it can; from the edge to what was typed before. */
 static ebb_vi_act vi_vertical(ebb_vi *v, ebb_editor *e, int direction)
 {
-    bool moved = ebb_editor_vertical_key(e, direction);
+    bool moved = false;
 
+    for (unsigned n = effective_count(v); n > 0 && ebb_editor_vertical_key(e, direction); n--)
+        moved = true;
     finish_vi_command(v, e);
     return moved ? EBB_VI_DONE : direction < 0 ? EBB_VI_BACK : EBB_VI_FORWARD;
 }
@@ -331,8 +351,6 @@ static ebb_vi_act vi_command(ebb_vi *v, ebb_editor *e, uint32_t code)
         while (n-- > 0 && ebb_editor_undo(e))
             ;
         break;
-    case 'j': case EBB_KEY_DOWN: case '+': return vi_vertical(v, e, 1);
-    case 'k': case EBB_KEY_UP: case '-': return vi_vertical(v, e, -1);
     case 'G': e->caret = e->text.len; break;
     case '/': case '?': finish_vi_command(v, e); return EBB_VI_SEARCH;
     case 'n': finish_vi_command(v, e); return EBB_VI_OLDER;
@@ -364,6 +382,7 @@ static ebb_vi_act awaited_character(ebb_vi *v, ebb_editor *e, ebb_key key)
     char wait = v->wait;
 
     v->wait = 0;
+    forget_column(e);
     if (key.mods || key.code >= EBB_KEY_UP) {
         finish_vi_command(v, e);
     } else if (wait == 'r') {
@@ -397,6 +416,7 @@ static ebb_vi_act normal_key(ebb_vi *v, ebb_editor *e, ebb_key key)
 
     if (key.mods == EBB_MOD_CTRL && code == 'r') {
         ebb_editor_redo(e);
+        forget_column(e);
         finish_vi_command(v, e);
         return EBB_VI_DONE;
     }
@@ -414,6 +434,9 @@ static ebb_vi_act normal_key(ebb_vi *v, ebb_editor *e, ebb_key key)
         v->wait = (char)code;
         return EBB_VI_DONE;
     }
+    if (!v->op && vertical_direction(code) != 0)
+        return vi_vertical(v, e, vertical_direction(code));
+    forget_column(e);
     m = code == ';' || code == ',' ? ebb_vi_motion_find(v->find.kind, code == ',') : ebb_vi_motion_of(code);
     if (m) {
         vi_move(v, e, m);

@@ -63,6 +63,14 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "one two\nthree four", "k0w2CX\033", "one [X]" },
     { "one two\nthree four\nfive", "kk02$", "one two\nthree fou[r]\nfive" },
     { "one two\nthree four", "k0w9D", "one[ ]" },
+    /* up and down, at the column of the caret */
+    { "abcdef\nghijkl\nmnopqr", "kk0j", "abcdef\n[g]hijkl\nmnopqr" },
+    { "abcdef\nghijkl\nmnopqr", "$kk0jiX\033", "abcdef\n[X]ghijkl\nmnopqr" },
+    { "abcdef\nghijkl\nmnopqr", "kfjk", "abc[d]ef\nghijkl\nmnopqr" },
+    { "abcdef\nx\nmnopqr", "$kk", "abcde[f]\nx\nmnopqr" },
+    { "abcdef\nx\nmnopqr", "lll2k", "abc[d]ef\nx\nmnopqr" },
+    { "abcdef\nx\nmnopqr", "2k2j", "abcdef\nx\n[m]nopqr" },
+    { "abcdef\nx\nmnopqr", "k9k", "[a]bcdef\nx\nmnopqr" },
     /* a find that cannot be made so often */
     { "abcabc", "3fc", "[a]bcabc" },
     { "abcabc", "d3fc", "[a]bcabc" },
