@@ -6,8 +6,8 @@
 #include "base/utf8.h"
 #include "edit/editor_impl.h"
 
-/* HUGE_BYTES: more, typed or not, is too long to be laid out at each key. */
-enum { FOLD_BYTES = 1000, FOLD_LINES = 8, HUGE_BYTES = 64 << 10, UNDO_MAX = 1000 };
+/* HUGE_BYTES: more, typed or not, is too long to be laid out at each key.  NAME_BYTES: more is no name of a command. */
+enum { FOLD_BYTES = 1000, FOLD_LINES = 8, HUGE_BYTES = 64 << 10, NAME_BYTES = 64, UNDO_MAX = 1000 };
 
 static void steps_free(ebb_undo_steps *s)
 {
@@ -274,12 +274,25 @@ bool ebb_editor_paste(ebb_editor *e, const char *s, size_t n)
 
 /* -- Marked text --------------------------------------------------------------------------- */
 
+/* The slash and the name that a huge command begins with: what is folded begins none. */
+static size_t length_of_name(const char *s)
+{
+    size_t n = 0;
+
+    if (s[0] != '/')
+        return 0;
+    while (n < NAME_BYTES && !strchr(" \t\n", s[n]))
+        n++;
+    return n < NAME_BYTES ? n : 1;
+}
+
 static void insert_typed(ebb_editor *e, const char *s, size_t n)
 {
-    if (n > HUGE_BYTES)
-        add_folded(e, s, n);
-    else
-        ebb_editor_insert(e, s, n);
+    size_t n_name = n > HUGE_BYTES ? length_of_name(s) : n;
+
+    ebb_editor_insert(e, s, n_name);
+    if (n > n_name)
+        add_folded(e, s + n_name, n - n_name);
 }
 
 void ebb_editor_insert_marked(ebb_editor *e, const char *s, size_t n)

@@ -73,6 +73,32 @@ static void a_folded_paste_is_no_command(void **state)
     screen_close(&s);
 }
 
+/* One that is folded since it is huge is what it was: a command, or a message that begins like one. */
+static void a_huge_line_keeps_its_beginning(void **state)
+{
+    ebb_buf line = { 0 };
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 24, 100);
+    ebb_buf_adds(&line, "/system be");
+    while (line.len < 70000)
+        ebb_buf_adds(&line, " brief");
+    ebb_editor_set(&s.app.editor, line.data, line.len);
+    screen_keys(&s, "");
+    assert_has(&s, "> /system[pasted 69,");
+    screen_keys(&s, "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, line.data + strlen("/system "));
+    assert_int_equal(ebb_chat_message(s.chat, 0)->role, EBB_ROLE_SYSTEM);
+    fake_add(s.chat, EBB_ROLE_USER, line.data);
+    screen_keys(&s, "/edit\r");
+    assert_has(&s, "> //system[pasted 69,");
+    screen_keys(&s, "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 1)->text, line.data);
+    ebb_buf_fini(&line);
+    screen_close(&s);
+}
+
 /* What is not saved is not left without a word. */
 static void short_titles(void **state)
 {
@@ -386,6 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands),
         cmocka_unit_test(a_folded_paste_is_no_command),
+        cmocka_unit_test(a_huge_line_keeps_its_beginning),
         cmocka_unit_test(short_titles),
         cmocka_unit_test(leaving_unsaved),
         cmocka_unit_test(a_form),
