@@ -265,18 +265,31 @@ static int wait_for_event(ebb_chat *c, ebb_stat_server *stat, int timeout_ms)
     return n;
 }
 
-/* Another process still writes in this conversation, unseen: the question comes behind its answer. */
+/* Until the process that writes in this conversation has ended, or a moment where it cannot be said who that is. */
 static void wait_for_writer(const ebb_args *a, ebb_chat *c, ebb_stat_server *stat)
 {
+    enum { LOOK_MS = 20, WAIT_MS = 1000 };
+    long writer = ebb_chat_writer_pid(c);
     ebb_chat_event ev;
 
-    if (ebb_chat_writer_pid(c) && !a->quiet)
-        fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", ebb_chat_writer_pid(c));
-    while (ebb_chat_writer_pid(c) && !stop_signal) {
+    if (writer && !a->quiet)
+        fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", writer);
+    do {
         while (ebb_chat_event_next(c, &ev))
             ;
-        wait_for_event(c, stat, 1000);
-    }
+        wait_for_event(c, stat, writer ? WAIT_MS : LOOK_MS);
+    } while (ebb_chat_writer_pid(c) && !stop_signal);
+}
+
+/* The question comes behind the answers that other processes write in this conversation: of those who wait for the
+ * same one, each waits for the one who was quicker. */
+static ebb_status take_turn(const ebb_args *a, ebb_chat *c, ebb_stat_server *stat, ebb_error *err)
+{
+    ebb_status st;
+
+    while ((st = ebb_chat_take_turn(c, err)) == EBB_BUSY && !stop_signal)
+        wait_for_writer(a, c, stat);
+    return st;
 }
 
 static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, ebb_error *err)
@@ -286,8 +299,9 @@ static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *p
     bool stopping = false;
 
     ebb_stat_server_open(&stat);                 /* `ebb stop` finds it there */
-    wait_for_writer(a, c, &stat);
-    st = ebb_chat_send_several(c, count_of(a), prompt->data, prompt->len, err);
+    st = take_turn(a, c, &stat, err);
+    if (st == EBB_OK)
+        st = ebb_chat_send_several(c, count_of(a), prompt->data, prompt->len, err);
     while (st == EBB_OK) {
         if (stop_signal == SIGHUP && !stopping && is_persisted(a)) {
             fflush(stdout);

@@ -129,6 +129,12 @@ ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err);
 const char *ebb_chat_job_under_way(const ebb_chat *c, double *share);
 /* The answer under way is written by another process: its number; 0: it is not. */
 long ebb_chat_writer_pid(const ebb_chat *c);
+/* Before a question is sent that nobody watches: what is sent then comes behind all that other
+ * processes have said in this session, and theirs behind it.  BUSY: one of them writes there; the
+ * chat follows it (ebb_chat_writer_pid; 0: it begins or ends at this moment).  Other errors: those
+ * of reading the session. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_take_turn(ebb_chat *c, ebb_error *err);
 /* The context is full, and the user was asked what to do. */
 bool ebb_chat_awaits_overflow_choice(const ebb_chat *c);
 /* A budget or a plan was requested, and its report has not arrived yet. */

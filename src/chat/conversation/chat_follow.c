@@ -86,3 +86,46 @@ void ebb_chat_follow_poll(ebb_chat *c)
     else
         end_following(c);
 }
+
+/* -- Whose turn it is -------------------------------------------------------------------- */
+
+/* A session of the name that this new one is to have, which another process has made since. */
+static ebb_status enter_made_since(ebb_chat *c, ebb_error *err)
+{
+    int64_t session;
+
+    if (c->facts.id > 0 || !c->facts.name[0] || !c->store ||
+        ebb_store_find(c->store, c->facts.name, &session, NULL) != EBB_OK)
+        return EBB_OK;
+    return ebb_chat_enter_session(c, session, err);
+}
+
+/* Whether another process has said something in this session since it was loaded here. */
+static bool has_gone_on(const ebb_chat *c)
+{
+    ebb_buf text = { 0 };
+    const ebb_node *node;
+    int64_t message;
+    bool has = false;
+
+    if (c->store && c->facts.id > 0 &&
+        ebb_store_read_leaf_text(c->store, c->facts.id, &message, &text, NULL) == EBB_OK && message > 0) {
+        node = ebb_tree_find(&c->tree, message);
+        has = !node || node->m.n_text < text.len;
+    }
+    ebb_buf_fini(&text);
+    return has;
+}
+
+ebb_status ebb_chat_take_turn(ebb_chat *c, ebb_error *err)
+{
+    ebb_status st = enter_made_since(c, err);
+
+    if (st == EBB_OK && !c->follow.session && !ebb_chat_lock_writer(c))
+        st = ebb_chat_follow(c, c->facts.id) ? EBB_OK : EBB_BUSY;
+    if (st == EBB_BUSY || c->follow.session)
+        return EBB_FAIL(err, EBB_BUSY, "another process writes in this session");
+    if (st == EBB_OK && has_gone_on(c))
+        st = ebb_chat_reload_session(c, c->facts.id, err);
+    return st;
+}

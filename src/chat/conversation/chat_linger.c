@@ -31,7 +31,7 @@ bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
         return true;
     c->is_away = true;
     if (ebb_chat_is_busy(c))
-        ebb_chat_lock_writer(c);
+        (void)ebb_chat_lock_writer(c);
     for (;;) {
         struct pollfd fds[3] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = how->stop_fd, .events = POLLIN },
                                  { .fd = how->request_fd, .events = POLLIN } };

@@ -18,14 +18,29 @@ bool ebb_writer_lock_path(const ebb_chat *c, int64_t session, ebb_buf *out)
 
 /* -- Who writes ------------------------------------------------------------------- */
 
+/* Whoever had it before may remove the file between our opening and our locking: a lock on what has no name any more
+ * keeps nobody out. */
+static ebb_status take_writer_lock(int *fd, const char *path, ebb_error *err)
+{
+    ebb_status st;
+
+    for (;;) {
+        st = ebb_file_open(path, EBB_FILE_UPDATE_HERE, fd, err);
+        if (st == EBB_OK)
+            st = ebb_file_lock(*fd, path, err);
+        if (st != EBB_OK || ebb_file_is_at(*fd, path))
+            return st;
+        ebb_file_close(*fd);
+        *fd = -1;
+    }
+}
+
 static ebb_status write_writer_lock(int *fd, const char *path, ebb_error *err)
 {
     char pid[MARK_BYTES];
     int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
-    ebb_status st = ebb_file_open(path, EBB_FILE_UPDATE_HERE, fd, err);
+    ebb_status st = take_writer_lock(fd, path, err);
 
-    if (st == EBB_OK)
-        st = ebb_file_lock(*fd, path, err);
     if (st == EBB_OK)
         st = ebb_file_truncate(*fd, path, 0, err);
     if (st == EBB_OK)
@@ -33,19 +48,23 @@ static ebb_status write_writer_lock(int *fd, const char *path, ebb_error *err)
     return st;
 }
 
-void ebb_chat_lock_writer(ebb_chat *c)
+bool ebb_chat_lock_writer(ebb_chat *c)
 {
     ebb_error err = { 0 };
+    ebb_status st;
 
     if (c->writer_lock.fd >= 0)
-        return;
+        return true;
     ebb_buf_clear(&c->writer_lock.path);         /* that of an answer before */
-    if (!ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path) ||
-        write_writer_lock(&c->writer_lock.fd, c->writer_lock.path.data, &err) == EBB_OK)
-        return;
+    if (!ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path))
+        return true;
+    st = write_writer_lock(&c->writer_lock.fd, c->writer_lock.path.data, &err);
+    if (st == EBB_OK)
+        return true;
     ebb_log("writer", "%s; nobody else can follow this answer", err.msg);
     ebb_file_close(c->writer_lock.fd);
     c->writer_lock.fd = -1;
+    return st != EBB_BUSY;
 }
 
 void ebb_chat_unlock_writer(ebb_chat *c)
@@ -59,22 +78,36 @@ void ebb_chat_unlock_writer(ebb_chat *c)
 
 /* -- Who looks on ------------------------------------------------------------------ */
 
+/* Not by its number: in another PID namespace another process has ours. */
+static bool is_own_lock(const ebb_chat *c, const char *path)
+{
+    return c->writer_lock.fd >= 0 && strcmp(path, ebb_buf_text(&c->writer_lock.path)) == 0;
+}
+
+/* The file of a process that was killed.  Only who has taken it removes it: it may be another's by now. */
+static void remove_left_lock(int fd, const char *path)
+{
+    if (ebb_file_lock(fd, path, NULL) == EBB_OK && ebb_file_is_at(fd, path))
+        unlink(path);
+}
+
 pid_t ebb_writer_find(const ebb_chat *c, int64_t session)
 {
     ebb_buf path = { 0 }, pid = { 0 };
     pid_t writer = 0;
     int fd = -1;
 
-    if (ebb_writer_lock_path(c, session, &path) && ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
+    if (ebb_writer_lock_path(c, session, &path) && !is_own_lock(c, path.data) &&
+        ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
         if (!ebb_file_is_locked(fd))
-            unlink(path.data);                   /* it was killed */
+            remove_left_lock(fd, path.data);
         else if (ebb_file_slurp(path.data, MARK_BYTES, &pid, NULL) == EBB_OK)
             writer = (pid_t)strtol(ebb_buf_text(&pid), NULL, 10);
         ebb_file_close(fd);
     }
     ebb_buf_fini(&path);
     ebb_buf_fini(&pid);
-    return writer > 0 && writer != getpid() ? writer : 0;
+    return writer > 0 ? writer : 0;
 }
 
 bool ebb_chat_follow(ebb_chat *c, int64_t session)

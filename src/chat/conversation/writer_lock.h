@@ -26,8 +26,9 @@ typedef struct ebb_chat_following {
     pid_t   writer;
 } ebb_chat_following;
 
-/* Others that open the session may look on from here to the unlocking. */
-void ebb_chat_lock_writer(ebb_chat *c);
+/* Others that open the session may look on from here to the unlocking.  false: another process
+ * writes there. */
+bool ebb_chat_lock_writer(ebb_chat *c);
 void ebb_chat_unlock_writer(ebb_chat *c);
 /* The name of the session's file; false: it has none, or no memory. */
 bool ebb_writer_lock_path(const ebb_chat *c, int64_t session, ebb_buf *out);

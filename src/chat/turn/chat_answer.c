@@ -137,7 +137,7 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
     snprintf(c->facts.model, sizeof c->facts.model, "%s", c->info->name);
     report_prompt(c, p);
     ebb_chat_save(c, true);
-    ebb_chat_lock_writer(c);
+    (void)ebb_chat_lock_writer(c);               /* where another writes, too, both answers are kept, as branches */
     ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return EBB_OK;
 }

@@ -41,10 +41,13 @@ static void set_date_once(ebb_chat *c)
         c->facts.pinned_ms = ebb_clock_unix_ms();
 }
 
-/* What was asked waits: for the user, for a summary, for the model. */
+/* What was asked waits: for the user, for a summary, for the model.  Where there is no user its turn has come all the
+ * same: what others ask meanwhile waits for it. */
 static void save_deferred(ebb_chat *c)
 {
     ebb_chat_save(c, true);
+    if (c->overflow.is_unattended)
+        (void)ebb_chat_lock_writer(c);
     ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
 }
 
@@ -129,6 +132,7 @@ static ebb_status withdraw_question(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     (void)in, (void)err;
     c->turn.n_wanted = 0;
+    ebb_turn_release_lock(c);
     ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
     return EBB_OK;
 }

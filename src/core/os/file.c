@@ -166,6 +166,13 @@ bool ebb_file_is_same(const char *path, const char *other)
     return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+bool ebb_file_is_at(int fd, const char *path)
+{
+    struct stat a, b;
+
+    return fstat(fd, &a) == 0 && stat(path, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 static bool is_own(int fd, mode_t refused)
 {
     struct stat st;

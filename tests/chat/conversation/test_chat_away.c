@@ -373,6 +373,57 @@ static void test_attached_elsewhere(void **state)
     }
 }
 
+/* Of two who want to ask behind one answer, one does, and the other one waits for that answer, too. */
+static void test_turns(void **state)
+{
+    gone g = leave_behind();
+    ebb_chat *c[2];
+    ebb_error err;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        c[i] = open_chat(&(ebb_chat_opts){ .continue_last = true, .is_unattended = true });
+        assert_int_equal(ebb_chat_take_turn(c[i], &err), EBB_BUSY);
+        assert_int_equal(ebb_chat_writer_pid(c[i]), g.pid);
+    }
+    assert_int_equal(write(g.go_on, "", 1), 1);
+    for (int i = 0; i < 2; i++)
+        wait_for(c[i], EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(ebb_chat_take_turn(c[0], &err), EBB_OK);
+    assert_int_equal(ebb_chat_take_turn(c[1], &err), EBB_BUSY);
+    assert_int_equal(ebb_chat_writer_pid(c[1]), getpid());  /* its own number is no mark: PID namespaces */
+    say(c[0], "second");
+    wait_for(c[1], EBB_EVENT_DONE, NULL, 0);
+    assert_int_equal(ebb_chat_take_turn(c[1], &err), EBB_OK);
+    say(c[1], "third");
+    assert_string_equal(path(c[1]), "[go] [a1.0 a1.1 a1.2 ] [second] [a1.0 a1.1 a1.2 ] [third] [a2.0 a2.1 a2.2 ]");
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    ebb_chat_close(c[0]);
+    ebb_chat_close(c[1]);
+    close(g.go_on);
+}
+
+/* What others have said since the session was opened comes before, also where the session is new to both. */
+static void test_turn_after_others(void **state)
+{
+    ebb_chat *c[3];
+    ebb_error err;
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        c[i] = open_ready(&(ebb_chat_opts){ .session_name = "talk", .is_unattended = true });
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ebb_chat_take_turn(c[i], &err), EBB_OK);
+        say(c[i], i == 0 ? "first" : i == 1 ? "second" : "third");
+        assert_int_equal(ebb_chat_n_messages(c[i]), 2 * (i + 1));
+    }
+    assert_int_equal(ebb_chat_take_turn(c[0], &err), EBB_OK);
+    say(c[0], "fourth");
+    assert_int_equal(ebb_chat_n_messages(c[0]), 8);
+    for (int i = 0; i < 3; i++)
+        ebb_chat_close(c[i]);
+}
+
 /* A file that a killed process has left is no process, whatever number stands in it. */
 static void test_stale_mark(void **state)
 {
@@ -402,7 +453,8 @@ int main(void)
                                         T(test_not_stopped_by_chance),
                                         T(test_locked_again), T(test_attached),
                                         T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves),
-                                        T(test_attached_elsewhere), T(test_stale_mark) };
+                                        T(test_attached_elsewhere), T(test_stale_mark), T(test_turns),
+                                        T(test_turn_after_others) };
 
     return cmocka_run_group_tests_name("chat away", tests, NULL, NULL);
 }
