@@ -4,6 +4,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "os/file.h"
 
 static const struct {
     const char *variable, *below_home;
@@ -35,14 +39,25 @@ ebb_status ebb_path_in(ebb_dir dir, const char *name, ebb_buf *out, ebb_error *e
     return out->failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path") : EBB_OK;
 }
 
+/* The runtime folder is gone when the last login of its user has ended, while tmux lives on, and after su it is another
+ * user's. */
+static bool is_usable(const char *base, const char *below)
+{
+    struct stat st;
+
+    return ((stat(base, &st) == 0 || ebb_file_mkdirs(base, NULL) == EBB_OK) && stat(base, &st) == 0) &&
+           S_ISDIR(st.st_mode) && st.st_uid == geteuid() && access(base, W_OK | X_OK) == 0 &&
+           (lstat(below, &st) != 0 || st.st_uid == geteuid());
+}
+
 ebb_status ebb_path_run(ebb_buf *out, ebb_error *err)
 {
     const char *base = getenv("XDG_RUNTIME_DIR");
 
-    if (!is_absolute(base))
-        return ebb_path_in(EBB_DIR_STATE, "run", out, err);
     ebb_buf_clear(out);
-    return ebb_buf_addf(out, "%s/ebb", base) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    if (is_absolute(base) && !ebb_buf_addf(out, "%s/ebb", base))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    return out->len && is_usable(base, out->data) ? EBB_OK : ebb_path_in(EBB_DIR_STATE, "run", out, err);
 }
 
 ebb_status ebb_path_expand(const char *path, ebb_buf *out, ebb_error *err)

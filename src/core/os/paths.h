@@ -21,8 +21,9 @@ typedef enum ebb_dir {
 EBB_MUST_CHECK
 ebb_status ebb_path_in(ebb_dir dir, const char *name, ebb_buf *out, ebb_error *err);
 
-/* Replace *out by the folder of this run's sockets: $XDG_RUNTIME_DIR/ebb, else "run" in the state
- * folder.  Errors: as ebb_path_in. */
+/* Replace *out by the folder of this run's sockets: $XDG_RUNTIME_DIR/ebb, and "run" in the state
+ * folder where that variable leads to no folder of this user.  Makes $XDG_RUNTIME_DIR, if it can,
+ * and nothing else.  Errors: as ebb_path_in. */
 EBB_MUST_CHECK
 ebb_status ebb_path_run(ebb_buf *out, ebb_error *err);
 

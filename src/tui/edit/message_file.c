@@ -56,7 +56,7 @@ static bool take_lock(const char *path, int *lock)
     return ok;
 }
 
-/* The runtime folder, else /tmp. */
+/* The runtime folder, else /tmp, which only a chat without confinement reaches. */
 static void add_message_folder(ebb_buf *dir)
 {
     if (ebb_path_run(dir, NULL) == EBB_OK && ebb_file_mkdirs(dir->data, NULL) == EBB_OK)

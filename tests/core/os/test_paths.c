@@ -1,6 +1,9 @@
 /* The XDG base directories. */
 #include "ebb_test.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "os/paths.h"
 
 static void test_variable_wins(void **state)
@@ -62,6 +65,49 @@ static void test_home(void **state)
     ebb_buf_fini(&b);
 }
 
+static void expect_run(const char *runtime, const char *want)
+{
+    ebb_buf b = { 0 };
+    ebb_error err;
+
+    setenv("XDG_RUNTIME_DIR", runtime, 1);
+    assert_int_equal(ebb_path_run(&b, &err), EBB_OK);
+    assert_string_equal(b.data, want);
+    ebb_buf_fini(&b);
+}
+
+/* Sockets and drafts have a folder also when the login has ended whose folder the variable names, and after su. */
+static void test_run(void **state)
+{
+    char dir[] = "/tmp/ebb-paths-XXXXXX", own[64], below[80];
+    bool is_root = geteuid() == 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(own, sizeof own, "%s/run", dir);
+    snprintf(below, sizeof below, "%s/ebb", own);
+    setenv("HOME", "/home/u", 1);
+    unsetenv("XDG_STATE_HOME");
+    expect_run("run", "/home/u/.local/state/ebb/run");
+    expect_run("/proc/gone", "/home/u/.local/state/ebb/run");
+    expect_run("/dev/null", "/home/u/.local/state/ebb/run");
+    expect_run(own, below);                      /* not there yet */
+    expect_run(own, below);
+    if (is_root)
+        assert_int_equal(chown(own, 1, 1), 0);
+    expect_run(is_root ? own : "/", "/home/u/.local/state/ebb/run");
+    if (is_root)
+        assert_int_equal(chown(own, 0, 0), 0);
+    assert_int_equal(mkdir(below, 0700), 0);
+    expect_run(own, below);
+    if (is_root) {
+        assert_int_equal(chown(below, 1, 1), 0);
+        expect_run(own, "/home/u/.local/state/ebb/run");
+    }
+    unsetenv("XDG_RUNTIME_DIR");
+    assert_true(rmdir(below) == 0 && rmdir(own) == 0 && rmdir(dir) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -69,6 +115,7 @@ int main(void)
         cmocka_unit_test(test_relative_is_ignored),
         cmocka_unit_test(test_nowhere),
         cmocka_unit_test(test_home),
+        cmocka_unit_test(test_run),
     };
     return cmocka_run_group_tests_name("paths", tests, NULL, NULL);
 }
