@@ -269,6 +269,30 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
     return st;
 }
 
+void ebb_args_rewrite(int argc, char **argv, unsigned mask, const char *without, const char *const more[],
+                      size_t n_more, const char **out)
+{
+    size_t n = 0;
+    int i = 0;
+
+    if (argc > 0)
+        out[n++] = argv[i++];
+    while (i < argc && strcmp(argv[i], "--") != 0) {
+        int first = i;
+        said_option s = is_option(argv[i]) ? take_option(argc, argv, mask, &i) : (said_option){ 0 };
+
+        if (!s.row || strcmp(s.row->long_name, without) != 0)
+            for (int k = first; k <= i; k++)
+                out[n++] = argv[k];
+        i++;
+    }
+    for (size_t k = 0; k < n_more; k++)
+        out[n++] = more[k];
+    while (i < argc)
+        out[n++] = argv[i++];
+    out[n] = NULL;
+}
+
 /* -- Help ------------------------------------------------------------------------------- */
 
 /* The text behind an option's names, in lines of 80. */

@@ -108,6 +108,12 @@ ebb_args_question ebb_args_asks(int argc, char **argv, unsigned mask);
 EBB_MUST_CHECK
 ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb_error *err);
 
+/* The same command line for another process, into out[argc + n_more + 1]: argv[0..argc) without the
+ * flag `without` (its long name), and with more[0..n_more) behind all other options, where it has
+ * the last word.  out ends with NULL and borrows the words. */
+void ebb_args_rewrite(int argc, char **argv, unsigned mask, const char *without,
+                      const char *const more[], size_t n_more, const char **out);
+
 /* One option by its long name without dashes, as the configuration file has it: flags
  * are on or off, and an option of other commands is passed over.  Where a name means one thing to
  * chats and runs and another one elsewhere, the file means the former; `engines` keeps what is said

@@ -6,12 +6,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "cmd_serve.h"
+#include "confinement.h"
 #include "net/listen.h"
 #include "os/child.h"
 #include "os/file.h"
@@ -27,21 +29,31 @@ static void on_attach_signal(int sig)
 
 /* -- A server ---------------------------------------------------------------------------------------------------- */
 
-/* It goes on when this process has ended, so that a line that breaks takes nothing along.  Only this user can open its
- * socket, so it wants no key, whatever the configuration has for servers: those who come have none. */
+/* It goes on when this process has ended, so that a line that breaks takes nothing along.  What the command line says
+ * is for it.  Only this user can open its socket, so it wants no key, whatever the configuration has for servers: those
+ * who come have none. */
 static ebb_status start_server(const ebb_args *a, const char *path, ebb_child *child, ebb_error *err)
 {
     char idle[16];
-    const char *argv[] = { "/proc/self/exe", "serve", "--quiet", "--idle", idle, "--socket", path, "--key-file", "none",
-                           a->model ? "-m" : NULL, a->model, NULL };
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    ebb_status st;
+    const char *const own[] = { "--quiet", "--idle", idle, "--socket", path, "--key-file", "none" };
+    const size_t n_own = sizeof own / sizeof own[0];
+    int argc, nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    char **words = ebb_cli_remembered_words(&argc);
+    const char **argv = calloc((size_t)argc + n_own + 2, sizeof *argv);
+    ebb_status st = EBB_OK;
 
     snprintf(idle, sizeof idle, "%u", a->idle_s ? a->idle_s : LEAVE_S);
     if (nothing < 0)
-        return EBB_FAIL(err, EBB_IO, "/dev/null: %s", strerror(errno));
-    st = ebb_child_start((char *const *)argv, nothing, child, err);
-    close(nothing);
+        st = EBB_FAIL(err, EBB_IO, "/dev/null: %s", strerror(errno));
+    else if (!argv)
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the server's command");
+    if (st == EBB_OK) {
+        argv[0] = ebb_cli_program();
+        ebb_args_rewrite(argc - 1, words + 1, EBB_FOR_SERVE, "--attach", own, n_own, argv + 1);
+        st = ebb_child_start((char *const *)argv, nothing, child, err);
+    }
+    ebb_file_close(nothing);
+    free(argv);
     return st;
 }
 

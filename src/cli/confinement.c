@@ -41,6 +41,12 @@ void ebb_cli_remember_words(int argc, char **argv)
     words = argv;
 }
 
+char **ebb_cli_remembered_words(int *argc)
+{
+    *argc = n_words;
+    return words;
+}
+
 /* -- Remote engines ---------------------------------------------------------------------------- */
 
 /* Of one of them: where it is, and the command that says its key. */

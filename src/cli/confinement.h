@@ -34,6 +34,7 @@ void ebb_cli_confine(const ebb_args *a, ebb_cli_needs needs, const char *editor)
 const char *ebb_cli_program(void);
 /* What was given to main: words that name files are within reach. */
 void ebb_cli_remember_words(int argc, char **argv);
+char **ebb_cli_remembered_words(int *argc);
 
 /* Try it, in a process of its own: what holds there.  false: nothing does, and *why says why. */
 bool ebb_cli_try_confinement(ebb_confined *out, const char **why);

@@ -279,6 +279,32 @@ static void test_command_line_comes_after(void **state)
     assert_int_equal(a.sampling_config, EBB_SAMPLING_BIT(temp) | EBB_SAMPLING_BIT(top_k));
 }
 
+/* Values stay with their options, and operands behind them. */
+static void test_rewritten(void **state)
+{
+    static const char *const lines[][2] = {
+        { "serve --attach", "serve --idle 3" },
+        { "serve --ctx 9 --attach --kv=f16 m.gguf", "serve --ctx 9 --kv=f16 m.gguf --idle 3" },
+        { "serve --trace --attach -m x --attach -- --attach", "serve --trace --attach -m x --idle 3 -- --attach" },
+        { "serve --idle", "serve --idle --idle 3" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char copy[100], got[100] = "", *argv[10];
+        const char *out[14];
+        int argc = 0;
+
+        snprintf(copy, sizeof copy, "%s", lines[i][0]);
+        for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+            argv[argc++] = word;
+        ebb_args_rewrite(argc, argv, EBB_FOR_SERVE, "--attach", (const char *const[]){ "--idle", "3" }, 2, out);
+        for (const char **word = out; *word; word++)
+            snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", word > out ? " " : "", *word);
+        assert_string_equal(got, lines[i][1]);
+    }
+}
+
 static ebb_args_question asks(const char *line, unsigned mask)
 {
     char copy[100], *argv[10] = { (char *)(uintptr_t)"ebb" };
@@ -359,7 +385,7 @@ int main(void)
         cmocka_unit_test(test_options_of_the_estimate),
         cmocka_unit_test(test_one_place_to_listen),
         cmocka_unit_test(test_command_line_comes_after),
-        cmocka_unit_test(test_questions),
+        cmocka_unit_test(test_questions), cmocka_unit_test(test_rewritten),
         cmocka_unit_test(test_disk_speed), cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

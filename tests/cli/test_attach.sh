@@ -86,17 +86,29 @@ with open(folder + "/config/ebb/config", "w") as f:
     f.write(f"port = 0\nkey-file = {folder}/key\n")
 with open(os.open(folder + "/key", os.O_CREAT | os.O_WRONLY, 0o600), "w") as f:
     f.write("sesame\n")
-asks = b"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-for _ in range(600):
-    a = subprocess.Popen([ebb, "serve", "--attach", "--idle", "30", "-m", "guide"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    a.stdin.write(asks)
-    a.stdin.flush()
-    got = a.stdout.read()                        # it ends as the connection does
-    if a.wait(60) != 0 or parse(got)[0] != 503:  # the model is being loaded
-        break
-    time.sleep(0.1)
-if a.returncode != 0 or parse(got)[0] != 200:
-    fail("with port and key-file in the configuration:", a.returncode, got)
+
+
+def answer_of_started(path, *words):
+    """What the server says that is started here, once its model is loaded."""
+    for _ in range(600):
+        a = subprocess.Popen([ebb, "serve", *words, "--idle", "30"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        a.stdin.write(b"GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % path)
+        a.stdin.flush()
+        got = parse(a.stdout.read())             # it ends as the connection does
+        if a.wait(60) != 0 or got[0] != 503 and b'"loading"' not in got[2]:
+            break
+        time.sleep(0.1)
+    if a.returncode != 0 or got[0] != 200:
+        fail(*words, "with port and key-file in the configuration:", a.returncode, got)
+    return got[2]
+
+
+answer_of_started(b"/v1/models", "--attach", "-m", "guide")
+# What else the command line says is for that server.
+figures = json.loads(answer_of_started(b"/ebb/v1/stats", "--ctx", "128", "--attach", "--kv=q8_0", "--threads", "1", "--socket",
+                                       folder + "/other", "guide"))
+if [figures[k] for k in ("context", "kv_type", "threads")] != [128, "q8_0", 1]:
+    fail("options of the server that is started:", figures)
 here = Server(ebb, folder, "-m", "guide", "--key-file", "none")
 if here.port or here.ask("GET", "/v1/models")[0] != 200:
     fail("--socket gives way to the configuration:", open(here.err).read())
