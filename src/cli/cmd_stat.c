@@ -47,7 +47,7 @@ static bool take_peer(asked *q)
 
     if (getsockopt(q->fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0 || peer.uid != geteuid())
         return false;
-    if (peer.pid > 1)
+    if (peer.pid > 0)                            /* 0: not visible from here; 1: the only program of a container */
         q->process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
     return true;
 }
@@ -271,12 +271,26 @@ static void fail_silent(const ebb_buf *silent, ebb_error *err)
              silent->data);
 }
 
+/* Beside this PID namespace, or gone by now. */
+static void fail_unreachable(const json_t *unreachable, ebb_error *err)
+{
+    ebb_buf list = { 0 };
+    const json_t *pid;
+    size_t i;
+
+    json_array_foreach(unreachable, i, pid)
+        ebb_buf_addf(&list, "%s%lld", i ? ", " : "", (long long)json_integer_value(pid));
+    EBB_FAIL(err, EBB_IO, "process %.200s cannot be reached from here: it has just ended, or is in another container; "
+             "stop it there", ebb_buf_text(&list));
+    ebb_buf_fini(&list);
+}
+
 int ebb_cmd_stop(ebb_args *a)
 {
     const char *word = a->n_words ? a->words[0] : NULL;
     ebb_error err = { 0 };
     ebb_buf dir = { 0 }, silent = { 0 };
-    json_t *list, *one, *stopped = json_array();
+    json_t *list, *one, *stopped = json_array(), *unreachable = json_array();
     size_t i, n = 0;
     int status = EBB_EXIT_OK;
 
@@ -286,13 +300,18 @@ int ebb_cmd_stop(ebb_args *a)
         ebb_buf_fini(&dir);
     if (err.code) {
         json_decref(stopped);
+        json_decref(unreachable);
         return ebb_cli_fail(&err);
     }
     list = ebb_cli_running(ebb_buf_text(&dir), NULL, &silent);
     ebb_buf_fini(&dir);
     json_array_foreach(list, i, one) {
-        if (!is_meant(one, word) || !is_answering(one) || !ebb_cli_signal(one, SIGUSR1))
+        if (!is_meant(one, word) || !is_answering(one))
             continue;
+        if (!ebb_cli_signal(one, SIGUSR1)) {
+            json_array_append(unreachable, json_object_get(one, "pid"));
+            continue;
+        }
         n++;
         json_array_append_new(stopped, json_pack("{s:O*, s:O*}", "pid", json_object_get(one, "pid"), "session",
                                                  json_object_get(one, "session")));
@@ -308,9 +327,12 @@ int ebb_cmd_stop(ebb_args *a)
     json_decref(stopped);
     if (silent.len && (n == 0 || !word))
         fail_silent(&silent, &err);
+    else if (json_array_size(unreachable) && (n == 0 || !word))
+        fail_unreachable(unreachable, &err);
     else if (n == 0)
         EBB_FAIL(&err, EBB_NOTFOUND, word ? "no answer is running in %.80s; `ebb stat` lists what is"
                                           : "no answer is running", word);
+    json_decref(unreachable);
     ebb_buf_fini(&silent);
     return err.code ? ebb_cli_fail(&err) : status;
 }

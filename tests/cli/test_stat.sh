@@ -133,6 +133,32 @@ while True:
     other.kill()
     other.wait()
 
+    # a container's only program is process 1 there, and ended like any other; in the container beside it, it is out of reach
+    first = answers.replace("import socket, sys", "import os, signal, socket, subprocess, sys").replace("while True:\n", """
+def end(*_):
+    os.unlink(sys.argv[1])
+    os._exit(7)
+signal.signal(signal.SIGUSR1, end)
+if len(sys.argv) > 3:
+    stop = subprocess.Popen([sys.argv[3], "stop"], stdout=subprocess.DEVNULL)
+    signal.signal(signal.SIGCHLD, lambda *_: stop.poll() and os._exit(9))
+while True:
+""")
+    def begin_first(*words):
+        return subprocess.Popen([shutil.which("unshare") or "false", "-pf", "--kill-child", "--mount-proc", sys.executable, "-c", first, folder + "/1.sock", "1", *words],
+                                env=env, stdout=subprocess.PIPE)
+    p = begin_first(ebb)
+    if p.stdout.readline() and p.wait(300) != 7:
+        sys.exit("stop of process 1: %r" % p.poll())
+    p = begin_first()
+    if p.stdout.readline():
+        r = subprocess.run(["unshare", "-pf", "--mount-proc", ebb, "stop", "there"], env=env, capture_output=True, text=True)
+        if r.returncode != 1 or "process 1 cannot be reached from here" not in r.stderr:
+            sys.exit("stop from another container: %r" % r)
+        subprocess.run([ebb, "stop"], env=env, capture_output=True, timeout=60)
+    if p.wait(300) not in (1, 7):
+        sys.exit("stop from outside of its container: %r" % p.poll())
+
     # another user's process is not believed, wherever the folder lets it have a socket
     if os.geteuid() == 0:
         of_others = "import os\n" + answers.replace("s.listen()", "os.setuid(65534)\ns.listen()")
