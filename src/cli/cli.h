@@ -106,8 +106,8 @@ void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_a
 
 /* What the chats and servers of this user say that run now, an array of `ebb stat`'s objects; of
  * process `pid` alone unless it is NULL.  `dir`: ebb_path_run.  The caller lets go of it.  Numbers
- * of those that take the question and say nothing for 2 s are added to *silent, unless it is
- * NULL. */
+ * of those that were stopped, or take the question and say nothing for 2 s, are added to *silent,
+ * unless it is NULL. */
 json_t *ebb_cli_running(const char *dir, const char *pid, ebb_buf *silent);
 /* Send a signal to the process of such an object: to the one that answers at its socket, never to a
  * number.  false: it is gone, or out of reach. */

@@ -19,6 +19,7 @@
 #include "cli.h"
 #include "json/json_load.h"
 #include "os/paths.h"
+#include "os/proc.h"
 
 enum { MAX_ANSWER = 1 << 16, WAIT_MS = 2000, RETRY_MS = 20 };
 
@@ -27,6 +28,7 @@ typedef struct asked {
     struct sockaddr_un at;
     int     fd;                  /* -1: it has said all, or nobody is there */
     bool    is_connected;
+    bool    is_stopped;          /* it says nothing before it goes on: nobody waits for that */
     int     process;             /* a descriptor of that very process, since it answers after it was opened; or -1 */
     ebb_buf answer;
 } asked;
@@ -49,6 +51,7 @@ static bool take_peer(asked *q)
         return false;
     if (peer.pid > 0)                            /* 0: not visible from here; 1: the only program of a container */
         q->process = (int)syscall(SYS_pidfd_open, peer.pid, 0);
+    q->is_stopped = peer.pid > 0 && ebb_proc_is_stopped(peer.pid);
     return true;
 }
 
@@ -59,14 +62,17 @@ static bool is_socket(const char *path)
     return lstat(path, &s) == 0 && S_ISSOCK(s.st_mode);
 }
 
-/* Where nobody is there any more the socket is removed.  EAGAIN: too many others are asking it. */
+/* Where nobody is there any more the socket is removed.  EAGAIN: too many others are asking it, or
+ * have asked since it was stopped; then there is only its name to know it by. */
 static void connect_asked(asked *q)
 {
     if (connect(q->fd, (struct sockaddr *)&q->at, sizeof q->at) == 0) {
         q->is_connected = take_peer(q);
         if (!q->is_connected)
             hang_up(q);
-    } else if (errno != EAGAIN && errno != EINTR) {
+    } else if (errno == EAGAIN || errno == EINTR) {
+        q->is_stopped = ebb_proc_is_stopped((pid_t)strtol(strrchr(q->at.sun_path, '/') + 1, NULL, 10));
+    } else {
         if (errno == ECONNREFUSED && is_socket(q->at.sun_path))
             unlink(q->at.sun_path);
         hang_up(q);
@@ -96,6 +102,12 @@ static void read_asked(asked *q)
         hang_up(q);
 }
 
+/* Whether there is something to wait for. */
+static bool is_awaited(const asked *q)
+{
+    return q->fd >= 0 && !q->is_stopped;
+}
+
 /* All of them at once: those that do not answer have one time limit together. */
 static void hear_all(asked *q, int n)
 {
@@ -106,11 +118,11 @@ static void hear_all(asked *q, int n)
         int left_ms = (int)((end - now) / 1000000) + 1, n_open = 0;
 
         for (int i = 0; i < n; i++) {
-            if (q[i].fd >= 0 && !q[i].is_connected)
+            if (is_awaited(&q[i]) && !q[i].is_connected)
                 connect_asked(&q[i]);
-            if (q[i].fd >= 0 && !q[i].is_connected && left_ms > RETRY_MS)
+            if (is_awaited(&q[i]) && !q[i].is_connected && left_ms > RETRY_MS)
                 left_ms = RETRY_MS;
-            n_open += q[i].fd >= 0;
+            n_open += is_awaited(&q[i]);
             fds[i] = (struct pollfd){ .fd = q[i].is_connected ? q[i].fd : -1, .events = POLLIN };
         }
         if (n_open == 0 || (poll(fds, (nfds_t)n, left_ms) < 0 && errno != EINTR))

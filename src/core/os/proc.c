@@ -49,6 +49,21 @@ static ebb_status read_proc_text(const char *root, const char *name, ebb_buf *ou
     return st;
 }
 
+bool ebb_proc_is_stopped(pid_t pid)
+{
+    char path[64];
+    ebb_buf text = { 0 };
+    const char *p = NULL;
+    bool is_stopped;
+
+    snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    if (ebb_file_slurp(path, MAX_BYTES, &text, NULL) == EBB_OK)
+        p = strrchr(ebb_buf_text(&text), ')');   /* the program's name may hold anything */
+    is_stopped = p && (strncmp(p, ") T ", 4) == 0 || strncmp(p, ") t ", 4) == 0);
+    ebb_buf_fini(&text);
+    return is_stopped;
+}
+
 static uint64_t major_faults(const char *stat)
 {
     const char *p = strrchr(stat, ')');          /* the program's name may hold anything */

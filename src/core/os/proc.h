@@ -3,6 +3,7 @@
 #define EBB_OS_PROC_H
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "ebb/status.h"
 
@@ -21,6 +22,10 @@ typedef struct ebb_proc {
  * Errors: IO, NOTFOUND (no /proc), NOMEM.  Cost: three small files, about 50 us. */
 EBB_MUST_CHECK
 ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err);
+
+/* Whether that process was stopped (Ctrl-Z, SIGSTOP, a debugger).  false: it was not, there is none,
+ * or the system does not say. */
+bool ebb_proc_is_stopped(pid_t pid);
 
 /* CPU seconds that this process has used, user and system, of all its threads. */
 double ebb_proc_cpu_s(void);

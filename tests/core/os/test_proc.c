@@ -1,6 +1,9 @@
 #include "fake_root.h"
 
+#include <signal.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "os/fault.h"
 #include "os/proc.h"
@@ -105,6 +108,28 @@ static void test_survives_every_fault(void **state)
     }
 }
 
+static void test_stopped(void **state)
+{
+    pid_t pid = fork();
+    int status;
+
+    (void)state;
+    assert_true(pid >= 0);
+    if (pid == 0)
+        for (;;)
+            pause();
+    assert_false(ebb_proc_is_stopped(pid));
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status) && ebb_proc_is_stopped(pid));
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
+    assert_false(ebb_proc_is_stopped(pid));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_false(ebb_proc_is_stopped(pid));      /* there is none */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +138,7 @@ int main(void)
         cmocka_unit_test_teardown(test_disk_use, fake_root_clear),
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_this_process),
+        cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_survives_every_fault),
     };
     return cmocka_run_group_tests_name("proc", tests, fake_root_make, fake_root_drop);
