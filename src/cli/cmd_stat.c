@@ -18,10 +18,14 @@
 #include "base/grow.h"
 #include "cli.h"
 #include "json/json_load.h"
+#include "json/json_text.h"
 #include "os/paths.h"
 #include "os/proc.h"
 
 enum { MAX_ANSWER = 1 << 16, WAIT_MS = 2000, RETRY_MS = 20 };
+
+/* In an object of ebb_cli_running: where it was said. */
+static const char SOCKET[] = "socket";
 
 /* A process that is asked at its socket. */
 typedef struct asked {
@@ -155,6 +159,21 @@ static void add_silent(ebb_buf *silent, const char *path)
     ebb_buf_addf(silent, "%s%.*s", silent->len ? ", " : "", (int)strspn(name, "0123456789"), name);
 }
 
+/* PID.sock, or PID-N.sock where another PID namespace has that one (tui/app/stat_server.c); of `pid` alone unless it is
+ * NULL. */
+static bool is_name_of(const char *name, const char *pid)
+{
+    static const char digits[] = "0123456789";
+    size_t n = strspn(name, digits);
+    const char *rest = name + n;
+
+    if (n == 0 || (pid && (strlen(pid) != n || memcmp(pid, name, n) != 0)))
+        return false;
+    if (*rest == '-')
+        rest += 1 + strspn(rest + 1, digits);
+    return strcmp(rest, ".sock") == 0;
+}
+
 json_t *ebb_cli_running(const char *dir, const char *pid, ebb_buf *silent)
 {
     json_t *list = json_array();
@@ -164,9 +183,7 @@ json_t *ebb_cli_running(const char *dir, const char *pid, ebb_buf *silent)
     size_t n_asked = 0, cap = 0;
 
     for (struct dirent *e; d && (e = readdir(d)) != NULL;) {
-        size_t n = strlen(e->d_name);
-        if (n <= 5 || strcmp(e->d_name + n - 5, ".sock") != 0 || strspn(e->d_name, "0123456789") != n - 5 ||
-            (pid && (strlen(pid) != n - 5 || memcmp(pid, e->d_name, n - 5) != 0)))
+        if (!is_name_of(e->d_name, pid))
             continue;
         ebb_buf_clear(&path);
         ebb_buf_addf(&path, "%s/%s", dir, e->d_name);
@@ -182,8 +199,10 @@ json_t *ebb_cli_running(const char *dir, const char *pid, ebb_buf *silent)
 
         if (silent && q[i].fd >= 0)
             add_silent(silent, q[i].at.sun_path);
-        if ((one = take_answer(&q[i], NULL)) != NULL)
+        if ((one = take_answer(&q[i], NULL)) != NULL) {
+            json_object_set_new(one, SOCKET, ebb_json_text_or_null(q[i].at.sun_path));
             json_array_append_new(list, one);
+        }
     }
     if (d)
         closedir(d);
@@ -194,15 +213,14 @@ json_t *ebb_cli_running(const char *dir, const char *pid, ebb_buf *silent)
 
 bool ebb_cli_signal(const json_t *running, int number)
 {
-    ebb_buf path = { 0 };
+    const char *path = json_string_value(json_object_get(running, SOCKET));
     int process = -1;
     json_t *now = NULL;
     asked q;
     bool ok;
 
-    if (ebb_path_run(&path, NULL) == EBB_OK &&
-        ebb_buf_addf(&path, "/%lld.sock", (long long)json_integer_value(json_object_get(running, "pid")))) {
-        ask(&q, path.data);
+    if (path) {
+        ask(&q, path);
         hear_all(&q, 1);
         now = take_answer(&q, &process);
     }
@@ -210,7 +228,6 @@ bool ebb_cli_signal(const json_t *running, int number)
     if (process >= 0)
         close(process);
     json_decref(now);
-    ebb_buf_fini(&path);
     return ok;
 }
 
@@ -365,8 +382,11 @@ int ebb_cmd_stat(ebb_args *a)
     list = ebb_cli_running(ebb_buf_text(&dir), a->n_words ? a->words[0] : NULL, &silent);
     ebb_buf_fini(&dir);
     n = json_array_size(list);
-    for (size_t i = 0; i < n && !a->json; i++)
-        print_process(json_array_get(list, i));
+    for (size_t i = 0; i < n; i++) {
+        json_object_del(json_array_get(list, i), SOCKET);
+        if (!a->json)
+            print_process(json_array_get(list, i));
+    }
     if (a->json) {
         char *text = json_dumps(list, JSON_COMPACT);
         printf("{\"running\":%s}\n", text ? text : "[]");

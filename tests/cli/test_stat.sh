@@ -3,7 +3,7 @@
 set -eu
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 exec python3 - "$EBB" <<'PY'
-import json, os, shutil, signal, socket, subprocess, sys, tempfile, time
+import json, os, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 
 ebb = os.path.abspath(sys.argv[1])
 home = tempfile.mkdtemp(dir="/tmp")              # a socket's path is short
@@ -158,6 +158,31 @@ while True:
         subprocess.run([ebb, "stop"], env=env, capture_output=True, timeout=60)
     if p.wait(300) not in (1, 7):
         sys.exit("stop from outside of its container: %r" % p.poll())
+
+    # a process of another PID namespace may have our number, and its socket that name: both are found, and stay what they are
+    other = socket.socket(socket.AF_UNIX)
+    other.bind(home + "/other")
+    other.listen()
+    p = subprocess.Popen([ebb, "--plain"], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         preexec_fn=lambda: os.rename(home + "/other", "%s/%d.sock" % (folder, os.getpid())))
+    def reply():
+        while True:
+            peer = other.accept()[0]
+            peer.sendall(b'{"pid": %d, "session": "other"}' % p.pid)
+            peer.close()
+    threading.Thread(target=reply, daemon=True).start()
+    for _ in range(500):
+        running = json.loads(stat(str(p.pid), "--json").stdout)["running"]
+        if len(running) == 2:
+            break
+        time.sleep(0.02)
+    if len(running) != 2 or [one["pid"] for one in running] != [p.pid, p.pid] or any("socket" in one for one in running):
+        sys.exit("two with one number: %r" % running)
+    p.stdin.close()
+    p.wait(300)
+    if os.listdir(folder) != ["%d.sock" % p.pid]:
+        sys.exit("when one of two with one number has left: %r" % os.listdir(folder))
+    os.unlink("%s/%d.sock" % (folder, p.pid))
 
     # another user's process is not believed, wherever the folder lets it have a socket
     if os.geteuid() == 0:

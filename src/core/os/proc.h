@@ -23,8 +23,8 @@ typedef struct ebb_proc {
 EBB_MUST_CHECK
 ebb_status ebb_proc_read(const char *root, ebb_proc *out, ebb_error *err);
 
-/* Whether that process was stopped (Ctrl-Z, SIGSTOP, a debugger).  false: it was not, there is
- * none, or the system does not say. */
+/* Whether that process was stopped (Ctrl-Z, SIGSTOP, a debugger).  false: it was not, is not there,
+ * or the system does not say. */
 bool ebb_proc_is_stopped(pid_t pid);
 
 /* CPU seconds that this process has used, user and system, of all its threads. */

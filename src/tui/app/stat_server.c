@@ -14,6 +14,7 @@
 #include "models/models.h"
 #include "os/file.h"
 #include "os/paths.h"
+#include "os/random.h"
 #include "backend/figures.h"
 
 /* -- The object ------------------------------------------------------------------------ */
@@ -53,14 +54,22 @@ static json_t *stats_json(const ebb_chat *chat, bool is_unseen)
 
 /* -- The socket ------------------------------------------------------------------------- */
 
+/* Another PID namespace with the same folder, as containers with one home have it, has a process of our number, too:
+ * each is the first one of its own.  A name that is there may be its; what a killed process left goes when somebody
+ * looks (cmd_stat.c). */
 static bool make_address(ebb_stat_server *s)
 {
     ebb_buf path = { 0 };
+    uint32_t random = 0;
     int n = -1;
 
     s->at.sun_family = AF_UNIX;
     if (ebb_path_run(&path, NULL) == EBB_OK && ebb_file_mkdirs(path.data, NULL) == EBB_OK)
         n = snprintf(s->at.sun_path, sizeof s->at.sun_path, "%s/%ld.sock", path.data, (long)getpid());
+    if (n > 0 && (size_t)n < sizeof s->at.sun_path && access(s->at.sun_path, F_OK) == 0)
+        n = ebb_random(&random, sizeof random, NULL) == EBB_OK
+              ? snprintf(s->at.sun_path, sizeof s->at.sun_path, "%s/%ld-%u.sock", path.data, (long)getpid(), random)
+              : -1;
     ebb_buf_fini(&path);
     return n > 0 && (size_t)n < sizeof s->at.sun_path;
 }
