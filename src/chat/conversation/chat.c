@@ -19,7 +19,7 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     bool ok = true;
 
     pthread_mutex_init(&c->queues.lock, NULL);
-    c->queues.epoll = c->queues.wake = c->queues.timer = c->writer_lock.fd = -1;
+    c->queues.epoll = c->queues.wake = c->queues.timer = c->writer_lock.fd = c->name_lock.fd = -1;
     c->ops = *ops;
     c->stop = o->stop;
     c->stop_arg = o->stop_arg;
@@ -103,7 +103,9 @@ void ebb_chat_close(ebb_chat *c)
     if (!c)
         return;
     ebb_chat_end(c);
+    ebb_chat_unlock_name(c);
     ebb_chat_unlock_writer(c);
+    ebb_buf_fini(&c->name_lock.path);
     ebb_buf_fini(&c->writer_lock.path);
     ebb_store_close(c->store);
     ebb_session_facts_fini(&c->facts);

@@ -119,13 +119,20 @@ static bool has_gone_on(const ebb_chat *c)
 
 ebb_status ebb_chat_take_turn(ebb_chat *c, ebb_error *err)
 {
-    ebb_status st = enter_made_since(c, err);
+    ebb_status st;
 
-    if (st == EBB_OK && !c->follow.session && !ebb_chat_lock_writer(c))
+    if (c->facts.id == 0 && c->facts.name[0] && !ebb_chat_lock_name(c))
+        return EBB_FAIL(err, EBB_BUSY, "another process begins a session");
+    st = enter_made_since(c, err);
+    if (c->facts.id > 0)
+        ebb_chat_unlock_name(c);
+    if (st == EBB_OK && c->facts.id > 0 && !c->follow.session && !ebb_chat_lock_writer(c))
         st = ebb_chat_follow(c, c->facts.id) ? EBB_OK : EBB_BUSY;
     if (st == EBB_BUSY || c->follow.session)
         return EBB_FAIL(err, EBB_BUSY, "another process writes in this session");
     if (st == EBB_OK && has_gone_on(c))
         st = ebb_chat_reload_session(c, c->facts.id, err);
+    if (st == EBB_OK && c->system)               /* as at the opening: what was loaded since may have another */
+        st = ebb_chat_replace_system(c, c->system, err);
     return st;
 }

@@ -61,7 +61,7 @@ struct ebb_chat {
     ebb_turn             turn;
     ebb_chat_overflow    overflow;
     ebb_quality          quality;
-    ebb_writer_lock      writer_lock;
+    ebb_writer_lock      writer_lock, name_lock;
     ebb_chat_following   follow;
     ebb_chat_job        *job;            /* long work that is no answer; NULL: none */
     bool                 is_away;        /* nobody looks any more */

@@ -48,32 +48,58 @@ static ebb_status write_writer_lock(int *fd, const char *path, ebb_error *err)
     return st;
 }
 
-bool ebb_chat_lock_writer(ebb_chat *c)
+/* false: another process has it. */
+static bool lock(ebb_writer_lock *l)
 {
     ebb_error err = { 0 };
-    ebb_status st;
+    ebb_status st = write_writer_lock(&l->fd, l->path.data, &err);
 
-    if (c->writer_lock.fd >= 0)
-        return true;
-    ebb_buf_clear(&c->writer_lock.path);         /* that of an answer before */
-    if (!ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path))
-        return true;
-    st = write_writer_lock(&c->writer_lock.fd, c->writer_lock.path.data, &err);
     if (st == EBB_OK)
         return true;
     ebb_log("writer", "%s; nobody else can follow this answer", err.msg);
-    ebb_file_close(c->writer_lock.fd);
-    c->writer_lock.fd = -1;
+    ebb_file_close(l->fd);
+    l->fd = -1;
     return st != EBB_BUSY;
+}
+
+static void unlock(ebb_writer_lock *l)
+{
+    if (l->fd < 0)
+        return;
+    unlink(l->path.data);
+    ebb_file_close(l->fd);
+    l->fd = -1;
+}
+
+bool ebb_chat_lock_name(ebb_chat *c)
+{
+    if (c->name_lock.fd >= 0)
+        return true;
+    ebb_buf_clear(&c->name_lock.path);
+    return !c->store || strcmp(ebb_store_path(c->store), ":memory:") == 0 ||
+           !ebb_buf_addf(&c->name_lock.path, "%s-writer-0", ebb_store_path(c->store)) || lock(&c->name_lock);
+}
+
+void ebb_chat_unlock_name(ebb_chat *c)
+{
+    unlock(&c->name_lock);
+}
+
+bool ebb_chat_lock_writer(ebb_chat *c)
+{
+    bool ok = true;
+
+    if (c->writer_lock.fd < 0) {
+        ebb_buf_clear(&c->writer_lock.path);     /* that of an answer before */
+        ok = !ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path) || lock(&c->writer_lock);
+    }
+    ebb_chat_unlock_name(c);                     /* the session is kept by now, or cannot be */
+    return ok;
 }
 
 void ebb_chat_unlock_writer(ebb_chat *c)
 {
-    if (c->writer_lock.fd < 0)
-        return;
-    unlink(c->writer_lock.path.data);
-    ebb_file_close(c->writer_lock.fd);
-    c->writer_lock.fd = -1;
+    unlock(&c->writer_lock);
 }
 
 /* -- Who looks on ------------------------------------------------------------------ */

@@ -30,6 +30,10 @@ typedef struct ebb_chat_following {
  * writes there. */
 bool ebb_chat_lock_writer(ebb_chat *c);
 void ebb_chat_unlock_writer(ebb_chat *c);
+/* For a session of a name that is not kept yet, from the look whether another process has made it
+ * to the first save; the writer's lock takes its place.  false: another process begins one. */
+bool ebb_chat_lock_name(ebb_chat *c);
+void ebb_chat_unlock_name(ebb_chat *c);
 /* The name of the session's file; false: it has none, or no memory. */
 bool ebb_writer_lock_path(const ebb_chat *c, int64_t session, ebb_buf *out);
 /* The process that writes in this session; 0: none but this one. */

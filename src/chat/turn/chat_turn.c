@@ -154,7 +154,8 @@ static ebb_status free_context(ebb_chat *c, turn_input *in, ebb_error *err)
         return st;
     }
     in->raises = event_of(outcome, in->next);
-    save_deferred(c);
+    ebb_chat_save(c, true);                      /* no answer waits for it: nobody else has to */
+    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     return EBB_OK;
 }
 
@@ -183,6 +184,7 @@ static ebb_status report_failed(ebb_chat *c, turn_input *in, ebb_error *err)
     (void)err;
     if (ebb_overflow_undo_growth(c, in->ev) || ebb_chat_share_failed(c, in->ev->text))
         return EBB_OK;
+    ebb_turn_release_lock(c);
     ebb_chat_emit_event(c, EBB_EVENT_ERROR, in->ev->text, in->ev->n_text, 0, 0);
     in->raises = UNOPENED;
     return EBB_OK;

@@ -424,6 +424,42 @@ static void test_turn_after_others(void **state)
         ebb_chat_close(c[i]);
 }
 
+/* Of two who begin a session of one name at once, one does, and the other one comes behind it, with its own system
+ * prompt. */
+static void test_a_name_is_begun_once(void **state)
+{
+    ebb_chat *c[2];
+    ebb_error err;
+
+    (void)state;
+    c[0] = open_ready(&(ebb_chat_opts){ .session_name = "talk", .is_unattended = true });
+    c[1] = open_ready(&(ebb_chat_opts){ .session_name = "talk", .is_unattended = true, .system = "Be brief." });
+    assert_int_equal(ebb_chat_take_turn(c[0], &err), EBB_OK);
+    assert_int_equal(ebb_chat_take_turn(c[1], &err), EBB_BUSY);  /* before anything is kept */
+    say(c[0], "first");
+    assert_int_equal(ebb_chat_take_turn(c[1], &err), EBB_OK);
+    say(c[1], "second");
+    assert_int_equal(ebb_chat_session_id(c[0]), ebb_chat_session_id(c[1]));
+    assert_string_equal(path(c[1]), "[Be brief.] [first] [a1.0 a1.1 a1.2 ] [second] [a2.0 a2.1 a2.2 ]");
+    for (int i = 0; i < 2; i++)
+        ebb_chat_close(c[i]);
+}
+
+/* What has no answer behind it leaves the session to others. */
+static void test_forgetting_holds_nobody(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .is_unattended = true });
+    ebb_error err;
+
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        say(c, "go");
+    if (ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 1, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_false(is_marked(only_session()));
+    ebb_chat_close(c);
+}
+
 /* A file that a killed process has left is no process, whatever number stands in it. */
 static void test_stale_mark(void **state)
 {
@@ -454,7 +490,8 @@ int main(void)
                                         T(test_locked_again), T(test_attached),
                                         T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves),
                                         T(test_attached_elsewhere), T(test_stale_mark), T(test_turns),
-                                        T(test_turn_after_others) };
+                                        T(test_turn_after_others), T(test_a_name_is_begun_once),
+                                        T(test_forgetting_holds_nobody) };
 
     return cmocka_run_group_tests_name("chat away", tests, NULL, NULL);
 }
