@@ -272,7 +272,7 @@ static void wait_for_writer(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
     long writer = ebb_chat_writer_pid(c);
     ebb_chat_event ev;
 
-    if (writer && !a->quiet)
+    if (writer && !a->quiet && !stop_signal)
         fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", writer);
     do {
         while (ebb_chat_event_next(c, &ev))
@@ -287,7 +287,8 @@ static ebb_status take_turn(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
 {
     ebb_status st;
 
-    while ((st = ebb_chat_take_turn(c, err)) == EBB_BUSY && !stop_signal)
+    while ((st = ebb_chat_take_turn(c, err)) == EBB_BUSY &&
+           (!stop_signal || (stop_signal == SIGHUP && is_persisted(a))))         /* then it is asked unseen */
         wait_for_writer(a, c, stat);
     return st;
 }
