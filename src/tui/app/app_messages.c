@@ -461,8 +461,7 @@ static void submit_message(ebb_app *a, const ebb_buf *marked, const char *line)
         st = start_document(a, &err);
     if (st != EBB_OK)
         ebb_app_hint_error(a, &err);
-    else if (!waits && !asks_for_files(a, &files, &whole) &&
-             !asks_first(a, line, &files)) {
+    else if (!waits && !asks_for_files(a, &files, &whole) && !asks_first(a, line, &files)) {
         if (whole.len > n && (!ebb_buf_insert(&whole, whole.len - n, EBB_MARK_END, EBB_MARK_BYTES) ||
                               !ebb_buf_insert(&whole, 0, EBB_MARK_BEGIN, EBB_MARK_BYTES)))
             ebb_app_hint(a, "no memory for the message and its files");

@@ -200,7 +200,6 @@ bool ebb_frontend_go_on(ebb_frontend *f)
 
     if (reconnect_only(f))
         return true;
-
     while (m && m->role == EBB_ROLE_NOTE)
         m = --n ? ebb_chat_message(f->chat, n - 1) : NULL;
     if (!m || m->role == EBB_ROLE_SYSTEM || (m->role == EBB_ROLE_ASSISTANT && m->finish == EBB_FINISH_STOP) ||

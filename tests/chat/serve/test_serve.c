@@ -124,23 +124,32 @@ static bool is_ready(ebb_serve *s)
     return is;
 }
 
-static void test_large_request_of_who_left(void **state)
+/* With the guide, at a port that it finds; skips the test where there is no server. */
+static ebb_serve *open_server(unsigned short *port)
 {
-    unsigned short port = 0;
     ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide" };
-    ebb_serve_place place;
     ebb_serve *s;
     ebb_error err = { 0 };
-    int fd;
 
-    (void)state;
-    assert_int_equal(ebb_listen_tcp("127.0.0.1", &port, &o.listen_fd, &err), EBB_OK);
+    assert_int_equal(ebb_listen_tcp("127.0.0.1", port, &o.listen_fd, &err), EBB_OK);
     if (ebb_serve_open(&o, &s, &err) == EBB_UNSUPPORTED) {
         print_message("%s\n", err.msg);
         skip();
     }
     while (!is_ready(s))
         usleep(1000);
+    return s;
+}
+
+static void test_large_request_of_who_left(void **state)
+{
+    unsigned short port = 0;
+    ebb_serve_place place;
+    ebb_serve *s;
+    int fd;
+
+    (void)state;
+    s = open_server(&port);
     ebb_serve_begin_large(s, 0, &place);         /* another one is being read */
     fd = send_large_request(1, port);
     usleep(100000);                              /* it waits by now; did it not, it would not be read either */
@@ -171,21 +180,13 @@ static void test_large_requests_take_turns(void **state)
     static const unsigned clients[] = { 2, 2, 2, 3, 3, 4 }, order[] = { 2, 3, 4, 2, 3, 2 };
     enum { N = sizeof clients / sizeof *clients };
     unsigned short port = 0;
-    ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide" };
     ebb_serve_place place, *p;
     int fds[N];
     ebb_serve *s;
-    ebb_error err = { 0 };
     char reply[13] = "";
 
     (void)state;
-    assert_int_equal(ebb_listen_tcp("127.0.0.1", &port, &o.listen_fd, &err), EBB_OK);
-    if (ebb_serve_open(&o, &s, &err) == EBB_UNSUPPORTED) {
-        print_message("%s\n", err.msg);
-        skip();
-    }
-    while (!is_ready(s))
-        usleep(1000);
+    s = open_server(&port);
     ebb_serve_begin_large(s, 0, &place);
     for (size_t i = 0; i < N; i++) {
         fds[i] = send_large_request(clients[i], port);
@@ -270,19 +271,11 @@ static void expect_stopped(int fd, bool streams, const char *status, const char 
 static void test_stopped_is_not_complete(void **state)
 {
     unsigned short port = 0;
-    ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide" };
     int fds[N_ASKS];
     ebb_serve *s;
-    ebb_error err = { 0 };
 
     (void)state;
-    assert_int_equal(ebb_listen_tcp("127.0.0.1", &port, &o.listen_fd, &err), EBB_OK);
-    if (ebb_serve_open(&o, &s, &err) == EBB_UNSUPPORTED) {
-        print_message("%s\n", err.msg);
-        skip();
-    }
-    while (!is_ready(s))
-        usleep(1000);
+    s = open_server(&port);
     ask_for_all(s, port, fds);
     pthread_mutex_lock(&s->lock);
     for (ebb_served *a = s->answers; a; a = a->next)
