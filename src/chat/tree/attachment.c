@@ -116,3 +116,38 @@ size_t ebb_attachments_end(const char *s, size_t n)
         at = end;
     return at;
 }
+
+/* Backticks: more than any run of them inside. */
+static size_t fence_length(const char *text, size_t n)
+{
+    size_t longest = 2, run = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        run = text[i] == '`' ? run + 1 : 0;
+        longest = run > longest ? run : longest;
+    }
+    return longest + 1;
+}
+
+bool ebb_attachment_add(ebb_buf *out, const char *name, const char *language, const char *text, size_t n)
+{
+    size_t n_fence = fence_length(text, n);
+
+    ebb_buf_addf(out, "%s:\n", name);
+    for (size_t i = 0; i < n_fence; i++)
+        ebb_buf_addc(out, '`');
+    ebb_buf_addf(out, "%s\n", language);
+    ebb_buf_add(out, text, n);
+    if (n > 0 && text[n - 1] != '\n')
+        ebb_buf_addc(out, '\n');
+    for (size_t i = 0; i < n_fence; i++)
+        ebb_buf_addc(out, '`');
+    return ebb_buf_adds(out, "\n\n");
+}
+
+bool ebb_attachment_add_file(ebb_buf *out, const char *name, const char *text, size_t n)
+{
+    const char *last = strrchr(name, '/'), *dot = strrchr(last ? last : name, '.');
+
+    return ebb_attachment_add(out, name, dot ? dot + 1 : "", text, n);
+}

@@ -4,6 +4,8 @@
 #define EBB_TREE_ATTACHMENT_H
 #include <stddef.h>
 
+#include "base/buf.h"
+
 typedef struct ebb_attachment {
     size_t name, n_name;         /* in the message: its name ... */
     size_t text, n_text;         /* ... and its text */
@@ -18,5 +20,11 @@ typedef struct ebb_attachment {
 size_t ebb_attachment_next(const char *s, size_t n, size_t at, ebb_attachment *out);
 /* Where the words of a message begin, behind all that went along. */
 size_t ebb_attachments_end(const char *s, size_t n);
+
+/* Append text[0..n) as one: `name` and its text in a fence that says its language, which "" leaves
+ * open, and that of a file is its ending.  false: no memory. */
+bool ebb_attachment_add(ebb_buf *out, const char *name, const char *language, const char *text,
+                        size_t n);
+bool ebb_attachment_add_file(ebb_buf *out, const char *name, const char *text, size_t n);
 
 #endif

@@ -41,49 +41,13 @@ static bool is_text(const char *s, size_t n)
     return !memchr(s, '\0', n) && ebb_utf8_is_valid(s, n);
 }
 
-/* A fence longer than any run of backticks inside. */
-static int fence_length(const ebb_buf *text)
-{
-    int longest = 2, run = 0;
-
-    for (size_t i = 0; i < text->len; i++) {
-        run = text->data[i] == '`' ? run + 1 : 0;
-        longest = run > longest ? run : longest;
-    }
-    return longest + 1;
-}
-
-/* `name` and `text` in a fence that says its language. */
-static void add_fenced(ebb_buf *out, const char *name, const char *language, const ebb_buf *text)
-{
-    int n = fence_length(text);
-
-    ebb_buf_addf(out, "%s:\n", name);
-    for (int i = 0; i < n; i++)
-        ebb_buf_addc(out, '`');
-    ebb_buf_addf(out, "%s\n", language);
-    ebb_buf_add(out, text->data, text->len);
-    if (text->len > 0 && text->data[text->len - 1] != '\n')
-        ebb_buf_addc(out, '\n');
-    for (int i = 0; i < n; i++)
-        ebb_buf_addc(out, '`');
-    ebb_buf_adds(out, "\n\n");
-}
-
-static void add_attachment(ebb_buf *out, const char *name, const ebb_buf *text)
-{
-    const char *last = strrchr(name, '/'), *dot = strrchr(last ? last : name, '.');
-
-    add_fenced(out, name, dot ? dot + 1 : "", text);
-}
-
 void ebb_attach_add_output(ebb_buf *out, const char *command, const ebb_buf *text)
 {
     ebb_buf name = { 0 };
 
     ebb_buf_adds(&name, "$ ");
     ebb_utf8_add_line(&name, command, strlen(command), false);
-    add_fenced(out, ebb_buf_text(&name), "", text);
+    ebb_attachment_add(out, ebb_buf_text(&name), "", ebb_buf_text(text), text->len);
     ebb_buf_fini(&name);
 }
 
@@ -121,7 +85,7 @@ static ebb_status say_no_text(const char *path, ebb_error *err)
 
 static ebb_status attach_text(expansion *e, const char *name, const ebb_buf *text)
 {
-    add_attachment(e->out, name, text);
+    ebb_attachment_add_file(e->out, name, ebb_buf_text(text), text->len);
     e->report->n_files++;
     e->report->n_bytes += text->len;
     return EBB_OK;
