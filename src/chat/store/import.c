@@ -2,9 +2,9 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "json/json_load.h"
+#include "json/json_mend.h"
 #include "store/export.h"
 #include "store/head_line.h"
 #include "store/import_priv.h"
@@ -13,17 +13,6 @@
 /* What the JSON of a conversation may take in memory, by the bytes of its file.  A message of a few words in ChatGPT's
  * exports, where it has thirty values beside it, takes twelve times its bytes. */
 enum { JSON_MEMORY_FREE = 128 << 20, JSON_MEMORY_PER_BYTE = 4 };
-
-int64_t ebb_import_date(json_t *when)
-{
-    static const double latest_s = 1e11;         /* more would be no seconds */
-    const char *text = json_string_value(when);
-    struct tm tm = { 0 };
-
-    if (json_is_number(when) && json_number_value(when) > 0 && json_number_value(when) < latest_s)
-        return (int64_t)(json_number_value(when) * 1000);
-    return text && strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (int64_t)timegm(&tm) * 1000 : 0;
-}
 
 ebb_status ebb_import_fail(const ebb_tree *t, ebb_error *err)
 {
@@ -47,91 +36,58 @@ static bool import_message(ebb_tree *t, ebb_role role, const char *text, size_t 
 
 /* -- JSON ------------------------------------------------------------------------------ */
 
-/* A string, or the text parts of an array one after the other. */
-bool ebb_import_content(json_t *content, ebb_buf *out)
+static ebb_status import_list(json_t *list, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
-    size_t i;
-    json_t *part;
-
-    if (json_is_string(content))
-        return ebb_buf_add(out, json_string_value(content), json_string_length(content));
-    if (!json_is_array(content))
-        return json_is_null(content) || !content;
-    json_array_foreach(content, i, part) {
-        json_t *text = json_is_string(part) ? part : json_object_get(part, "text");
-        if (json_is_string(text))
-            ebb_buf_add(out, json_string_value(text), json_string_length(text));
-    }
-    return !out->failed;
-}
-
-/* The same thing has another name in Claude's export. */
-static json_t *either(json_t *o, const char *name, const char *other)
-{
-    json_t *found = json_object_get(o, name);
-
-    return found ? found : json_object_get(o, other);
-}
-
-/* A name that is no longer than that of a session's model; NULL: there is none. */
-static char *copy_name(json_t *name)
-{
-    size_t n = json_string_length(name);
-
-    return n > 0 && n < sizeof ((ebb_session_facts *)0)->model ? strndup(json_string_value(name), n) : NULL;
-}
-
-/* What ebb writes beside the text of an answer. */
-static void import_answer_facts(json_t *m, ebb_message *answer)
-{
-    const char *finish = json_string_value(json_object_get(m, "finish"));
-
-    answer->model = copy_name(json_object_get(m, "model"));
-    answer->engine = copy_name(json_object_get(m, "engine"));
-    if (finish)
-        ebb_finish_parse(finish, &answer->finish);
-}
-
-static ebb_status import_messages(json_t *list, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
-{
-    ebb_buf text = { 0 };
+    ebb_import_said said = { 0 };
     ebb_status st = EBB_OK;
     size_t i;
     json_t *m;
 
     json_array_foreach(list, i, m) {
-        const char *name = json_string_value(either(m, "role", "sender"));
-        int64_t when = ebb_import_date(either(m, "created", "created_at"));      /* ebb's own; others' */
-        ebb_role role = EBB_ROLE_USER;
+        const char *fault = ebb_import_message(m, &said);
+        ebb_node *made;
 
-        if (!name)
-            st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no role", i + 1);
-        else if (!ebb_import_role(name, strlen(name), &role))
-            continue;                            /* tool calls and the like have no place here */
-        ebb_buf_clear(&text);
-        if (st == EBB_OK && !ebb_import_content(either(m, "content", "text"), &text))
-            st = EBB_FAIL(err, EBB_FORMAT, "message %zu has no text as content", i + 1);
-        f->changed_ms = when > f->changed_ms ? when : f->changed_ms;
-        if (st == EBB_OK && !import_message(t, role, ebb_buf_text(&text), text.len, when))
-            st = ebb_import_fail(t, err);
+        if (fault)
+            st = EBB_FAIL(err, EBB_FORMAT, "message %zu %s", i + 1, fault);
+        else if (said.has_place) {
+            made = ebb_import_add(t, ebb_tree_leaf(t), &said, m);
+            st = made && ebb_tree_set_leaf(t, made) ? EBB_OK : ebb_import_fail(t, err);
+            f->changed_ms = said.created_ms > f->changed_ms ? said.created_ms : f->changed_ms;
+        }
         if (st != EBB_OK)
             break;
-        if (role == EBB_ROLE_ASSISTANT)
-            import_answer_facts(m, &ebb_tree_leaf(t)->m);
     }
-    ebb_buf_fini(&text);
+    ebb_buf_fini(&said.text);
     return st;
 }
 
-/* An object with its messages: OpenAI's, Ollama's, Claude's, our own. */
+/* `current`: the id of the last one, where they have ids; NULL: it is the file's last one. */
+static ebb_status import_messages(json_t *list, const char *current, ebb_session_facts *f, ebb_tree *t,
+                                  ebb_error *err)
+{
+    json_t *nodes = ebb_import_list_nodes(list);
+    int64_t changed_ms = 0;
+    ebb_status st;
+
+    if (!nodes)
+        return import_list(list, f, t, err);
+    st = ebb_import_nodes(nodes, current, ebb_import_message, t, &changed_ms, err);
+    f->changed_ms = changed_ms > f->changed_ms ? changed_ms : f->changed_ms;
+    json_decref(nodes);
+    return st;
+}
+
+/* An object with its messages: OpenAI's, Ollama's, Claude's, our own; llama.cpp's with facts beside them. */
 static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
-    json_t *list = either(o, "messages", "chat_messages"), *reply = json_object_get(o, "message");
-    const char *title = json_string_value(either(o, "title", "name"));
+    json_t *list = ebb_import_either(o, "messages", "chat_messages"), *reply = json_object_get(o, "message");
+    json_t *facts = json_object_get(o, "conv") ? json_object_get(o, "conv") : o;
+    const char *title = json_string_value(ebb_import_either(facts, "title", "name"));
     const char *model = json_string_value(json_object_get(o, "model"));
+    const char *current = json_string_value(ebb_import_either(facts, "currNode", "current_leaf_message_uuid"));
     ebb_status st = EBB_OK;
 
-    f->changed_ms = ebb_import_date(json_object_get(o, "created_at"));
+    f->changed_ms = ebb_import_date(ebb_import_either(facts, "created_at", "lastModified"));
     if (title)
         ebb_title_read(title, strlen(title), f->title, sizeof f->title);
     if (model)
@@ -139,10 +95,10 @@ static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, eb
     if (!json_is_array(list) && !json_is_object(reply))
         return EBB_FAIL(err, EBB_FORMAT, "there is no array of messages in it");
     if (json_is_array(list))
-        st = import_messages(list, f, t, err);
+        st = import_messages(list, current, f, t, err);
     if (st == EBB_OK && json_is_object(reply)) {
         json_t *one = json_pack("[O]", reply);
-        st = import_messages(one, f, t, err);
+        st = import_list(one, f, t, err);
         json_decref(one);
     }
     return st;
@@ -151,7 +107,7 @@ static ebb_status import_object(json_t *o, ebb_session_facts *f, ebb_tree *t, eb
 static ebb_status import_conversation(json_t *o, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     if (json_is_array(o))
-        return import_messages(o, f, t, err);
+        return import_messages(o, NULL, f, t, err);
     return json_is_object(json_object_get(o, "mapping")) ? ebb_import_mapping(o, f, t, err)
                                                          : import_object(o, f, t, err);
 }
@@ -160,7 +116,7 @@ static ebb_status import_conversation(json_t *o, ebb_session_facts *f, ebb_tree 
 static bool is_conversation(json_t *o)
 {
     return json_is_object(o) && !json_object_get(o, "role") &&
-           (either(o, "messages", "chat_messages") || json_object_get(o, "mapping"));
+           (ebb_import_either(o, "messages", "chat_messages") || json_object_get(o, "mapping"));
 }
 
 /* -- Markdown and text ------------------------------------------------------------------- */
@@ -373,8 +329,8 @@ static ebb_status import_several(json_file *file, json_t *first, ebb_import_fn *
     return st == EBB_OK && file->at < file->n ? fail_at(file, file->at, "end of file expected", err) : st;
 }
 
-static ebb_status import_json(const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn, void *arg,
-                              size_t *n_done, ebb_error *err)
+static ebb_status import_valid_json(const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn, void *arg,
+                                    size_t *n_done, ebb_error *err)
 {
     json_file file = { .data = data, .n = n, .progress = p };
     json_t *o = NULL;
@@ -387,6 +343,22 @@ static ebb_status import_json(const char *data, size_t n, ebb_progress *p, ebb_i
     file.end = n;
     st = load_json(&file, &o, err);
     return st == EBB_OK ? import_one(o, fn, arg, n_done, err) : st;
+}
+
+static ebb_status import_json(const char *data, size_t n, ebb_progress *p, ebb_import_fn *fn, void *arg,
+                              size_t *n_done, ebb_error *err)
+{
+    ebb_buf mended = { 0 };
+    ebb_status st;
+
+    if (!ebb_json_mend(data, n, &mended))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for its text");
+    if (mended.len)
+        st = import_valid_json(mended.data, mended.len, p, fn, arg, n_done, err);
+    else
+        st = import_valid_json(data, n, p, fn, arg, n_done, err);
+    ebb_buf_fini(&mended);
+    return st;
 }
 
 /* What is wrong with a file's content is said with its name. */

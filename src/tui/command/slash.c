@@ -453,7 +453,7 @@ const ebb_slash_command ebb_slash_commands[] = {
       NULL, false },
     { "export",   "[FILE]",        "Write this session to a .md, .json or .txt file.",       ebb_slash_export,
       NULL, false },
-    { "import",   "FILE",          "Read conversations of ebb, OpenAI, ChatGPT, Claude or Ollama.",  ebb_slash_import,
+    { "import",   "FILE",          "Read conversations of ebb, ChatGPT, Claude and others.",  ebb_slash_import,
       ebb_complete_file, false },
     { "quit",     "",              "Leave; everything is saved.",                            slash_quit,
         NULL, false },

@@ -146,6 +146,147 @@ static void test_claude(void **state)
     ebb_tree_fini(&t);
 }
 
+/* What its answers and questions have beside their words, and where the words stand in older files. */
+static void test_claude_parts(void **state)
+{
+    static const char text[] =
+        "[{\"name\":\"Sea\",\"chat_messages\":["
+        "{\"sender\":\"human\",\"text\":\"look\",\"content\":[{\"type\":\"text\",\"text\":\"look\"}],"
+        "\"attachments\":[{\"file_name\":\"a.txt\",\"extracted_content\":\"of ```\"}],\"files\":[]},"
+        "{\"sender\":\"assistant\",\"text\":\"\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\"},"
+        "{\"type\":\"text\",\"text\":\"One. \"},{\"type\":\"text\",\"text\":\"Two.\"},"
+        "{\"type\":\"tool_use\",\"name\":\"f\"},{\"type\":\"text\",\"text\":\"Three.\"}]},"
+        "{\"sender\":\"human\",\"text\":\"old\",\"content\":[]}]}]";
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import("c.json", text, &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_path, 3);
+    assert_string_equal(t.path[0]->m.text, "a.txt:\n````txt\nof ```\n````\n\nlook");
+    assert_string_equal(t.path[1]->m.text, "<think>\nhm\n</think>\n\nOne. Two.\n\nThree.");
+    assert_string_equal(t.path[2]->m.text, "old");
+    ebb_tree_fini(&t);
+}
+
+/* Engines name thoughts in three ways; a call of a tool is no answer. */
+static void test_thoughts(void **state)
+{
+    static const char text[] =
+        "[{\"role\":\"user\",\"content\":\"q\",\"reasoning\":\"not a user's\"},"
+        "{\"role\":\"assistant\",\"reasoning_content\":\"a\",\"reasoning\":\"a\",\"content\":\"1\"},"
+        "{\"role\":\"assistant\",\"thinking\":\"b\",\"content\":null},"
+        "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"x\"}]},"
+        "{\"role\":\"tool\",\"content\":\"r\"},{\"role\":\"assistant\",\"content\":\"2\"}]";
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import("c.json", text, &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_path, 4);
+    assert_string_equal(t.path[0]->m.text, "q");
+    assert_string_equal(t.path[1]->m.text, "<think>\na\n</think>\n\n1");
+    assert_string_equal(t.path[2]->m.text, "<think>\nb\n</think>\n\n");
+    assert_string_equal(t.path[3]->m.text, "2");
+    ebb_tree_fini(&t);
+}
+
+/* The export of llama.cpp's page: both answers, and the one where it stood. */
+static void test_llamacpp(void **state)
+{
+    static const char text[] =
+        "{\"conv\":{\"id\":\"c\",\"lastModified\":1714557600000,\"currNode\":\"m2\",\"name\":\"Hello\"},"
+        "\"messages\":["
+        "{\"role\":\"system\",\"type\":\"root\",\"content\":\"\",\"id\":\"r\",\"parent\":null,\"children\":[\"m1\"]},"
+        "{\"role\":\"user\",\"type\":\"text\",\"timestamp\":1714557601000,\"content\":\"hi\",\"id\":\"m1\","
+        "\"parent\":\"r\","
+        "\"extra\":[{\"type\":\"TEXT\",\"name\":\"n.md\",\"content\":\"# n\\n\"}]},"
+        "{\"role\":\"assistant\",\"type\":\"text\",\"content\":\"A\",\"id\":\"m2\",\"parent\":\"m1\"},"
+        "{\"role\":\"assistant\",\"type\":\"text\",\"content\":\"B\",\"id\":\"m3\",\"parent\":\"m1\"}]}";
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import("c.json", text, &f, &t, &err), EBB_OK);
+    assert_string_equal(f.title, "Hello");
+    assert_true(f.changed_ms == 1714557601000);
+    assert_int_equal(t.n_nodes, 3);
+    assert_int_equal(t.n_path, 2);
+    assert_string_equal(t.path[0]->m.text, "n.md:\n```md\n# n\n```\n\nhi");
+    assert_true(t.path[0]->m.created_ms == 1714557601000);
+    assert_string_equal(t.path[1]->m.text, "A");
+    assert_string_equal(t.nodes[2]->m.text, "B");
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+}
+
+/* A tree in any order, with ids that are numbers; parents who are not there are none; a circle is not followed. */
+static void test_lists_with_parents(void **state)
+{
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import("c.json", "[{\"role\":\"assistant\",\"content\":\"b\",\"id\":2,\"parent\":1},"
+                            "{\"role\":\"user\",\"content\":\"a\",\"id\":1,\"parent\":-1}]", &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_path, 2);
+    assert_string_equal(t.path[1]->m.text, "b");
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+    assert_int_equal(import("c.json", "[{\"role\":\"user\",\"content\":\"a\",\"id\":1,\"parent\":2},"
+                            "{\"role\":\"user\",\"content\":\"b\",\"id\":2,\"parent\":1}]", &f, &t, &err), EBB_FORMAT);
+    assert_int_equal(import("c.json", "[{\"role\":\"user\",\"content\":\"a\",\"id\":1,\"parent\":1},"
+                            "{\"content\":\"b\",\"id\":2,\"parent\":1}]", &f, &t, &err), EBB_FORMAT);
+}
+
+static void test_dates(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t     ms;
+    } dates[] = {
+        { "\"2024-05-01T12:00:00+02:00\"", 1714557600000 }, { "\"2024-05-01T10:00:00.123Z\"", 1714557600000 },
+        { "\"2024-05-01T04:30:00.5-0530\"", 1714557600000 }, { "\"2024-05-01T10:00:00\"", 1714557600000 },
+        { "\"2024-05-01T11:00:00+01\"", 1714557600000 }, { "1714557600", 1714557600000 },
+        { "1714557600000", 1714557600000 }, { "1e300", 0 }, { "-1", 0 }, { "\"yesterday\"", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof dates / sizeof *dates; i++) {
+        char text[200];
+        ebb_session_facts f;
+        ebb_tree t;
+        ebb_error err;
+
+        snprintf(text, sizeof text, "[{\"role\":\"user\",\"content\":\"x\",\"created_at\":%s}]", dates[i].text);
+        assert_int_equal(import("c.json", text, &f, &t, &err), EBB_OK);
+        assert_true(f.changed_ms == dates[i].ms);
+        ebb_session_facts_fini(&f);
+        ebb_tree_fini(&t);
+    }
+}
+
+/* What is no text does not keep the rest away. */
+static void test_damaged_texts(void **state)
+{
+    ebb_session_facts f;
+    ebb_tree t;
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import("c.json", "{\"title\":\"cut \\ud83c\",\"messages\":["
+                            "{\"role\":\"user\",\"content\":\"caf\xe9\"}]}",
+                            &f, &t, &err), EBB_OK);
+    assert_string_equal(f.title, "cut \uFFFD");
+    assert_string_equal(t.path[0]->m.text, "caf\uFFFD");
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+}
+
 static void test_bad_files(void **state)
 {
     static const char *const bad[] = {
@@ -410,6 +551,12 @@ int main(void)
         cmocka_unit_test(test_round_trips), cmocka_unit_test(test_returns_in_texts),
         cmocka_unit_test(test_openai), cmocka_unit_test(test_claude),
         cmocka_unit_test(test_too_many_messages),
+        cmocka_unit_test(test_claude_parts),
+        cmocka_unit_test(test_thoughts),
+        cmocka_unit_test(test_llamacpp),
+        cmocka_unit_test(test_lists_with_parents),
+        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_damaged_texts),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_chatgpt),
         cmocka_unit_test(test_chatgpt_circle),
