@@ -480,13 +480,30 @@ static bool is_for_outside(const ebb_app *a, ebb_input_kind kind)
            kind != EBB_INPUT_HANGUP;
 }
 
+/* A paste that begins as an attached file does is none: what is typed of that name goes along all the same.
+ * Returns whether it is folded. */
+static bool insert_paste(ebb_app *a, const ebb_input *in)
+{
+    ebb_attachment file = { 0 };
+    ebb_buf apart = { 0 };
+    bool is_folded;
+
+    if (ebb_attachment_next(in->text, in->n, 0, &file) == 0 || !ebb_buf_addc(&apart, '\n') ||
+        !ebb_buf_add(&apart, in->text, in->n))
+        is_folded = ebb_editor_paste(&a->editor, in->text, in->n);
+    else
+        is_folded = ebb_editor_paste(&a->editor, apart.data, apart.len);
+    ebb_buf_fini(&apart);
+    return is_folded;
+}
+
 static void take_paste(ebb_app *a, const ebb_input *in)
 {
     ebb_error err;
 
     a->search.is_on = false;
     ebb_app_find_leave(a);
-    if (!ebb_editor_paste(&a->editor, in->text, in->n) && memchr(in->text, '@', in->n))
+    if (!insert_paste(a, in) && memchr(in->text, '@', in->n))
         a->editor.is_given = true;
     if (in->n_lost == 0)
         return;

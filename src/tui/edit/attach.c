@@ -91,7 +91,8 @@ static ebb_status attach_text(expansion *e, const char *name, const ebb_buf *tex
     return EBB_OK;
 }
 
-/* Whether a file of that name is in the text already; one is counted once. */
+/* Whether a file of that name is in the text already, from when these words were expanded before; one is counted
+ * once. */
 static bool take_went(expansion *e, const char *name)
 {
     ebb_buf line = { 0 };
@@ -163,21 +164,21 @@ static ebb_status attach_pattern(expansion *e, const char *pattern, bool *any, e
     return st == EBB_BUSY ? st : EBB_OK;
 }
 
-/* One word, as it is written.  *any: it named something. */
+/* One word, as it is written: the file has that name in the message, so that another path is another file when the
+ * message is edited.  *any: it named something. */
 static ebb_status attach_name(expansion *e, const char *word, bool *any, ebb_error *err)
 {
     ebb_buf whole = { 0 };
     ebb_status st = ebb_path_expand(word, &whole, err);
-    const char *path = ebb_buf_text(&whole), *name = strrchr(path, '/');
+    const char *path = ebb_buf_text(&whole);
 
-    name = name ? name + 1 : path;
     e->n_looks++;
-    *any = st == EBB_OK && *name && take_went(e, name);
+    *any = st == EBB_OK && take_went(e, word);
     if (st != EBB_OK || *any) {                  /* also if the file is gone by now */
         ;
     } else if (is_file(path, S_IFREG)) {
         *any = true;
-        st = attach_file(e, path, name, err);
+        st = attach_file(e, path, word, err);
     } else if (whole.len > 1 && path[whole.len - 1] == '/' && is_file(path, S_IFDIR)) {
         ebb_buf_addc(&whole, '*');
         st = attach_pattern(e, ebb_buf_text(&whole), any, err);

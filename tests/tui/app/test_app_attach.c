@@ -319,6 +319,23 @@ static void code_is_no_file(void **state)
     screen_close(&s);
 }
 
+/* What was pasted stands for no file, even if it begins as one would stand there. */
+static void a_paste_is_no_file(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, PASTE("notes.txt:\n```txt\nSTRANGE\n```\n\n" LINES) " is this like @%/notes.txt\r");
+    expect_said(&s, 0, "STRANGE", 1);
+    expect_said(&s, 0, "NOTES", 1);
+    screen_answer(&s, "ok");
+    type(&s, PASTE("%/notes.txt:\n```txt\nSTRANGE\n```\n\n" LINES) " is this like @%/notes.txt\r");
+    expect_said(&s, 2, "STRANGE", 1);
+    expect_said(&s, 2, "NOTES", 1);
+    screen_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +350,7 @@ int main(void)
         cmocka_unit_test(names_with_blanks),
         cmocka_unit_test(an_answer_takes_no_files_along),
         cmocka_unit_test(code_is_no_file),
+        cmocka_unit_test(a_paste_is_no_file),
     };
 
     return cmocka_run_group_tests_name("app_attach", tests, ebb_own_dir_make, ebb_own_dir_drop);

@@ -560,7 +560,7 @@ static void files_go_along(void **state)
     screen_keys(&s, "\r");
     assert_int_equal(ebb_chat_n_messages(s.chat), 2);
     assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "note.md:\n```md\ntext\n```"));
-    assert_has(&s, "  note.md - 5 B (Ctrl-O shows it)\n> read @");       /* folded, the question below it */
+    assert_has(&s, "/note.md - 5 B (Ctrl-O shows it)\n> read @");       /* folded, the question below it */
     assert_lacks(&s, "```md");
     screen_keys(&s, "\x0F");
     assert_has(&s, "```md");

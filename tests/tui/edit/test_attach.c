@@ -112,6 +112,9 @@ static void what_went_along(void **state)
     ebb_buf_addf(&line, "%s and @%s/b.txt", ebb_buf_text(&out), ebb_own_dir);
     expect_files(ebb_buf_text(&line), 1, "");
     ebb_buf_clear(&line);
+    ebb_buf_addf(&line, "old/a.txt:\n```txt\nx\n```\n\nsee @%s/a.txt", ebb_own_dir);     /* another one of that name */
+    expect_files(ebb_buf_text(&line), 1, "");
+    ebb_buf_clear(&line);
     ebb_buf_addf(&line, "before\n" EBB_MARK_BEGIN "a.txt:\n```txt\nx\n```\n\n" EBB_MARK_END "see @a.txt @%s/b.txt",
                  ebb_own_dir);                   /* behind a message that waited; its file is gone by now */
     expect_files(ebb_buf_text(&line), 1, "");
