@@ -1,11 +1,14 @@
 #include "ebb_test.h"
 
+#include "os/file.h"
+#include "os/folder.h"
+#include "support/own_folder.h"
 #include "tui/screen.h"
+
+static ebb_tui_opts opts;
 
 static void open_on(screen *s, ebb_term *term, const char *state_dir)
 {
-    static ebb_tui_opts opts;
-
     opts = (ebb_tui_opts){ .config_dir = "/nonexistent", .state_dir = state_dir, .editor = "true" };
     memset(s, 0, sizeof *s);
     s->term = term;
@@ -66,6 +69,38 @@ void screen_answer(screen *s, const char *text)
     fake_text(s->chat, text);
     fake_done(s->chat, EBB_FINISH_STOP);
     screen_step(s, 0.1);
+}
+
+const char *screen_hold(const char *command)
+{
+    static char held[200];
+    char go[80];
+
+    snprintf(go, sizeof go, "%s/go", ebb_own_dir);
+    ebb_file_remove(go);
+    snprintf(held, sizeof held, "until [ -e %s ]; do sleep 0.01; done; %s", go, command);
+    return held;
+}
+
+void screen_go_on(screen *s)
+{
+    char go[80];
+    ebb_error err;
+
+    snprintf(go, sizeof go, "%s/go", ebb_own_dir);
+    assert_int_equal(ebb_file_replace(go, "", 0, &err), EBB_OK);
+    while (ebb_command_output_is_running(&s->app.output) || ebb_documents_is_running(&s->app.documents)) {
+        usleep(1000);
+        screen_step(s, 0.001);
+    }
+}
+
+void screen_edit(screen *s, const char *command)
+{
+    opts.editor = command;
+    screen_keys(s, "\x07");
+    screen_wait_editor(s);
+    screen_step(s, 0);
 }
 
 void screen_wait_editor(screen *s)

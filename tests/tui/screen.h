@@ -21,6 +21,11 @@ void screen_keys(screen *s, const char *bytes);  /* types, takes events, draws *
 void screen_step(screen *s, double seconds);     /* time passes */
 /* The model says `text`, and its answer ends there; a tenth of a second passes. */
 void screen_answer(screen *s, const char *text);
+/* A !command, or a filter, that waits for screen_go_on, which returns when it has ended. */
+const char *screen_hold(const char *command);
+void screen_go_on(screen *s);
+/* Ctrl-G, with `command` as the user's editor, until that has ended. */
+void screen_edit(screen *s, const char *command);
 /* Until the user's editor has ended; the chat goes on. */
 void screen_wait_editor(screen *s);
 const char *screen_text(screen *s);

@@ -547,5 +547,4 @@ void ebb_app_input(ebb_app *a, const ebb_input *in)
     case EBB_INPUT_RESIZE: case EBB_INPUT_RESUME: case EBB_INPUT_CHILD: case EBB_INPUT_REPLY: case EBB_INPUT_NONE:
         break;
     }
-    ebb_app_menu_update(a);
 }

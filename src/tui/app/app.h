@@ -195,8 +195,8 @@ void ebb_app_restore_unsent(ebb_app *a);
 bool ebb_app_unsent_save(ebb_app *a);            /* keep what is typed, now; false: it failed */
 void ebb_app_unsent_tick(ebb_app *a, double now_s);      /* keep what is typed, if it is time */
 
-void ebb_app_menu_update(ebb_app *a);            /* app_menu.c: after the line has changed */
-/* The list follows what was typed, if it is time. */
+/* app_menu.c: the menu of the line as it is by now, before it is drawn; its list follows what was
+ * typed if it is time. */
 void ebb_app_menu_tick(ebb_app *a, double now_s);
 void ebb_app_menu_close(ebb_app *a);
 bool ebb_app_menu_key(ebb_app *a, ebb_key key);  /* false: the key is not the menu's */

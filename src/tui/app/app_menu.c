@@ -123,18 +123,9 @@ static void settle_menu(ebb_app *a)
         match_menu(a, at, is_file);
 }
 
-void ebb_app_menu_tick(ebb_app *a, double now_s)
-{
-    if (a->marks.menu_typed)
-        a->marks.menu_due_s = now_s + MENU_REST_S;
-    a->marks.menu_typed = false;
-    if (a->marks.menu_due_s < 0 || now_s < a->marks.menu_due_s)
-        return;
-    settle_menu(a);
-    a->frame.is_dirty = a->frame.is_urgent = true;
-}
-
-void ebb_app_menu_update(ebb_app *a)
+/* Keys, editors, what waited and the output of commands change the line.  So whoever uses the menu, a key or a frame,
+ * brings it up to date first, and what changes the line need not think of it. */
+static void follow_line(ebb_app *a)
 {
     ebb_menu *m = &a->menu;
     ebb_buf source = { 0 };
@@ -151,6 +142,7 @@ void ebb_app_menu_update(ebb_app *a)
     }
     menu_source(a, at, is_file, &source);
     if (m->source.len > 0 && strcmp(ebb_buf_text(&source), ebb_buf_text(&m->source)) == 0) {
+        m->at = at;
         a->marks.menu_typed = true;       /* the list follows when the hands rest: each letter would cost a screenful */
     } else {
         ebb_app_menu_close(a);
@@ -162,6 +154,18 @@ void ebb_app_menu_update(ebb_app *a)
         match_menu(a, at, is_file);
     }
     ebb_buf_fini(&source);
+}
+
+void ebb_app_menu_tick(ebb_app *a, double now_s)
+{
+    follow_line(a);
+    if (a->marks.menu_typed)
+        a->marks.menu_due_s = now_s + MENU_REST_S;
+    a->marks.menu_typed = false;
+    if (a->marks.menu_due_s < 0 || now_s < a->marks.menu_due_s)
+        return;
+    settle_menu(a);
+    a->frame.is_dirty = a->frame.is_urgent = true;
 }
 
 /* -- Keys ------------------------------------------------------------------------------ */
@@ -204,7 +208,7 @@ static void take_item(ebb_app *a, const char *behind)
     }
     ebb_editor_replace(&a->editor, a->menu.at, a->editor.text.len - a->menu.at, ebb_buf_text(&word), word.len);
     ebb_buf_fini(&word);
-    ebb_app_menu_update(a);
+    follow_line(a);
 }
 
 /* Enter in the name of a command: one that needs more gets a blank, others are run. */
@@ -220,7 +224,7 @@ static bool enter_in_name(ebb_app *a, const char *typed)
         return false;
     if (is_typed) {
         ebb_editor_insert(&a->editor, " ", 1);
-        ebb_app_menu_update(a);
+        follow_line(a);
         if (a->menu.is_open)
             return true;
         ebb_editor_key(&a->editor, (ebb_key){ .code = EBB_KEY_BACKSPACE });
@@ -264,6 +268,7 @@ bool ebb_app_menu_key(ebb_app *a, ebb_key key)
 {
     bool is_ctrl = key.mods == EBB_MOD_CTRL;
 
+    follow_line(a);
     if (key.mods || (key.code >= EBB_KEY_UP && key.code != EBB_KEY_BACKSPACE))
         settle_menu(a);                          /* what is chosen from is what fits the word by now */
     if (!a->menu.is_open)
@@ -287,7 +292,7 @@ void ebb_app_pick(ebb_frontend *f, const char *line)
     ebb_app *a = (ebb_app *)f;
 
     ebb_editor_set(&a->editor, line, strlen(line));
-    ebb_app_menu_update(a);
+    follow_line(a);
     for (size_t i = 0; i < a->menu.n_shown; i++) /* where one is in a tree: its last column says so */
         if (strstr(a->menu.items[a->menu.shown[i]].note, a->term->ascii ? " *" : " \u25C0"))
             a->menu.selected = i;

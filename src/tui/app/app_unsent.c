@@ -241,7 +241,7 @@ bool ebb_app_unsent_save(ebb_app *a)
  * once. */
 void ebb_app_unsent_tick(ebb_app *a, double now_s)
 {
-    size_t seen = a->editor.n_edits + a->queue.n;
+    size_t seen = (a->editor.n_edits << 8) + a->queue.n;         /* their sum may stay as it is */
     bool is_empty = a->editor.text.len == 0 && !*typed_before_history(a) && a->queue.n == 0 && !has_editor(a);
     char session[EBB_SESSION_KEY_BYTES];
 

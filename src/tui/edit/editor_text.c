@@ -47,6 +47,7 @@ void ebb_editor_clear(ebb_editor *e)
 {
     undo_free(e);
     pastes_free(e);
+    e->n_edits += e->text.len > 0;
     ebb_buf_clear(&e->text);
     e->caret = e->top = 0;
     e->last = EBB_EDIT_OTHER;
@@ -109,7 +110,7 @@ static void record(ebb_editor *e, size_t at, size_t n_remove, const char *s, siz
         push_step(&e->undo, u);
 }
 
-/* The only place where the text changes, but for undo. */
+/* The only place where the text changes, but for undo and what empties it. */
 void ebb_editor_replace(ebb_editor *e, size_t at, size_t n_remove, const char *s, size_t n)
 {
     if (n_remove == 0 && n == 0)

@@ -1,6 +1,8 @@
 /* The menu of what may be meant, and completion. */
 #include "ebb_test.h"
 
+#include "os/file.h"
+#include "support/own_folder.h"
 #include "tui/screen.h"
 
 static void completion(void **state)
@@ -110,6 +112,92 @@ static void menu_of_models_there(void **state)
     screen_close(&s);
 }
 
+/* "BEFORE@FOLDER/no" is typed, which opens the menu of notes.txt. */
+static void type_name(screen *s, const char *before)
+{
+    char keys[200], path[200];
+    ebb_error err;
+
+    snprintf(path, sizeof path, "%s/notes.txt", ebb_own_dir);
+    assert_int_equal(ebb_file_replace(path, "x", 1, &err), EBB_OK);
+    snprintf(keys, sizeof keys, "%s@%s/no", before, ebb_own_dir);
+    screen_keys(s, keys);
+    screen_step(s, 0.2);
+    assert_true(s->app.menu.is_open);
+}
+
+/* An editor gives back another line than the one that the menu was of. */
+static void a_menu_and_an_editor(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 24, 120);
+    type_name(&s, "see ");
+    screen_edit(&s, "sh -c 'printf four >\"$0\"'");
+    assert_false(s.app.menu.is_open);
+    screen_keys(&s, "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 0)->text, "four");
+    screen_answer(&s, "ok");
+    type_name(&s, "compare with ");
+    screen_edit(&s, "sh -c 'printf \"\\nand two\\nand three\" >>\"$0\"'");
+    assert_has(&s, "/no\n  and two\n  and three\n");
+    screen_keys(&s, "\r\r");                     /* asked: there is no such file */
+    assert_non_null(strstr(ebb_chat_message(s.chat, 2)->text, "/no\nand two\nand three"));
+    screen_answer(&s, "ok");
+    screen_keys(&s, "/theme\r");
+    assert_true(s.app.menu.is_open);
+    screen_edit(&s, "sh -c 'printf \"a message\" >\"$0\"'");
+    screen_keys(&s, "\r");
+    assert_string_equal(ebb_chat_message(s.chat, 4)->text, "a message");
+    screen_close(&s);
+}
+
+/* The output of a command comes in front of the word that one chooses for. */
+static void a_menu_and_an_output(void **state)
+{
+    char want[200];
+    screen s;
+
+    (void)state;
+    snprintf(want, sizeof want, "see @%s/notes.txt ", ebb_own_dir);
+    for (int is_folded = 0; is_folded < 2; is_folded++) {
+        screen_open_ready(&s, 40, 120);
+        screen_keys(&s, "!");
+        screen_keys(&s, screen_hold(is_folded ? "seq 20" : "echo one"));
+        screen_keys(&s, "\r\r");
+        type_name(&s, "see ");
+        screen_go_on(&s);
+        assert_has(&s, "the output is attached");
+        screen_keys(&s, "\t");
+        assert_has(&s, is_folded ? "> [pasted 24 lines]see @" : "echo one:\n  ```\n  one\n");
+        assert_string_equal(s.app.editor.text.data + s.app.editor.text.len - strlen(want), want);
+        screen_keys(&s, "\r");
+        assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, is_folded ? "\n19\n20\n" : "echo one:\n```\none\n"));
+        screen_close(&s);
+    }
+}
+
+/* A message that waits for its document is sent while its menu is open. */
+static void a_menu_and_a_document(void **state)
+{
+    static ebb_filters filters;
+    screen s;
+
+    (void)state;
+    ebb_filters_init(&filters, &(ebb_filter_choice){ ".txt", 4, screen_hold("cat") }, 1);
+    screen_open_ready(&s, 24, 120);
+    s.app.documents.filters = &filters;
+    type_name(&s, "sum up ");
+    screen_keys(&s, "tes.txt\r");
+    screen_go_on(&s);
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_false(s.app.menu.is_open);
+    screen_keys(&s, "\t");
+    assert_true(ebb_editor_is_empty(&s.app.editor));
+    screen_close(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -118,7 +206,10 @@ int main(void)
         cmocka_unit_test(menu_picks),
         cmocka_unit_test(menu_of_numbers),
         cmocka_unit_test(menu_of_models_there),
+        cmocka_unit_test(a_menu_and_an_editor),
+        cmocka_unit_test(a_menu_and_an_output),
+        cmocka_unit_test(a_menu_and_a_document),
     };
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests_name("app_menu", tests, ebb_own_dir_make, ebb_own_dir_drop);
 }
