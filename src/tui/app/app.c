@@ -186,6 +186,8 @@ void ebb_app_fini(ebb_app *a)
     ebb_buf_fini(&a->search.pattern);
     ebb_buf_fini(&a->find.text);
     ebb_buf_fini(&a->search.before);
+    ebb_buf_fini(&a->arrived.front);
+    ebb_buf_fini(&a->arrived.behind);
     ebb_frontend_fini(&a->frontend);
     memset(a, 0, sizeof *a);
 }

@@ -59,7 +59,6 @@ typedef struct ebb_external {
     ebb_job  job;                /* the editor */
     char     path[512];          /* of the message file that it has */
     int      lock;               /* beside that; -1: none */
-    size_t   n_edits;            /* of ours, when it began */
     bool     has_more;           /* it was ended when we were, and left what only vi can read */
 } ebb_external;
 
@@ -89,6 +88,12 @@ typedef struct ebb_line_marks {
     size_t files_edits;          /* the edit at which files were asked about that a given line
                                   * names */
 } ebb_line_marks;
+
+/* What has come for the line while an editor or Ctrl-R had it; it is put there after that. */
+typedef struct ebb_line_arrivals {
+    ebb_buf front;               /* output of !command */
+    ebb_buf behind;              /* messages that did not go; marked */
+} ebb_line_arrivals;
 
 /* Ctrl-R: what was typed before. */
 typedef struct ebb_history_finder {
@@ -143,6 +148,7 @@ typedef struct ebb_app {
     ebb_preview    preview;
     ebb_autosave   unsent;
     ebb_message_queue queue;
+    ebb_line_arrivals arrived;
     ebb_history_finder search;
     ebb_transcript_finder find;
     ebb_greeting   greeting;
@@ -242,7 +248,8 @@ bool ebb_app_is_command(const ebb_buf *marked, const char *line);
 EBB_MUST_CHECK
 ebb_status ebb_app_attach(ebb_app *a, const char *marked, size_t n, ebb_buf *out,
                           ebb_attached *files, ebb_error *err);
-/* Has the command of !command ended?  Its output goes to the beginning of the line. */
+/* Has the command of !command ended?  Its output goes to the beginning of the line, once that is
+ * the user's; so does what came back meanwhile. */
 void ebb_app_output_tick(ebb_app *a, double now_s);
 /* Has a filter ended?  The message that waits for its text is sent. */
 void ebb_app_documents_tick(ebb_app *a, double now_s);

@@ -72,7 +72,6 @@ void ebb_app_external_editor(ebb_app *a)
     }
     a->term->ops->lend(a->term, false);
     a->external.program = EBB_EXTERNAL_EDITOR;
-    a->external.n_edits = a->editor.n_edits;
     ebb_app_unsent_save(a);
     if (ebb_job_start(&a->external.job, editor, a->external.path, &err) != EBB_OK) {
         drop_message_file(&a->external);
@@ -81,21 +80,31 @@ void ebb_app_external_editor(ebb_app *a)
     }
 }
 
-/* A queued message that could not be sent may be in the input by now: it is kept below the text. */
+/* But for the newlines at the end, which are not read back. */
+static bool is_as_lent(const ebb_app *a, const ebb_buf *text)
+{
+    ebb_buf own = { 0 };
+    bool is_same = ebb_editor_text(&a->editor, &own) && own.len >= text->len &&
+                   memcmp(ebb_buf_text(&own), ebb_buf_text(text), text->len) == 0 &&
+                   strspn(ebb_buf_text(&own) + text->len, "\n") == own.len - text->len;
+
+    ebb_buf_fini(&own);
+    return is_same;
+}
+
+/* The line is as it was lent: nothing comes there meanwhile.  What was changed may have been pasted, or copied out of a
+ * folded paste. */
 static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
 {
-    ebb_buf text = { 0 }, own = { 0 };
+    ebb_buf text = { 0 };
     ebb_status st = was_ended ? ebb_message_file_rescue(a->external.path, &text, err)
                               : ebb_message_file_read(a->external.path, &text, err);
 
-    if (st == EBB_OK && a->editor.n_edits != a->external.n_edits && ebb_editor_text(&a->editor, &own) && own.len > 0) {
-        ebb_buf_adds(&text, text.len > 0 ? "\n" : "");
-        ebb_buf_add(&text, own.data, own.len);
+    if (st == EBB_OK) {
+        a->editor.is_given = a->editor.is_given || !is_as_lent(a, &text);
+        ebb_editor_set_edited(&a->editor, ebb_buf_text(&text), text.len);
     }
-    if (st == EBB_OK && !ebb_editor_set_edited(&a->editor, ebb_buf_text(&text), text.len))
-        a->editor.is_given = true;
     ebb_buf_fini(&text);
-    ebb_buf_fini(&own);
     return st;
 }
 

@@ -80,19 +80,16 @@ static const char *typed_before_history(const ebb_app *a)
  * changed.  The result: where the line begins. */
 static size_t gather_input(const ebb_app *a, ebb_buf *out)
 {
-    const ebb_history *h = &a->history;
     ebb_buf line = { 0 };
     size_t n_before;
-    bool is_own;
 
     if (a->search.is_on)
         ebb_buf_adds(&line, ebb_buf_text(&a->search.before));
     else
         ebb_editor_marked(&a->editor, &line);
     add_typed(out, typed_before_history(a));
-    is_own = h->at == h->n || strcmp(ebb_buf_text(&line), h->entries[h->at]) != 0;
     n_before = out->len;
-    if (is_own)
+    if (!ebb_history_shows(&a->history, ebb_buf_text(&line)))
         add_typed(out, ebb_buf_text(&line));
     ebb_buf_fini(&line);
     return n_before;
@@ -113,6 +110,12 @@ static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
 
     for (size_t i = 0; i < a->queue.n; i++)
         add_unsent(out, a->queue.messages[i]);
+    if (a->arrived.front.len > 0) {
+        add_unsent(out, EBB_MARK_BEGIN);
+        ebb_buf_add(out, a->arrived.front.data, a->arrived.front.len);
+        ebb_buf_adds(out, EBB_MARK_END);
+    }
+    add_unsent(out, ebb_buf_text(&a->arrived.behind));
     n_queued = n_before = out->len;
     if (!is_only_offered(a))
         n_before = gather_input(a, out);
@@ -237,12 +240,24 @@ bool ebb_app_unsent_save(ebb_app *a)
     return ok;
 }
 
+/* What is unsent has changed where this has: no change hides another. */
+static size_t count_changes(const ebb_app *a)
+{
+    return (a->editor.n_edits << 8) + ((size_t)(a->arrived.front.len > 0) << 7) + a->queue.n;
+}
+
+static bool has_unsent_text(const ebb_app *a)
+{
+    return a->editor.text.len > 0 || *typed_before_history(a) || a->queue.n > 0 || a->arrived.front.len > 0 ||
+           a->arrived.behind.len > 0 || has_editor(a);
+}
+
 /* Typed text is saved within a second; once it is sent or deleted, or the session has another key, the file follows at
  * once. */
 void ebb_app_unsent_tick(ebb_app *a, double now_s)
 {
-    size_t seen = (a->editor.n_edits << 8) + a->queue.n;         /* their sum may stay as it is */
-    bool is_empty = a->editor.text.len == 0 && !*typed_before_history(a) && a->queue.n == 0 && !has_editor(a);
+    size_t seen = count_changes(a);
+    bool is_empty = !has_unsent_text(a);
     char session[EBB_SESSION_KEY_BYTES];
 
     ebb_chat_session_key(a->frontend.chat, session);

@@ -376,6 +376,11 @@ const char *ebb_history_forward(ebb_history *h)
     return ++h->at == h->n ? ebb_buf_text(&h->unsent) : h->entries[h->at];
 }
 
+bool ebb_history_shows(const ebb_history *h, const char *line)
+{
+    return h->at < h->n && strcmp(line, h->entries[h->at]) == 0;
+}
+
 /* A capital letter makes case count. */
 static bool has_capital(const char *s)
 {
