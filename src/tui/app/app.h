@@ -253,6 +253,8 @@ ebb_status ebb_app_attach(ebb_app *a, const char *marked, size_t n, ebb_buf *out
 void ebb_app_output_tick(ebb_app *a, double now_s);
 /* Has a filter ended?  The message that waits for its text is sent. */
 void ebb_app_documents_tick(ebb_app *a, double now_s);
+/* The line may become another one elsewhere: that message is sent by Enter only. */
+void ebb_app_documents_await_enter(ebb_app *a);
 void ebb_app_documents_stop(ebb_app *a);
 /* The oldest waiting message, if it is its turn; all of them back into the editor if the
  * conversation is another one by now. */

@@ -72,6 +72,7 @@ void ebb_app_external_editor(ebb_app *a)
     }
     a->term->ops->lend(a->term, false);
     a->external.program = EBB_EXTERNAL_EDITOR;
+    ebb_app_documents_await_enter(a);
     ebb_app_unsent_save(a);
     if (ebb_job_start(&a->external.job, editor, a->external.path, &err) != EBB_OK) {
         drop_message_file(&a->external);

@@ -39,6 +39,7 @@ static void begin_search(ebb_app *a)
     ebb_buf_clear(&a->search.pattern);
     ebb_buf_clear(&a->search.before);
     ebb_editor_marked(&a->editor, &a->search.before);
+    ebb_app_documents_await_enter(a);
 }
 
 static void shorten_history_pattern(ebb_app *a)

@@ -411,6 +411,12 @@ void ebb_app_documents_tick(ebb_app *a, double now_s)
         ebb_app_hint(a, "the document has been read; Enter sends it with what you have typed");
 }
 
+void ebb_app_documents_await_enter(ebb_app *a)
+{
+    if (a->marks.document_edits)
+        a->marks.document_edits = SIZE_MAX;
+}
+
 void ebb_app_documents_stop(ebb_app *a)
 {
     a->marks.document_edits = 0;

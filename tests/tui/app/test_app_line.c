@@ -112,6 +112,43 @@ static void what_an_editor_gives_back_is_asked_about(void **state)
     screen_close(&s);
 }
 
+/* A message that waits for its document is not sent while somebody is at it. */
+static void a_document_behind_an_editor(void **state)
+{
+    static ebb_filters filters;
+    screen s;
+
+    (void)state;
+    put("page.txt", "PAGE\n");
+    ebb_filters_init(&filters, &(ebb_filter_choice){ ".txt", 4, screen_hold("cat") }, 1);
+    for (int is_search = 0; is_search < 2; is_search++) {
+        screen_open_ready(&s, 24, 120);
+        s.app.documents.filters = &filters;
+        screen_hold("cat");
+        screen_keys(&s, "sum up @");
+        screen_keys(&s, path_here("page.txt"));
+        screen_keys(&s, " \r");
+        assert_true(ebb_documents_is_running(&s.app.documents));
+        if (is_search)
+            screen_keys(&s, "\x12sum");
+        else
+            begin_editor(&s, "printf \"in French\" >>\"$0\"");
+        screen_go_on(&s);
+        assert_int_equal(ebb_chat_n_messages(s.chat), 0);
+        if (is_search)
+            screen_keys(&s, "\x07");
+        else
+            end_editor(&s);
+        if (!is_search)
+            assert_has(&s, "the document has been read; Enter sends it");
+        assert_has(&s, is_search ? "page.txt\n" : "page.txt in French\n");
+        screen_keys(&s, is_search ? "\r" : "\r\r");      /* the editor's text is asked about */
+        assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+        assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "PAGE"));
+        screen_close(&s);
+    }
+}
+
 /* It is in front of the own line, whatever is shown when it comes. */
 static void an_output_below_the_history(void **state)
 {
@@ -200,6 +237,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_output_behind_an_editor),
         cmocka_unit_test(what_an_editor_gives_back_is_asked_about),
+        cmocka_unit_test(a_document_behind_an_editor),
         cmocka_unit_test(an_output_below_the_history),
         cmocka_unit_test(what_comes_back_below_the_history),
         cmocka_unit_test(what_came_is_kept),
