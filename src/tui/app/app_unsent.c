@@ -21,9 +21,6 @@ static void add_unsent(ebb_buf *out, const char *text)
     ebb_buf_adds(out, text);
 }
 
-/* In front of a command, so that it comes back as one and not as a message that begins with a slash. */
-static const char command_mark = '\x1f';
-
 /* `/system` and a prompt of many lines is worth as much as a message; the name of a command alone is not. */
 static bool has_words(const char *command)
 {
@@ -37,8 +34,13 @@ static void add_typed(ebb_buf *out, const char *line)
 {
     if (!ebb_slash_command_is(line))
         add_unsent(out, line + (line[0] == '/'));
-    else if (out->len == 0 && has_words(line) && ebb_buf_addc(out, command_mark))
+    else if (out->len == 0 && has_words(line) && ebb_buf_adds(out, EBB_UNSENT_COMMAND))
         ebb_buf_adds(out, line);
+}
+
+static bool is_command(const char *unsent)
+{
+    return unsent[0] == EBB_UNSENT_COMMAND[0];
 }
 
 /* In front of a text that is to replace a message: its number, or 0 for the beginning of the last answer. */
@@ -121,7 +123,7 @@ static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
         n_before = gather_input(a, out);
     if (a->queue.editing || a->queue.is_cutting)
         return mark_edit(out, a->queue.editing, n_before);
-    if (edits && (out->len > n_queued || has_editor(a)) && ebb_buf_text(out)[0] != command_mark)
+    if (edits && (out->len > n_queued || has_editor(a)) && !is_command(ebb_buf_text(out)))
         return mark_edit(out, a->frontend.editing, n_before);
     return n_before;
 }
@@ -192,12 +194,12 @@ static void sweep_lent(const ebb_app *a)
 
 static void offer_unsent(ebb_app *a, const ebb_buf *text)
 {
-    bool is_command = text->data[0] == command_mark, is_edit = text->data[0] == edit_mark;
+    bool runs = is_command(text->data), is_edit = text->data[0] == edit_mark;
     bool edits = is_edit && begin_edit(a, text->data);
     size_t skip = is_edit ? strcspn(text->data, "\n") : 0;
 
-    skip += is_command || (is_edit && text->data[skip]);
-    if (is_command)
+    skip += runs || (is_edit && text->data[skip]);
+    if (runs)
         a->frontend.edit(&a->frontend, text->data + skip, text->len - skip);
     else
         ebb_frontend_offer(&a->frontend, text->data + skip, text->len - skip);
@@ -207,7 +209,7 @@ static void offer_unsent(ebb_app *a, const ebb_buf *text)
     else if (edits)
         ebb_app_hint(a, "message %zu as you were editing it; Enter sends it, Ctrl-C drops it", a->frontend.editing);
     else
-        ebb_app_hint(a, "unsent when you left; Enter %s it, Ctrl-C drops it", is_command ? "runs" : "sends");
+        ebb_app_hint(a, "unsent when you left; Enter %s it, Ctrl-C drops it", runs ? "runs" : "sends");
 }
 
 void ebb_app_restore_unsent(ebb_app *a)

@@ -185,8 +185,16 @@ bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
 
 /* -- What an editor has saved -------------------------------------------------------------- */
 
-/* It takes the place of what the editor was given, as a message does: of two slashes one is for whoever types.  A file
- * that is gone was taken over or discarded; an empty one may be about to be written. */
+/* What stands in front of it: where nothing waits before it, it may be a command. */
+static const char *before_saved(const unsent_head *h, const char *saved)
+{
+    if (h->n_before > 0)
+        return "\n";
+    return saved[0] == '/' && saved[1] != '/' ? EBB_UNSENT_COMMAND : "";
+}
+
+/* It takes the place of what the editor was given, as a message or a command does: of two slashes one is for whoever
+ * types.  A file that is gone was taken over or discarded; an empty one may be about to be written. */
 static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error *err)
 {
     ebb_buf saved = { 0 };
@@ -198,7 +206,7 @@ static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error 
         st = EBB_FAIL(&why, EBB_NOMEM, "%s: no memory for its text", h->path);
     if (st == EBB_OK && saved.len > 0 && at <= whole->len) {
         ebb_buf_remove(whole, at, whole->len - at);
-        ebb_buf_adds(whole, h->n_before > 0 ? "\n" : "");
+        ebb_buf_adds(whole, before_saved(h, saved.data));
         ebb_buf_add(whole, saved.data + skip, saved.len - skip);
     }
     ebb_buf_remove(whole, h->n_session, h->n_line - h->n_session);

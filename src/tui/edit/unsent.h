@@ -16,6 +16,10 @@
 #include "ebb/status.h"
 #include "seal/seal.h"
 
+/* In front of a text that is a command of the chat's, so that it comes back as one and not as a
+ * message that begins with a slash. */
+#define EBB_UNSENT_COMMAND "\x1F"
+
 /* Of a running program. */
 typedef struct ebb_unsent_file {
     int  fd;                     /* -1: there is none */

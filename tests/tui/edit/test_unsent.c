@@ -273,6 +273,10 @@ static void what_an_editor_has_saved_comes_back(void **state)
         { "waits\nmine", 5, "", 0, "waits\nmine" },      /* about to be written */
         { "waits\nmine", 99, "other", 5, "waits\nmine" },
         { "mine", 0, "//etc is a folder", 17, "/etc is a folder" },
+        { "\x1F/system Answer", 0, "/system Answer in French\n", 25, "\x1F/system Answer in French" },
+        { "mine", 0, "/system Answer", 14, "\x1F/system Answer" },
+        { "\x1F/system Answer", 0, "mine", 4, "mine" },
+        { "waits\nmine", 5, "/etc is a folder", 16, "waits\n/etc is a folder" },
         { "mine", 0, "a\0b\0", 4, "a\xEF\xBF\xBD" "b\xEF\xBF\xBD" },
     };
     char path[64];
