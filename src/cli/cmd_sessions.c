@@ -300,6 +300,8 @@ static ebb_status purge_drafts(ebb_store *s, ebb_error *err)
         ebb_unsent_take_back(folder.data);
     if (st == EBB_OK)
         ebb_unsent_sweep_lent(folder.data, ebb_seal_here());
+    if (st == EBB_OK)
+        ebb_cmd_sessions_tell_left(folder.data);
     free(l.rows);
     ebb_buf_fini(&folder);
     return st;

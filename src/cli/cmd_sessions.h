@@ -9,6 +9,9 @@
 int ebb_cmd_sessions_show(ebb_store *s, ebb_args *a, ebb_error *err);
 int ebb_cmd_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err);
 int ebb_cmd_sessions_import(ebb_store *s, ebb_args *a, ebb_error *err);
+/* Says which files with a message an editor has left in the clear: one may be all that there is of
+ * it, so they stay. */
+void ebb_cmd_sessions_tell_left(const char *state_dir);
 /* Needs a model; the exit status is 0 only where something was compared and nothing differs. */
 int ebb_cmd_sessions_replay(ebb_store *s, ebb_args *a, ebb_error *err);
 /* Without an open store. */

@@ -127,6 +127,8 @@ static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
         st = turn_rest(p, seal, seal, err);
     if (st == EBB_OK)
         st = ebb_store_encrypt(p->db.data, seal, err);
+    if (st == EBB_OK)
+        ebb_cmd_sessions_tell_left(p->state.data);
     ebb_seal_free(seal);
     return st;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "edit/message_file.h"
 #include "json/json_text.h"
 #include "os/file.h"
 #include "store/export.h"
@@ -104,4 +105,15 @@ int ebb_cmd_sessions_import(ebb_store *s, ebb_args *a, ebb_error *err)
         print_imported(&set, a->json);
     ebb_import_set_fini(&set);
     return st == EBB_OK ? EBB_EXIT_OK : ebb_cli_fail(err);
+}
+
+static void tell_left(void *arg, const char *path)
+{
+    (void)arg;
+    fprintf(stderr, "ebb: %s: an editor has left it, in the clear; delete it once you have its text\n", path);
+}
+
+void ebb_cmd_sessions_tell_left(const char *state_dir)
+{
+    ebb_message_file_each_left(state_dir, tell_left, NULL);
 }

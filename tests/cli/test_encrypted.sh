@@ -30,6 +30,7 @@ echo "copied kumquat" | tee "$state/copy.txt" >"$state/copy.txt.0123456789abcdef
 mkdir -m 700 "$state/run"                                  # what an editor had with --private, of one that was killed
 echo "lent kumquat" >"$state/run/ebb-draft-abcdef.md"
 : >"$state/run/.ebb-draft-abcdef.md.lock"
+echo "saved later" >"$state/run/ebb-draft-later1.md"
 $EBB run -s asked "$question" >"$dir/answer" 2>"$dir/err" || fail "run: $(cat "$dir/err")"
 ls "$HOME"/.cache/ebb/kv/*.block >/dev/null 2>&1 || fail "no K and V in the clear"
 [ -n "$(readable)" ] || fail "the test does not see what is in the clear"
@@ -39,7 +40,8 @@ $EBB sessions list >/dev/null && python3 -c "import sqlite3,sys; sqlite3.connect
 set -- "$HOME"/.cache/ebb/kv/*.block
 exec 7<"$1" 8<"$state/sessions.db"
 $EBB sessions encrypt --unlock "$key" >"$dir/out" 2>&1 || fail "encrypt: $(cat "$dir/out")"
-[ "$(wc -l <"$dir/out")" = 1 ] && grep -q "keep a copy" "$dir/out" || fail "encrypt says: $(cat "$dir/out")"
+[ "$(wc -l <"$dir/out")" = 2 ] && grep -q "keep a copy" "$dir/out" || fail "encrypt says: $(cat "$dir/out")"
+grep -q 'run/ebb-draft-later1.md: an editor has left it' "$dir/out" && rm "$state/run/ebb-draft-later1.md" || fail "what stays in the clear: $(cat "$dir/out")"
 [ "$(stat -c %a "$key" "$state/sessions.key" "$state/sessions.db" "$state/history" | sort -u)" = 600 ] || fail "modes: $(ls -l "$key" "$state")"
 [ -z "$(readable)" ] || fail "encrypted: $(readable)"
 [ ! -e "$state/copy.txt" ] || fail "what was copied last is there"

@@ -34,6 +34,7 @@ echo "copied xylophon" | tee "$HOME/.local/state/ebb/copy.txt" >"$HOME/.local/st
 mkdir -m 700 "$HOME/.local/state/ebb/run"                  # what an editor had with --private, of one that was killed
 echo "lent xylophon" >"$HOME/.local/state/ebb/run/ebb-draft-abcdef.md"
 : >"$HOME/.local/state/ebb/run/.ebb-draft-abcdef.md.lock"
+printf 'what an editor has saved later' >"$HOME/.local/state/ebb/run/ebb-draft-later1.md"
 printf 'planted1\nan unsent xylophon' >"$HOME/.local/state/ebb/draft-1"
 printf 'stays\nunsent marmalade' >"$HOME/.local/state/ebb/draft-2"
 grep -rqa xylophon "$HOME/.local/state/ebb/sessions.db" "$HOME/.local/state/ebb/sessions.db-wal" 2>/dev/null || fail "the test does not see the database"
@@ -64,7 +65,9 @@ for word in xylophon kumquat; do
 done
 # The name changes while a program has the draft, which has to be found all the same.
 $EBB sessions rename stays once && flock "$HOME/.local/state/ebb/draft-2" $EBB sessions rename once twice || fail "rename"
-$EBB sessions purge >/dev/null || fail "purge"
+$EBB sessions purge >/dev/null 2>"$dir/err" || fail "purge"
+grep -q 'run/ebb-draft-later1.md: an editor has left it' "$dir/err" && [ "$(wc -l <"$dir/err")" = 1 ] || fail "purge says: $(cat "$dir/err")"
+[ -e "$HOME/.local/state/ebb/run/ebb-draft-later1.md" ] || fail "what may be all that there is of a text is gone"
 for word in xylophon kumquat zanzibar quokka; do
     found=$(grep -rlai "$word" "$HOME") && fail "$word is still in $found"
 done

@@ -59,6 +59,8 @@ typedef struct ebb_external {
     ebb_job  job;                /* the editor */
     char     path[512];          /* of the message file that it has */
     int      lock;               /* beside that; -1: none */
+    double   began_s;            /* ebb_clock_s, when the editor did */
+    bool     is_as_lent;         /* the text that it has given back */
     bool     has_more;           /* it was ended when we were, and left what only vi can read */
 } ebb_external;
 

@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include "app/app.h"
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "edit/message_file.h"
 #include "os/file.h"
 #include "seal/seal.h"
+
+/* Less is no time to write anything: what has ended was not the editor, but what tells its window of the file. */
+static const double AT_ONCE_S = 3;
 
 bool ebb_app_is_lent(const ebb_app *a)
 {
@@ -72,6 +76,8 @@ void ebb_app_external_editor(ebb_app *a)
     }
     a->term->ops->lend(a->term, false);
     a->external.program = EBB_EXTERNAL_EDITOR;
+    a->external.began_s = ebb_clock_s();
+    a->external.is_as_lent = false;
     ebb_app_documents_await_enter(a);
     ebb_app_unsent_save(a);
     if (ebb_job_start(&a->external.job, editor, a->external.path, &err) != EBB_OK) {
@@ -102,7 +108,8 @@ static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
                               : ebb_message_file_read(a->external.path, &text, err);
 
     if (st == EBB_OK) {
-        a->editor.is_given = a->editor.is_given || !is_as_lent(a, &text);
+        a->external.is_as_lent = is_as_lent(a, &text);
+        a->editor.is_given = a->editor.is_given || !a->external.is_as_lent;
         ebb_editor_set_edited(&a->editor, ebb_buf_text(&text), text.len);
     }
     ebb_buf_fini(&text);
@@ -149,6 +156,8 @@ void ebb_app_external_tick(ebb_app *a)
     else if (status != 0)
         ebb_app_hint(a, "the editor was ended; this is what it had");
     take_message_file(a, status != 0);
+    if (status == 0 && a->external.is_as_lent && a->hint.len == 0 && ebb_clock_s() - a->external.began_s < AT_ONCE_S)
+        ebb_app_hint(a, "unchanged; an editor in a window has to wait: EDITOR='code --wait'");
 }
 
 /* -- /bare ------------------------------------------------------------------------------------ */

@@ -130,21 +130,73 @@ static void sweep_message(void *arg, const ebb_folder_entry *e)
     ebb_buf_fini(&name);
 }
 
-/* Also in the folder where they are without a runtime folder: a login by another way may have none. */
-void ebb_message_file_sweep(ebb_message_file_keep_fn *keep, void *arg)
+typedef void message_folder_fn(void *arg, const char *folder);
+
+/* Also the folder where they are without a runtime folder: a login by another way may have none. */
+static void each_message_folder(message_folder_fn *fn, void *arg)
 {
     ebb_buf dirs[2] = { 0 };
 
     add_message_folder(&dirs[0]);
     (void)!ebb_path_in(EBB_DIR_STATE, "run", &dirs[1], NULL);
-    for (size_t i = 0; i < 2; i++) {
-        message_sweep s = { .folder = ebb_buf_text(&dirs[i]), .keep = keep, .arg = arg };
-
-        if (i == 0 || strcmp(s.folder, ebb_buf_text(&dirs[0])) != 0)
-            (void)!ebb_folder_each(s.folder, sweep_message, &s, NULL);
-    }
+    for (size_t i = 0; i < 2; i++)
+        if (i == 0 || strcmp(ebb_buf_text(&dirs[i]), ebb_buf_text(&dirs[0])) != 0)
+            fn(arg, ebb_buf_text(&dirs[i]));
     for (size_t i = 0; i < 2; i++)
         ebb_buf_fini(&dirs[i]);
+}
+
+static void sweep_folder(void *arg, const char *folder)
+{
+    message_sweep *s = arg;
+
+    s->folder = folder;
+    (void)!ebb_folder_each(folder, sweep_message, s, NULL);
+}
+
+void ebb_message_file_sweep(ebb_message_file_keep_fn *keep, void *arg)
+{
+    message_sweep s = { .keep = keep, .arg = arg };
+
+    each_message_folder(sweep_folder, &s);
+}
+
+typedef struct left_messages {
+    const char               *folder;
+    ebb_message_file_left_fn *fn;
+    void                     *arg;
+} left_messages;
+
+static void look_at_left(void *arg, const ebb_folder_entry *e)
+{
+    const left_messages *l = arg;
+    ebb_buf path = { 0 }, lock = { 0 };
+    ebb_file_id id;
+    int fd = -1;
+
+    if (e->n_bytes > 0 && ebb_buf_addf(&path, "%s/%s", l->folder, e->name) && ebb_message_file_is_name(path.data) &&
+        add_path_beside(&lock, path.data, LOCK) && !ebb_file_look_up(lock.data, &id) &&
+        ebb_file_open(path.data, EBB_FILE_READ_HERE, &fd, NULL) == EBB_OK && ebb_file_is_own(fd))
+        l->fn(l->arg, path.data);
+    ebb_file_close(fd);
+    ebb_buf_fini(&path);
+    ebb_buf_fini(&lock);
+}
+
+static void look_for_left(void *arg, const char *folder)
+{
+    left_messages *l = arg;
+
+    l->folder = folder;
+    (void)!ebb_folder_each(folder, look_at_left, l, NULL);
+}
+
+void ebb_message_file_each_left(const char *dir, ebb_message_file_left_fn *fn, void *arg)
+{
+    left_messages l = { .fn = fn, .arg = arg };
+
+    each_message_folder(look_for_left, &l);
+    look_for_left(&l, dir);
 }
 
 /* -- What is in it ------------------------------------------------------------------------- */

@@ -21,6 +21,11 @@ void ebb_message_file_end(const char *path, int *lock);
 typedef bool ebb_message_file_keep_fn(void *arg, const char *path);
 void ebb_message_file_sweep(ebb_message_file_keep_fn *keep, void *arg);
 
+/* Those of this user's that no program has: they were left on purpose, or an editor has saved them
+ * after its command had ended.  Also those that were moved to `dir` (below). */
+typedef void ebb_message_file_left_fn(void *arg, const char *path);
+void ebb_message_file_each_left(const char *dir, ebb_message_file_left_fn *fn, void *arg);
+
 /* Whether it is a name as above.  Where one is read from a file it may be anybody's, and what it
  * names is removed in the end: nothing but a message may be. */
 bool ebb_message_file_is_name(const char *path);

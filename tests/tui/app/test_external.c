@@ -135,6 +135,35 @@ static void a_file_that_is_gone_is_not_left(void **state)
     screen_close(&s);
 }
 
+/* What ends before anybody could have written something does not wait for its window. */
+static void an_editor_that_does_not_wait(void **state)
+{
+    static const struct { const char *command; double began_s; bool is_told; } t[] = {
+        { "true", 1e9, true }, { "true", -1e9, false }, { "sh -c 'echo more >>\"$0\"'", 1e9, false },
+        { "false", 1e9, false }, { "rm", 1e9, false },
+    };
+    ebb_tui_opts opts;
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        screen_open_ready(&s, 12, 120);
+        opts = *s.app.frontend.opts;
+        opts.editor = t[i].command;
+        s.app.frontend.opts = &opts;
+        ebb_term_mem_feed(s.term, "mine\x07", 5);
+        for (ebb_input in; s.term->ops->input(s.term, &in);)
+            ebb_app_input(&s.app, &in);
+        s.app.external.began_s += t[i].began_s;
+        screen_wait_editor(&s);
+        if (t[i].is_told)
+            assert_has(&s, "unchanged; an editor in a window has to wait: EDITOR='code --wait'");
+        else
+            assert_lacks(&s, "has to wait");
+        screen_close(&s);
+    }
+}
+
 static void type_with_paste(screen *s, const char *command)
 {
     static ebb_tui_opts opts;
@@ -175,6 +204,7 @@ int main(void)
         cmocka_unit_test(what_only_vi_reads_is_kept),
         cmocka_unit_test(what_cannot_be_taken_is_kept),
         cmocka_unit_test(a_file_that_is_gone_is_not_left),
+        cmocka_unit_test(an_editor_that_does_not_wait),
         cmocka_unit_test(a_paste_stays_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
