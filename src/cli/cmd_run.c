@@ -212,11 +212,11 @@ static void tell_decision(const ebb_args *a, const ebb_chat *c)
 }
 
 /* A line of the chat's, which may name what others chose, on standard error. */
-static void tell_event(const char *text, size_t n)
+static void tell_event(const ebb_args *a, const ebb_chat_event *ev)
 {
     ebb_buf line = { 0 };
 
-    if (ebb_utf8_add_visible(&line, text, n, false))
+    if (!a->quiet && ebb_utf8_add_visible(&line, ev->text, ev->n_text, false))
         fprintf(stderr, "%s\n", ebb_buf_text(&line));
     ebb_buf_fini(&line);
 }
@@ -236,12 +236,10 @@ static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_err
             break;
         case EBB_EVENT_NOTICE:
             if (ebb_cli_progress(a))
-                tell_event(ev.text, ev.n_text);
+                tell_event(a, &ev);
             break;
         case EBB_EVENT_NOTE:                     /* what the model no longer sees is not for a terminal only */
-            if (!a->quiet)
-                tell_event(ev.text, ev.n_text);
-            break;
+        case EBB_EVENT_WARNING: tell_event(a, &ev); break;
         case EBB_EVENT_REFUSED:
         case EBB_EVENT_ERROR:
             *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);
@@ -276,7 +274,8 @@ static void wait_for_writer(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
         fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", writer);
     do {
         while (ebb_chat_event_next(c, &ev))
-            ;
+            if (ev.kind == EBB_EVENT_WARNING)
+                tell_event(a, &ev);
         wait_for_event(c, stat, writer ? WAIT_MS : LOOK_MS);
     } while (ebb_chat_writer_pid(c) && !stop_signal);
 }

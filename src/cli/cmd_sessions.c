@@ -11,6 +11,7 @@
 #include "command/frontend.h"
 #include "command/slash.h"
 #include "confinement.h"
+#include "conversation/writer_lock.h"
 #include "edit/history.h"
 #include "edit/marked.h"
 #include "edit/unsent.h"
@@ -236,7 +237,8 @@ static int delete_one(ebb_store *s, ebb_args *a, ebb_error *err)
     int64_t id;
     size_t n_removed;
 
-    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK || ebb_store_delete(s, id, err) != EBB_OK ||
+    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK ||
+        ebb_writer_check_none(ebb_writer_find_any(s, id), err) != EBB_OK || ebb_store_delete(s, id, err) != EBB_OK ||
         drop_kv_and_words(s, false, &n_removed, err) != EBB_OK)
         return ebb_cli_fail(err);
     return a->json ? ebb_cli_print_json(json_pack("{s:I}", "id", (json_int_t)id)) : EBB_EXIT_OK;

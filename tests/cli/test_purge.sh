@@ -55,6 +55,25 @@ while [ $i -lt 50 ]; do
     $EBB sessions delete "planted$i" || fail "delete $i"
     i=$((i + 1))
 done
+# In one that another process writes in: it is refused, and where it happens all the same the answer is told, not kept.
+mkdir "$dir/engine"
+echo kind=openai hold say=never_kept >"$dir/engine/how"
+python3 tests/support/engine.py "$dir/engine" & server=$!
+trap 'kill $server; rm -rf "$dir"' EXIT
+while [ ! -s "$dir/engine/port" ]; do sleep 0.02; done
+$EBB run -e "http://127.0.0.1:$(cat "$dir/engine/port")" -s written "the xylophon again" >"$dir/out" 2>"$dir/err" & writer=$!
+lock=
+while [ ! -s "$lock" ]; do sleep 0.02; lock=$(ls "$HOME"/.local/state/ebb/sessions.db-writer-[1-9]* 2>/dev/null); done
+$EBB sessions delete written 2>"$dir/refused" && fail "it was deleted under the writer's hands"
+grep -q "process $writer still writes an answer in this session" "$dir/refused" || fail "$(cat "$dir/refused")"
+rm "$lock"                                                   # as on a disk that has no locks
+$EBB sessions delete written || fail "delete of what is written in"
+echo kind=openai say=never_kept >"$dir/engine/how"
+wait $writer || fail "the writer: $(cat "$dir/err")"
+grep -q 'never kept' "$dir/out" || fail "its answer: $(cat "$dir/out")"
+[ "$(cat "$dir/err")" = "another ebb has deleted this session: it stays deleted, and nothing more of it is saved" ] || fail "it says: $(cat "$dir/err")"
+$EBB sessions show written 2>/dev/null && fail "what was deleted is there again"
+[ -z "$($EBB sessions search never)" ] || fail "what was said since is kept"
 # Where K and V cannot be looked through, the words of what is deleted leave the index all the same.
 $EBB sessions import "$dir/0.json" again >/dev/null || fail "import again"
 : >"$dir/kv" && mkdir "$dir/ebb" && mv "$dir/kv" "$dir/ebb/kv"

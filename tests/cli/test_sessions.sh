@@ -65,6 +65,15 @@ for name in '' "$(printf 'a\nb')" "$(printf 'x\303')"; do
     $EBB sessions import "$dir/b.md" "$name" 2>"$dir/err" && fail "import took the name '$name'"
     grep -q "a session's name" "$dir/err" || fail "its name: $(cat "$dir/err")"
 done
+# What another process writes in is not deleted under its hands; whose lock that is stands in the file.
+$EBB sessions import "$dir/b.md" written >/dev/null || fail "import to be written in"
+number=$($EBB sessions list | sed -n 's/^ *\([0-9]*\) .* written$/\1/p')
+lock=$dir/state/ebb/sessions.db-writer-$number
+echo 4242 >"$lock"
+flock "$lock" $EBB sessions delete written 2>"$dir/err"; [ $? -eq 1 ] || fail "what is written in was deleted"
+grep -q 'process 4242 still writes an answer in this session: `ebb stop 4242` ends that' "$dir/err" ||
+    fail "who writes in it: $(cat "$dir/err")"
+$EBB sessions delete written && [ ! -e "$lock" ] || fail "delete of what nobody writes in"
 $EBB sessions undelete 2>"$dir/err"; [ $? -eq 1 ] && grep -q 'nothing can come back' "$dir/err" || fail "undelete: $(cat "$dir/err")"
 $EBB sessions wat 2>/dev/null; [ $? -eq 2 ] || fail "usage"
 $EBB sessions show 2>/dev/null; [ $? -eq 2 ] || fail "usage of show"

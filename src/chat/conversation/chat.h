@@ -45,7 +45,8 @@ typedef struct ebb_chat_opts {
                                       * otherwise */
     bool            overflow_given;  /* by the user, for this run: before the session's own */
     bool            is_unattended;   /* nobody can be asked: the oldest turns are forgotten
-                                      * instead */
+                                      * instead, and a session that another ebb deletes is not saved
+                                      * again */
     uint32_t        n_predict;       /* most tokens of one answer; 0: until the context is full */
     const char     *grammar;         /* GBNF (ebb/grammar.h) that answers are to be of; NULL: none.
                                       * A model that can be told not to think is told so. */
@@ -95,6 +96,7 @@ typedef enum ebb_chat_event_kind {
     EBB_EVENT_TEXT,              /* text was appended to the last message */
     EBB_EVENT_DONE,              /* the answer is finished and saved: see the last message */
     EBB_EVENT_NOTICE,            /* text: one line the user should see */
+    EBB_EVENT_WARNING,           /* the same, also where there is no terminal */
     EBB_EVENT_REPORT,            /* text: some lines the user asked for */
     EBB_EVENT_NOTE,              /* text: of a note that joined the path (EBB_ROLE_NOTE) */
     EBB_EVENT_ERROR,             /* text: one line; what was under way has ended */
@@ -349,7 +351,8 @@ typedef struct ebb_chat_hit {
 EBB_MUST_CHECK ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit,
                                           ebb_chat_hit **out, size_t *n, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err);
-/* name "": the session at hand; then a new one begins. */
+/* name "": the session at hand; then a new one begins.  BUSY: an answer is written in it, here or
+ * by another process. */
 EBB_MUST_CHECK ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err);
 /* The one deleted last here; opens it. */
 EBB_MUST_CHECK ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err);

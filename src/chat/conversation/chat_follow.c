@@ -14,7 +14,7 @@ void ebb_chat_follow_stop(ebb_chat *c)
 
     if (ebb_writer_find(c, c->follow.session) != c->follow.writer)
         return;                                  /* that process has ended */
-    if (!ebb_writer_lock_path(c, c->follow.session, &path) ||
+    if (!ebb_writer_lock_path(c->store, c->follow.session, &path) ||
         ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) != EBB_OK ||
         !ebb_file_signal_holder(fd, SIGUSR1))    /* saves the answer; exits if without terminal */
         ebb_chat_notice(c, "process %ld, which is answering, cannot be reached from here; stop it where it runs",

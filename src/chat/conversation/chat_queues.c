@@ -109,6 +109,11 @@ void ebb_chat_notice(ebb_chat *c, const char *fmt, ...)
     ebb_chat_emit_event(c, EBB_EVENT_NOTICE, line, strlen(line), 0, 0);
 }
 
+void ebb_chat_warn(ebb_chat *c, const char *line)
+{
+    ebb_chat_emit_event(c, EBB_EVENT_WARNING, line, strlen(line), 0, 0);
+}
+
 /* -- From the backend -------------------------------------------------------------------- */
 
 /* Progress replaces progress that was not read yet. */

@@ -43,6 +43,7 @@ void ebb_chat_events_fini(ebb_chat *c);
 void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text,
                          uint64_t done, uint64_t total);
 void ebb_chat_notice(ebb_chat *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ebb_chat_warn(ebb_chat *c, const char *line);
 /* Ring within ms, earlier if it was set so; the answer under way, or what could not be saved, is
  * saved then. */
 void ebb_chat_arm_timer(ebb_chat *c, uint32_t ms);

@@ -7,10 +7,10 @@
 
 #define RETRY_MS 5000u           /* to the next try, when a disk is full and nothing is said */
 
-/* It has an id or a title: a session that is neither is not stored yet. */
+/* It has an id or a title: a session that is neither is not stored yet.  One that stays deleted is never again. */
 static bool has_content(const ebb_chat *c)
 {
-    return c->facts.id || c->facts.title[0];
+    return (c->facts.id || c->facts.title[0]) && !c->facts.is_deleted;
 }
 
 /* The reason may pass by itself: another try comes when the timer rings. */
@@ -122,6 +122,13 @@ static void report_others(ebb_chat *c, const ebb_session_facts *was)
         ebb_chat_notice(c, "another ebb has gone on in this session, too; both are kept as branches (/tree)");
 }
 
+/* Who deleted it shall not find it there again because of an answer that nobody looks at. */
+static void report_deleted(ebb_chat *c)
+{
+    ebb_chat_set_saved(c);
+    ebb_chat_warn(c, "another ebb has deleted this session: it stays deleted, and nothing more of it is saved");
+}
+
 /* If its file was moved, to the one that is there now.  *was: as the session was known, to report_others. */
 static ebb_status save_where_it_is(ebb_chat *c, bool durable, ebb_session_facts *was, ebb_error *err)
 {
@@ -152,12 +159,15 @@ void ebb_chat_save(ebb_chat *c, bool durable)
         return;
     free(c->facts.settings);
     c->facts.settings = ebb_chat_settings_json(c);
+    c->facts.stays_deleted = c->is_away || c->overflow.is_unattended;
     st = save_where_it_is(c, durable, &was, &err);
     if (st == EBB_USAGE && c->facts.name[0])
         st = ebb_chat_save_under_title(c, &c->facts, &c->tree, durable, &err);
     if (st == EBB_OK && ebb_store_has_lost_log(c->store))
         st = replace_log(c, &err);
-    if (st == EBB_OK) {
+    if (st == EBB_OK && c->facts.is_deleted) {
+        report_deleted(c);
+    } else if (st == EBB_OK) {
         report_save_success(c);
         report_others(c, &was);
     } else if (st != EBB_BUSY || durable || c->saving.is_unsaved) { /* locked for a moment only: no notice yet */
@@ -172,6 +182,7 @@ ebb_status ebb_chat_save_named(ebb_chat *c, ebb_error *err)
 
     if (!c->store)
         st = ebb_store_open(c->saving.path, &c->store, err);
+    c->facts.stays_deleted = c->facts.is_deleted = false;        /* who names it wants it */
     if (st == EBB_OK && has_content(c)) {
         st = save_where_it_is(c, true, &was, err);
         if (st == EBB_OK)

@@ -182,6 +182,8 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     if (st == EBB_OK && id == 0)
         st = EBB_FAIL(err, EBB_USAGE, "this session has not been saved yet: there is nothing to delete");
     if (st == EBB_OK)
+        st = ebb_writer_check_none(ebb_writer_find(c, id), err);
+    if (st == EBB_OK)
         st = ebb_store_load(c->store, id, &facts, &tree, err);
     if (st == EBB_OK)
         st = ebb_store_delete(c->store, id, err);

@@ -100,7 +100,7 @@ int64_t ebb_chat_session_id(const ebb_chat *c)
 
 bool ebb_chat_is_saved(const ebb_chat *c)
 {
-    return c->store && !c->saving.is_unsaved && c->facts.id > 0 && ebb_chat_n_messages(c) > 0;
+    return c->store && !c->saving.is_unsaved && c->facts.id > 0 && !c->facts.is_deleted && ebb_chat_n_messages(c) > 0;
 }
 
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)

@@ -10,10 +10,10 @@
 
 enum { MARK_BYTES = 32 };
 
-bool ebb_writer_lock_path(const ebb_chat *c, int64_t session, ebb_buf *out)
+bool ebb_writer_lock_path(const ebb_store *s, int64_t session, ebb_buf *out)
 {
-    return c->store && strcmp(ebb_store_path(c->store), ":memory:") != 0 && session > 0 &&
-           ebb_buf_addf(out, "%s-writer-%lld", ebb_store_path(c->store), (long long)session);
+    return s && strcmp(ebb_store_path(s), ":memory:") != 0 && session > 0 &&
+           ebb_buf_addf(out, "%s-writer-%lld", ebb_store_path(s), (long long)session);
 }
 
 /* -- Who writes ------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ bool ebb_chat_lock_writer(ebb_chat *c)
 
     if (c->writer_lock.fd < 0) {
         ebb_buf_clear(&c->writer_lock.path);     /* that of an answer before */
-        ok = !ebb_writer_lock_path(c, c->facts.id, &c->writer_lock.path) || lock(&c->writer_lock);
+        ok = !ebb_writer_lock_path(c->store, c->facts.id, &c->writer_lock.path) || lock(&c->writer_lock);
     }
     ebb_chat_unlock_name(c);                     /* the session is kept by now, or cannot be */
     return ok;
@@ -117,23 +117,47 @@ static void remove_left_lock(int fd, const char *path)
         unlink(path);
 }
 
-pid_t ebb_writer_find(const ebb_chat *c, int64_t session)
+static pid_t read_writer(const char *path)
 {
-    ebb_buf path = { 0 }, pid = { 0 };
+    ebb_buf pid = { 0 };
     pid_t writer = 0;
     int fd = -1;
 
-    if (ebb_writer_lock_path(c, session, &path) && !is_own_lock(c, path.data) &&
-        ebb_file_open(path.data, EBB_FILE_READ, &fd, NULL) == EBB_OK) {
-        if (!ebb_file_is_locked(fd))
-            remove_left_lock(fd, path.data);
-        else if (ebb_file_slurp(path.data, MARK_BYTES, &pid, NULL) == EBB_OK)
-            writer = (pid_t)strtol(ebb_buf_text(&pid), NULL, 10);
-        ebb_file_close(fd);
-    }
-    ebb_buf_fini(&path);
+    if (ebb_file_open(path, EBB_FILE_READ, &fd, NULL) != EBB_OK)
+        return 0;
+    if (!ebb_file_is_locked(fd))
+        remove_left_lock(fd, path);
+    else if (ebb_file_slurp(path, MARK_BYTES, &pid, NULL) == EBB_OK)
+        writer = (pid_t)strtol(ebb_buf_text(&pid), NULL, 10);
+    ebb_file_close(fd);
     ebb_buf_fini(&pid);
     return writer > 0 ? writer : 0;
+}
+
+pid_t ebb_writer_find(const ebb_chat *c, int64_t session)
+{
+    ebb_buf path = { 0 };
+    pid_t writer = ebb_writer_lock_path(c->store, session, &path) && !is_own_lock(c, path.data)
+                       ? read_writer(path.data) : 0;
+
+    ebb_buf_fini(&path);
+    return writer;
+}
+
+pid_t ebb_writer_find_any(const ebb_store *s, int64_t session)
+{
+    ebb_buf path = { 0 };
+    pid_t writer = ebb_writer_lock_path(s, session, &path) ? read_writer(path.data) : 0;
+
+    ebb_buf_fini(&path);
+    return writer;
+}
+
+ebb_status ebb_writer_check_none(pid_t writer, ebb_error *err)
+{
+    return writer == 0 ? EBB_OK
+                       : EBB_FAIL(err, EBB_BUSY, "process %ld still writes an answer in this session: `ebb stop %ld` "
+                                  "ends that, and then it can be deleted", (long)writer, (long)writer);
 }
 
 bool ebb_chat_follow(ebb_chat *c, int64_t session)

@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "conversation/chat.h"
+#include "store/store.h"
 
 enum { EBB_FOLLOW_MS = 500 };    /* between two looks */
 
@@ -35,9 +36,15 @@ void ebb_chat_unlock_writer(ebb_chat *c);
 bool ebb_chat_lock_name(ebb_chat *c);
 void ebb_chat_unlock_name(ebb_chat *c);
 /* The name of the session's file; false: it has none, or no memory. */
-bool ebb_writer_lock_path(const ebb_chat *c, int64_t session, ebb_buf *out);
+bool ebb_writer_lock_path(const ebb_store *s, int64_t session, ebb_buf *out);
 /* The process that writes in this session; 0: none but this one. */
 pid_t ebb_writer_find(const ebb_chat *c, int64_t session);
+/* The same where there is no chat: 0 means none. */
+pid_t ebb_writer_find_any(const ebb_store *s, int64_t session);
+/* Before a session is deleted, of what one of these has found.  BUSY, unless it is 0: what is
+ * written there would be deleted under the writer's hands. */
+EBB_MUST_CHECK
+ebb_status ebb_writer_check_none(pid_t writer, ebb_error *err);
 /* Look on in this session if another process writes in it.  To be asked before the session is
  * loaded. */
 bool ebb_chat_follow(ebb_chat *c, int64_t session);

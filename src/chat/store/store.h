@@ -64,6 +64,9 @@ typedef struct ebb_session_facts {
     bool    is_shared;           /* another program has set the leaf since it was read */
     bool    keeps_id;            /* its row was deleted here: it comes back with its number, by
                                   * which what was not sent there is found */
+    bool    stays_deleted;       /* where another program has deleted its row, a save writes nothing
+                                  * and sets ... */
+    bool    is_deleted;
 } ebb_session_facts;
 void ebb_session_facts_fini(ebb_session_facts *f);
 /* The given name, else the title. */
@@ -74,11 +77,11 @@ void ebb_session_leave_store(ebb_session_facts *f, ebb_tree *t);
 
 /* Write the facts, the leaf and every dirty message.  New messages and a new session get their
  * numbers.  The name of a session that is there is read: another program may have given it one.
- * If the session is deleted, it is written whole, as a new one but for keeps_id; messages that
- * another one took back are written again where these need them.  With `durable` it also survives
- * a loss of power, at the price of a sync, and waits longer for a lock.  On failure nothing was
- * changed, here or there; USAGE: another session has this name; NOTFOUND: the file was moved
- * (ebb_store_is_moved), or its log was cut short. */
+ * If the session is deleted, it is written whole, as a new one but for keeps_id, unless it
+ * stays_deleted; messages that another one took back are written again where these need them.
+ * With `durable` it also survives a loss of power, at the price of a sync, and waits longer for a
+ * lock.  On failure nothing was changed, here or there; USAGE: another session has this name;
+ * NOTFOUND: the file was moved (ebb_store_is_moved), or its log was cut short. */
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable,
                           ebb_error *err);

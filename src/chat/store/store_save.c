@@ -54,7 +54,7 @@ static int read_others(ebb_store *s, ebb_session_facts *f)
 }
 
 /* The session's row.  If another process has deleted it, the session and all its messages are
- * inserted anew. */
+ * inserted anew, or nothing is. */
 static int save_facts(save_job *v)
 {
     ebb_session_facts *f = v->f;
@@ -70,6 +70,9 @@ static int save_facts(save_job *v)
                            f->pinned_ms, f->settings, (int64_t)v->has_news, now);
         if (rc != SQLITE_OK || sqlite3_changes(v->s->db) > 0)
             return rc;
+        f->is_deleted = f->stays_deleted;
+        if (f->is_deleted)
+            return SQLITE_OK;
         ebb_tree_forget_ids(v->t);               /* those rows are gone: nothing to return to */
         if (!f->keeps_id)
             v->old_session = 0;
@@ -184,6 +187,8 @@ static int save_all(save_job *v)
     ebb_node *leaf;
     int rc = save_facts(v);
 
+    if (rc == SQLITE_OK && v->f->is_deleted)
+        return ebb_store_run(v->s, "COMMIT", "");
     for (size_t i = 0; rc == SQLITE_OK && i < v->t->n_nodes; i++) {
         rc = ebb_store_batch_step(v->s);
         if (rc == SQLITE_OK && v->t->nodes[i]->is_dirty)

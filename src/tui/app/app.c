@@ -236,6 +236,7 @@ static void handle_chat_event(ebb_app *a, const ebb_chat_event *ev)
         a->figures.has_failed = false;
         break;
     case EBB_EVENT_NOTICE:
+    case EBB_EVENT_WARNING:
         app_say(&a->frontend, EBB_SAY_NOTICE, ev->text, ev->n_text);
         break;
     case EBB_EVENT_REPORT:

@@ -215,6 +215,7 @@ static void handle_chat_events(plain *p)
         case EBB_EVENT_TEXT: show_answer(p, false); break;
         case EBB_EVENT_DONE: show_answer(p, true); break;
         case EBB_EVENT_NOTE:
+        case EBB_EVENT_WARNING:
         case EBB_EVENT_NOTICE: plain_say(&p->frontend, EBB_SAY_NOTICE, ev.text, ev.n_text); break;
         case EBB_EVENT_REPORT: plain_say(&p->frontend, EBB_SAY_TEXT, ev.text, ev.n_text); break;
         case EBB_EVENT_ERROR:

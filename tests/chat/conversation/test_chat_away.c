@@ -126,7 +126,7 @@ static void test_locked_again(void **state)
 
     (void)state;
     say(c, "go");
-    assert_true(ebb_writer_lock_path(c, c->facts.id, &lock));
+    assert_true(ebb_writer_lock_path(c->store, c->facts.id, &lock));
     for (int i = 0; i < 2; i++) {
         ebb_chat_lock_writer(c);
         assert_int_equal(access(lock.data, F_OK), 0);
@@ -257,6 +257,29 @@ static void test_attached(void **state)
     c = open_chat(&(ebb_chat_opts){ .continue_last = true });
     for (ebb_chat_event ev; fake_next(c, &ev) && ev.kind != EBB_EVENT_READY;)
         assert_int_not_equal(ev.kind, EBB_EVENT_NOTICE);         /* it was seen */
+    ebb_chat_close(c);
+    close(g.go_on);
+}
+
+/* What is written there is not deleted under the writer's hands. */
+static void test_written_is_not_deleted(void **state)
+{
+    gone g = leave_behind();
+    ebb_chat *c = open_ready(NULL);
+    char want[160];
+    ebb_error err;
+
+    (void)state;
+    say(c, "mine");
+    assert_int_equal(ebb_chat_delete(c, "go", &err), EBB_BUSY);
+    snprintf(want, sizeof want, "process %d still writes an answer in this session: `ebb stop %d` ends that",
+             (int)g.pid, (int)g.pid);
+    assert_non_null(strstr(err.msg, want));
+    assert_string_equal(path(c), "[mine] [a1.0 a1.1 a1.2 ]");
+    assert_int_equal(write(g.go_on, "", 1), 1);
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    if (ebb_chat_delete(c, "go", &err) != EBB_OK)
+        fail_msg("%s", err.msg);
     ebb_chat_close(c);
     close(g.go_on);
 }
@@ -487,7 +510,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan),
                                         T(test_not_stopped_by_chance),
-                                        T(test_locked_again), T(test_attached),
+                                        T(test_locked_again), T(test_attached), T(test_written_is_not_deleted),
                                         T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves),
                                         T(test_attached_elsewhere), T(test_stale_mark), T(test_turns),
                                         T(test_turn_after_others), T(test_a_name_is_begun_once),

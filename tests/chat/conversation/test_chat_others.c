@@ -64,7 +64,7 @@ static unsigned count_told(ebb_chat *c, const char *words)
     unsigned n = 0;
 
     while (fake_next(c, &ev) && ev.kind != EBB_EVENT_DONE)
-        n += ev.kind == EBB_EVENT_NOTICE && strstr(ev.text, words) != NULL;
+        n += (ev.kind == EBB_EVENT_NOTICE || ev.kind == EBB_EVENT_WARNING) && strstr(ev.text, words) != NULL;
     return n;
 }
 
@@ -266,6 +266,50 @@ static void test_deleted(void **state)
     ebb_chat_close(c);
 }
 
+static size_t count_sessions(ebb_store *s)
+{
+    ebb_session_row *rows;
+    size_t n;
+    ebb_error err;
+
+    assert_int_equal(ebb_store_list(s, &rows, &n, &err), EBB_OK);
+    free(rows);
+    return n;
+}
+
+/* Where nobody looks, by `ebb run` or after a hang-up, the answer is there, but not in the store again: whoever
+ * deleted the session would not learn of it.  Who names it there wants it. */
+static void test_deleted_unseen(void **state)
+{
+    (void)state;
+    for (int is_away = 0; is_away < 2; is_away++) {
+        ebb_chat *c = open_ready(&(ebb_chat_opts){ .is_unattended = !is_away });
+        ebb_store *s = open_beside_chat();
+        ebb_error err;
+
+        c->is_away = is_away;
+        say(c, "one");
+        assert_int_equal(ebb_store_delete(s, ebb_chat_session_id(c), &err), EBB_OK);
+        send(c, "two");
+        assert_int_equal(count_told(c, "another ebb has deleted this session: it stays deleted"), 1);
+        assert_int_equal(ebb_chat_message(c, 3)->finish, EBB_FINISH_STOP);
+        assert_int_equal(count_sessions(s), 0);
+        send(c, "three");
+        assert_int_equal(count_told(c, "another ebb"), 0);
+        assert_false(ebb_chat_is_saved(c));
+        assert_int_equal(ebb_chat_check_saved(c, &err), EBB_OK);
+        assert_int_equal(count_sessions(s), 0);
+        if (is_away) {
+            if (ebb_chat_save_as(c, "kept", &err) != EBB_OK)
+                fail_msg("%s", err.msg);
+            expect_questions(db, ebb_chat_session_id(c), "[one][two][three]");
+        }
+        ebb_chat_close(c);
+        assert_int_equal(count_sessions(s), is_away);
+        ebb_store_close(s);
+    }
+}
+
 /* Whoever names a session that was deleted wants it: it is saved again, but under no name that another one has. */
 static void test_deleted_before_it_is_named(void **state)
 {
@@ -333,7 +377,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_removed), T(test_replaced), T(test_replaced_behind_a_deletion), T(test_link),
         T(test_comes_back), T(test_batch), T(test_log_removed), T(test_log_cut),
-        T(test_deleted), T(test_deleted_before_it_is_named), T(test_renamed), T(test_both_write),
+        T(test_deleted), T(test_deleted_unseen), T(test_deleted_before_it_is_named), T(test_renamed),
+        T(test_both_write),
     };
 
     return cmocka_run_group_tests_name("chat: others at its store", tests, NULL, NULL);
