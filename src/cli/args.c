@@ -232,6 +232,7 @@ static void give_way(ebb_args *a, const ebb_args *said)
     if (a->is_model_elsewhere || (said->is_engine_given && !is_same_engine(a, said)))
         a->model = NULL;                         /* one of another engine's */
     a->is_model_of_config = a->model && !said->model;
+    a->system_given = said->system != NULL;
     if (said->session || said->is_private)
         a->continue_last = false;
     if (said->continue_last || said->is_private)

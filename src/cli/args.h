@@ -47,6 +47,7 @@ typedef struct ebb_args {
     const char     *prompt;          /* -p TEXT; for bench the number of prompt tokens */
     const char     *session;         /* -s */
     const char     *system;
+    bool            system_given;    /* on the command line */
     const char     *trace;
     bool            continue_last;   /* -c */
     bool            json_lines;      /* pull: events for a program that follows */

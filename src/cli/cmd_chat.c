@@ -62,7 +62,8 @@ ebb_chat_opts ebb_cli_chat_opts(const ebb_args *a)
         .shared_address = a->shared_address[0] ? a->shared_address : NULL,
         .first_notice = a->first_notice[0] ? a->first_notice : NULL,
         .session_name = a->session, .continue_last = a->continue_last,
-        .system = a->system, .template_name = a->template_name, .n_predict = a->n_predict, .engine = a->engine,
+        .system = a->system, .system_given = a->system_given, .template_name = a->template_name,
+        .n_predict = a->n_predict, .engine = a->engine,
         .sampling = a->sampling, .overflow = a->overflow, .overflow_given = a->overflow_given,
         .sampling_given = a->sampling_given, .sampling_config = a->sampling_config,
     };

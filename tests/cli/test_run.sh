@@ -32,6 +32,20 @@ if answer["text"].strip() != text or not any("tok_s" in k for k in answer):
     sys.exit("--json: %r" % answer)
 PY
 
+# The system prompt of a session is the one it began with, whatever the configuration and the command line say since.
+mkdir -p "$dir/.config/ebb"
+for said in first second third; do
+    echo "system = configured $said" >"$dir/.config/ebb/config"
+    status 0 "$EBB" run -s kept -n 4 -p "$said"
+    [ ! -s "$dir/err" ] || fail "of the configuration it is told: $(cat "$dir/err")"
+done
+rm "$dir/.config/ebb/config"
+status 0 "$EBB" run -s kept -n 4 -p fourth --system 'another one'
+[ "$(wc -l <"$dir/err")" -eq 1 ] && grep -q 'this session keeps its own system prompt' "$dir/err" ||
+    fail "of the command line: $(cat "$dir/err")"
+"$EBB" sessions show kept | grep -q 'configured first' || fail "another system prompt: $("$EBB" sessions show kept)"
+"$EBB" sessions list | grep -q ' 9 messages' || fail "copied: $("$EBB" sessions list)"
+
 # What failed is 1 with one line; wrong usage is 2; nothing of it on standard output.
 status 1 "$EBB" run -m "$dir/nothing.gguf" -p x
 grep -q nothing.gguf "$dir/err" && [ ! -s "$dir/out" ] || fail "no model: $(cat "$dir/err" "$dir/out")"

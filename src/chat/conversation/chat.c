@@ -41,6 +41,7 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->remote.model = o->engine_name ? copy_or_null(o->model_path, &ok) : NULL;
     c->saving.path = copy_or_null(o->store_path, &ok);
     c->system = copy_or_null(o->system, &ok);
+    c->system_given = o->system && o->system_given;
     c->template_name = copy_or_null(o->template_name, &ok);
     if (!ok || !ebb_chat_sharing_init(c, o))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");

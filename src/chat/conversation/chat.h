@@ -40,7 +40,9 @@ typedef struct ebb_chat_opts {
                                       * is kept */
     const char     *template_name;   /* a family, a file or "none", for models of this process;
                                       * NULL: the file's own, else what suits */
-    const char     *system;          /* system prompt; NULL: the session's, else none */
+    const char     *system;          /* system prompt of a new session; NULL: none */
+    bool            system_given;    /* by the user, for this run: a session that keeps another one
+                                      * says so */
     ebb_overflow_policy overflow;    /* what to do when the context is full, unless the session says
                                       * otherwise */
     bool            overflow_given;  /* by the user, for this run: before the session's own */

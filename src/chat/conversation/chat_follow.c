@@ -94,10 +94,13 @@ static ebb_status enter_made_since(ebb_chat *c, ebb_error *err)
 {
     int64_t session;
 
+    ebb_status st;
+
     if (c->facts.id > 0 || !c->facts.name[0] || !c->store ||
         ebb_store_find(c->store, c->facts.name, &session, NULL) != EBB_OK)
         return EBB_OK;
-    return ebb_chat_enter_session(c, session, err);
+    st = ebb_chat_enter_session(c, session, err);
+    return st == EBB_OK ? ebb_chat_begin_system(c, err) : st;
 }
 
 /* Whether another process has said something in this session since it was loaded here. */
@@ -132,7 +135,5 @@ ebb_status ebb_chat_take_turn(ebb_chat *c, ebb_error *err)
         return EBB_FAIL(err, EBB_BUSY, "another process writes in this session");
     if (st == EBB_OK && has_gone_on(c))
         st = ebb_chat_reload_session(c, c->facts.id, err);
-    if (st == EBB_OK && c->system)               /* as at the opening: what was loaded since may have another */
-        st = ebb_chat_replace_system(c, c->system, err);
     return st;
 }

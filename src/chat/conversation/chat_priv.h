@@ -38,6 +38,7 @@ struct ebb_chat {
     ebb_deleted_session  deleted;
     char                *template_name;  /* ebb_chat_opts.template_name */
     char                *system;         /* the system prompt that a new session begins with */
+    bool                 system_given;   /* ebb_chat_opts.system_given */
     uint32_t             generation;     /* ebb_chat_generation */
     ebb_setting_defaults defaults;
     ebb_chat_settings    settings;       /* of this session */

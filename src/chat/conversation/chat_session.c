@@ -139,7 +139,7 @@ ebb_status ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o, ebb_error 
         return EBB_FAIL(err, st, "%s", why.msg);
     if (st != EBB_OK)
         ebb_chat_notice(c, "%s; this is a new session", why.msg);
-    if (o->system && ebb_chat_replace_system(c, o->system, &why) != EBB_OK)
+    if (ebb_chat_begin_system(c, &why) != EBB_OK)
         ebb_chat_notice(c, "%s", why.msg);
     return EBB_OK;
 }

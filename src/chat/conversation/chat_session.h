@@ -72,6 +72,10 @@ void ebb_chat_leave_unsaved(ebb_chat *c);
  * they are copied below the new root. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_replace_system(ebb_chat *c, const char *text, ebb_error *err);
+/* A session was entered for the options: a new one begins with their system prompt.  One that is
+ * there keeps its own; where the user gave another one for this run, that is told. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_begin_system(ebb_chat *c, ebb_error *err);
 
 /* The same of one that was saved just now; on success it is the chat's, else it stays the
  * caller's. */

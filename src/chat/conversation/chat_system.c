@@ -57,14 +57,38 @@ static ebb_status copy_path_below(ebb_chat *c, const char *text, size_t first, e
     return EBB_OK;
 }
 
+static bool has_system_root(const ebb_chat *c)
+{
+    return c->tree.n_path && c->tree.path[0]->m.role == EBB_ROLE_SYSTEM;
+}
+
+/* The text of the path's system prompt; "": there is none. */
+static const char *system_now(const ebb_chat *c)
+{
+    return has_system_root(c) ? c->tree.path[0]->m.text : "";
+}
+
 ebb_status ebb_chat_replace_system(ebb_chat *c, const char *text, ebb_error *err)
 {
-    bool has_root = c->tree.n_path && c->tree.path[0]->m.role == EBB_ROLE_SYSTEM;
-    const char *now = has_root ? c->tree.path[0]->m.text : "", *want = text ? text : "";
+    const char *want = text ? text : "";
 
-    if (strcmp(now, want) == 0)
+    if (strcmp(system_now(c), want) == 0)
         return EBB_OK;
-    return copy_path_below(c, *want ? want : NULL, has_root, err);
+    return copy_path_below(c, *want ? want : NULL, has_system_root(c), err);
+}
+
+ebb_status ebb_chat_begin_system(ebb_chat *c, ebb_error *err)
+{
+    const char *now = system_now(c);
+
+    if (c->tree.n_nodes == 0)
+        return ebb_chat_replace_system(c, c->system, err);
+    if (c->system_given && strcmp(now, c->system) != 0)
+        ebb_chat_warn(c, *now ? "this session keeps its own system prompt: --system is for a new one; /system in the "
+                                "chat changes it"
+                              : "this session has no system prompt: --system is for a new one; /system in the chat "
+                                "sets one");
+    return EBB_OK;
 }
 
 const char *ebb_chat_advised_system(const ebb_chat *c)

@@ -592,6 +592,46 @@ static void test_system_prompt(void **state)
     ebb_chat_close(c);
 }
 
+/* What the configuration or the command line says is for new sessions: one that is there keeps its own, and nothing of
+ * it is copied; of the command line's a line says so. */
+static void test_system_prompt_of_a_kept_session(void **state)
+{
+    static const struct {
+        const char *name, *system, *beginning;
+        bool        is_given, is_told;
+    } cases[] = {
+        { "own", "Other.", "[Be brief.] [q] ", false, false }, { "own", "Other.", "[Be brief.] [q] ", true, true },
+        { "own", "Be brief.", "[Be brief.] [q] ", true, false }, { "none", "Other.", "[q] ", false, false },
+        { "none", "Other.", "[q] ", true, true },
+    };
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "own", .system = "Be brief.", .system_given = true });
+    ebb_chat_event ev;
+    ebb_error err;
+
+    (void)state;
+    say(c, "q");
+    ebb_chat_close(c);
+    c = open_ready(&(ebb_chat_opts){ .session_name = "none" });
+    say(c, "q");
+    ebb_chat_close(c);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool is_told = false;
+
+        c = open_chat(&(ebb_chat_opts){ .session_name = cases[i].name, .system = cases[i].system,
+                                        .system_given = cases[i].is_given, .is_unattended = true });
+        assert_int_equal(ebb_chat_take_turn(c, &err), EBB_OK);   /* as `ebb run` */
+        while (fake_next(c, &ev) && ev.kind != EBB_EVENT_READY)
+            is_told |= ev.kind == EBB_EVENT_WARNING && strstr(ev.text, "--system is for a new one; /system");
+        assert_int_equal(is_told, cases[i].is_told);
+        assert_true(strncmp(path(c), cases[i].beginning, strlen(cases[i].beginning)) == 0);
+        assert_int_equal(c->tree.n_nodes, c->tree.n_path);
+        assert_int_equal(ebb_chat_new_session(c, &err), EBB_OK);
+        assert_int_equal(ebb_chat_n_messages(c), 1);
+        assert_string_equal(ebb_chat_message(c, 0)->text, cases[i].system);
+        ebb_chat_close(c);
+    }
+}
+
 static void test_settings(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -1112,7 +1152,8 @@ int main(void)
         T(test_refused_prompt),
         T(test_a_question_waits_for_the_model), T(test_no_model), T(test_sessions), T(test_meter_of_another_path),
         T(test_ids_survive_a_restart),
-        T(test_another_model), T(test_draft), T(test_system_prompt), T(test_settings),
+        T(test_another_model), T(test_draft), T(test_system_prompt),
+        T(test_system_prompt_of_a_kept_session), T(test_settings),
         T(test_settings_are_kept_exactly), T(test_large_seeds), T(test_model_advice),
         T(test_advice_that_no_setting_follows),
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),

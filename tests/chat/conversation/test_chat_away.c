@@ -447,23 +447,27 @@ static void test_turn_after_others(void **state)
         ebb_chat_close(c[i]);
 }
 
-/* Of two who begin a session of one name at once, one does, and the other one comes behind it, with its own system
+/* Of two who begin a session of one name at once, one does, and the other one comes behind it, without its own system
  * prompt. */
 static void test_a_name_is_begun_once(void **state)
 {
     ebb_chat *c[2];
+    char told[256];
     ebb_error err;
 
     (void)state;
     c[0] = open_ready(&(ebb_chat_opts){ .session_name = "talk", .is_unattended = true });
-    c[1] = open_ready(&(ebb_chat_opts){ .session_name = "talk", .is_unattended = true, .system = "Be brief." });
+    c[1] = open_ready(&(ebb_chat_opts){ .session_name = "talk", .is_unattended = true, .system = "Be brief.",
+                                       .system_given = true });
     assert_int_equal(ebb_chat_take_turn(c[0], &err), EBB_OK);
     assert_int_equal(ebb_chat_take_turn(c[1], &err), EBB_BUSY);  /* before anything is kept */
     say(c[0], "first");
     assert_int_equal(ebb_chat_take_turn(c[1], &err), EBB_OK);
+    wait_for(c[1], EBB_EVENT_WARNING, told, sizeof told);
+    assert_non_null(strstr(told, "this session has no system prompt: --system is for a new one"));
     say(c[1], "second");
     assert_int_equal(ebb_chat_session_id(c[0]), ebb_chat_session_id(c[1]));
-    assert_string_equal(path(c[1]), "[Be brief.] [first] [a1.0 a1.1 a1.2 ] [second] [a2.0 a2.1 a2.2 ]");
+    assert_string_equal(path(c[1]), "[first] [a1.0 a1.1 a1.2 ] [second] [a2.0 a2.1 a2.2 ]");
     for (int i = 0; i < 2; i++)
         ebb_chat_close(c[i]);
 }
