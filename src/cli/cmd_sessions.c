@@ -171,6 +171,8 @@ static int search(ebb_store *s, ebb_args *a, ebb_error *err)
     if (n > SHOWN && !a->json)
         ebb_cli_tell(a, "these are the newest 100 messages with these words, and there are more; another word finds "
                         "fewer");
+    if (ebb_store_search_was_cut(s) && n <= SHOWN)
+        ebb_cli_tell(a, EBB_SEARCH_CUT_LINE);
     free(hits);
     return status;
 }

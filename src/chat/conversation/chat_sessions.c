@@ -131,6 +131,8 @@ ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit, ebb_cha
     }
     free(hits);
     *n = st == EBB_OK ? *n : 0;
+    if (st == EBB_OK && *n < limit && ebb_store_search_was_cut(c->store))
+        ebb_chat_notice(c, EBB_SEARCH_CUT_LINE);
     return st;
 }
 

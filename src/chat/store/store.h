@@ -156,7 +156,8 @@ ebb_status ebb_store_read_ids(ebb_store *s, int64_t *before, uint32_t n_rows,
                               const uint8_t model[16], ebb_store_ids_fn *fn, void *arg,
                               ebb_error *err);
 
-/* A message that has all the words looked for, each perhaps as the beginning of a longer one. */
+/* A message that has all the words looked for, each perhaps as the beginning of a longer one, or of
+ * a script without blanks between words anywhere. */
 typedef struct ebb_store_hit {
     int64_t  session, message, created_ms;
     ebb_role role;
@@ -170,5 +171,10 @@ typedef struct ebb_store_hit {
 EBB_MUST_CHECK
 ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
                             ebb_store_hit **out, size_t *n, ebb_error *err);
+/* Of the last search: there was so much text that of the oldest messages words of a script without
+ * blanks were found at the beginning of a run of its letters alone. */
+bool ebb_store_search_was_cut(const ebb_store *s);
+#define EBB_SEARCH_CUT_LINE "only the newest messages were looked through: in the others a word " \
+    "of a script without blanks is found where a run of its letters begins"
 
 #endif

@@ -3,9 +3,14 @@
  * The index knows beginnings of 2, 3 and 4 letters (store_schema.c) and hands their messages out one by
  * one, the newest first.  A longer beginning would first be collected whole: with a common one
  * and a million messages that takes seconds.  So the messages of its first four letters are
- * looked through here, for a short while; only if that was not enough the index collects. */
+ * looked through here, for a short while; only if that was not enough the index collects.
+ *
+ * Of scripts that put no blanks between words (Chinese, Japanese, Thai ...) the index has a run of letters as one word,
+ * and finds its beginning alone.  A word with such letters is looked for in the texts themselves, in the newest
+ * EBB_STORE_LOOK_BYTES of them; of older ones the index is asked. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <utf8proc.h>
 
 #include "base/buf.h"
@@ -14,18 +19,21 @@
 #include "store/store_sql.h"
 
 enum { INDEXED_LETTERS = 4, WORDS_MAX = 32, SNIPPET_BEFORE = 4, SNIPPET_WORDS = 14 };
+enum { LETTERS_BEFORE = 20, LETTERS_BEHIND = 30 };        /* of a snippet without blanks */
 static const double look_s = 0.1;
 
 typedef struct word {
     const char *s;
     size_t      n;
     size_t      n_indexed;       /* bytes of its first letters, if it is longer and a word by itself; else n */
+    size_t      unspaced, n_unspaced;    /* the first letters in it that may stand within a run; 0 bytes: there are
+                                          * none */
 } word;
 
 typedef struct search {
     word   words[WORDS_MAX];
     size_t n_words;
-    bool   has_long;
+    bool   has_long, has_unspaced, has_spaced;
 } search;
 
 /* -- Words, as the index has them: letters and digits, without case and accents ---------- */
@@ -48,6 +56,22 @@ static bool is_letter(uint32_t cp)
         return (cp >= '0' && cp <= '9') || (cp >= 'a' && cp <= 'z') || (cp >= 'A' && cp <= 'Z');
     cat = utf8proc_category((utf8proc_int32_t)cp);
     return (cat >= UTF8PROC_CATEGORY_LU && cat <= UTF8PROC_CATEGORY_NO) || cat == UTF8PROC_CATEGORY_CO;
+}
+
+/* Of a script without blanks between words. */
+static bool is_unspaced(uint32_t cp)
+{
+    static const uint32_t ranges[][2] = {
+        { 0xE01, 0xE4E }, { 0xE81, 0xECD },      /* Thai, Lao */
+        { 0x1000, 0x103F }, { 0x1050, 0x108F }, { 0x1780, 0x17D3 },      /* Burmese, Khmer */
+        { 0x3005, 0x3007 }, { 0x3041, 0x30FF }, { 0x31F0, 0x31FF }, { 0xFF66, 0xFF9F },  /* Japanese */
+        { 0x3400, 0x4DBF }, { 0x4E00, 0x9FFF }, { 0xF900, 0xFAFF }, { 0x20000, 0x3FFFD },        /* Chinese */
+    };
+
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (cp >= ranges[i][0] && cp <= ranges[i][1])
+            return true;
+    return false;
 }
 
 /* 0: an accent that stands by itself, as in text of macOS: the index leaves it out, too. */
@@ -122,7 +146,37 @@ static bool has_word(const char *s, size_t n, const word *w)
     return false;
 }
 
+/* Where a word with letters of such a script stands, within others too; NULL: nowhere.  These letters know no case. */
+static const char *find_unspaced(const char *s, size_t n, const word *w)
+{
+    const char *end = s + n, *p = s;
+
+    while ((p = memmem(p, (size_t)(end - p), w->s + w->unspaced, w->n_unspaced)) != NULL) {
+        if ((size_t)(p - s) >= w->unspaced && (size_t)(end - p) >= w->n - w->unspaced &&
+            strncasecmp(p - w->unspaced, w->s, w->n) == 0)
+            return p - w->unspaced;
+        p++;
+    }
+    return NULL;
+}
+
 /* -- What is looked for ------------------------------------------------------------------- */
+
+static bool find_unspaced_run(word *w)
+{
+    uint32_t cp;
+
+    for (size_t at = 0, used; at < w->n; at += used) {
+        used = decode_char(w->s + at, w->n - at, &cp);
+        if (is_unspaced(cp) && w->n_unspaced == 0)
+            w->unspaced = at;
+        if (is_unspaced(cp))
+            w->n_unspaced = at + used - w->unspaced;
+        else if (w->n_unspaced > 0)
+            break;
+    }
+    return w->n_unspaced > 0;
+}
 
 static void add_query_word(search *q, const char *s, size_t n)
 {
@@ -130,9 +184,14 @@ static void add_query_word(search *q, const char *s, size_t n)
     size_t at = 0;
     uint32_t cp;
 
-    *w = (word){ s, n, n };
+    *w = (word){ .s = s, .n = n, .n_indexed = n };
     for (int i = 0; i < INDEXED_LETTERS && at < n; i++)
         at += decode_char(s + at, n - at, &cp);
+    if (find_unspaced_run(w)) {
+        q->has_unspaced = true;
+        return;
+    }
+    q->has_spaced = true;
     if (at < n && word_bytes(s, n) == n) {
         w->n_indexed = at;
         q->has_long = true;
@@ -154,12 +213,14 @@ static bool parse_query(const char *words, search *q)
 }
 
 /* Each word quoted, so that nothing in it is an operator, and a beginning is enough. */
-static void add_query(const search *q, bool is_cut, ebb_buf *out)
+static void add_query(const search *q, bool looks, ebb_buf *out)
 {
     for (size_t i = 0; i < q->n_words; i++) {
         const word *w = &q->words[i];
-        ebb_buf_adds(out, i ? " \"" : "\"");
-        for (size_t k = 0; k < (is_cut ? w->n_indexed : w->n); k++)
+        if (looks && w->n_unspaced)
+            continue;
+        ebb_buf_adds(out, out->len ? " \"" : "\"");
+        for (size_t k = 0; k < (looks ? w->n_indexed : w->n); k++)
             ebb_buf_adds(out, w->s[k] == '"' ? "\"\"" : (char[2]){ w->s[k], '\0' });
         ebb_buf_adds(out, "\"*");
     }
@@ -167,9 +228,11 @@ static void add_query(const search *q, bool is_cut, ebb_buf *out)
 
 static bool has_all(const search *q, const char *s, size_t n)
 {
-    for (size_t i = 0; i < q->n_words; i++)
-        if (q->words[i].n_indexed < q->words[i].n && !has_word(s, n, &q->words[i]))
+    for (size_t i = 0; i < q->n_words; i++) {
+        const word *w = &q->words[i];
+        if (w->n_unspaced ? !find_unspaced(s, n, w) : w->n_indexed < w->n && !has_word(s, n, w))
             return false;
+    }
     return true;
 }
 
@@ -197,6 +260,51 @@ static size_t snippet_start(const search *q, const char *s, size_t n)
     return 0;
 }
 
+/* As much of the text as there is room for, in whole characters. */
+static void copy_snippet(ebb_buf *text, char *out, size_t cap)
+{
+    size_t len = text->len < cap ? text->len : cap - 1;
+
+    while (len < text->len && len > 0 && ((unsigned char)text->data[len] & 0xC0) == 0x80)
+        len--;
+    memcpy(out, ebb_buf_text(text), len);
+    out[len] = '\0';
+    ebb_buf_fini(text);
+}
+
+static bool is_char_start(char c)
+{
+    return ((unsigned char)c & 0xC0) != 0x80;
+}
+
+/* The letters around the first word with letters of a script without blanks; false: none is there, or asked for. */
+static bool unspaced_snippet(const search *q, const char *s, size_t n, char *out, size_t cap)
+{
+    const char *hit = NULL, *from, *to;
+    ebb_buf text = { 0 };
+    const word *w = q->words;
+
+    while (w < q->words + q->n_words && !(w->n_unspaced && (hit = find_unspaced(s, n, w))))
+        w++;
+    if (!hit)
+        return false;
+    from = hit;
+    for (int i = 0; from > s && i < LETTERS_BEFORE; i += is_char_start(*from))
+        from--;
+    to = hit + w->n;
+    for (int i = 0; to < s + n && (i < LETTERS_BEHIND || !is_char_start(*to)); to++)
+        i += is_char_start(*to);
+    ebb_buf_adds(&text, from > s ? "…" : "");
+    ebb_buf_add(&text, from, (size_t)(hit - from));
+    ebb_buf_addc(&text, EBB_HIT_BEGIN);
+    ebb_buf_add(&text, hit, w->n);
+    ebb_buf_addc(&text, EBB_HIT_END);
+    ebb_buf_add(&text, hit + w->n, (size_t)(to - hit) - w->n);
+    ebb_buf_adds(&text, to < s + n ? "…" : "");
+    copy_snippet(&text, out, cap);
+    return true;
+}
+
 static void snippet(const search *q, const char *s, size_t n, char *out, size_t cap)
 {
     size_t start = snippet_start(q, s, n), at = start, from = start, len;
@@ -219,60 +327,88 @@ static void snippet(const search *q, const char *s, size_t n, char *out, size_t 
         ebb_buf_adds(&text, "…");
     else
         ebb_buf_add(&text, s + from, n - from < 16 ? n - from : 0);
-    len = text.len < cap ? text.len : cap - 1;
-    while (len < text.len && len > 0 && ((unsigned char)text.data[len] & 0xC0) == 0x80)
-        len--;
-    memcpy(out, ebb_buf_text(&text), len);
-    out[len] = '\0';
-    ebb_buf_fini(&text);
+    copy_snippet(&text, out, cap);
 }
 
 static void take_hit(const search *q, sqlite3_stmt *st, ebb_store_hit *h)
 {
     const char *text = (const char *)sqlite3_column_text(st, 5);
+    size_t n = (size_t)sqlite3_column_bytes(st, 5);
 
     h->session = sqlite3_column_int64(st, 0);
     h->message = sqlite3_column_int64(st, 1);
     h->created_ms = sqlite3_column_int64(st, 2);
     h->role = (ebb_role)ebb_store_in_range(sqlite3_column_int(st, 3), EBB_ROLE_ASSISTANT, EBB_ROLE_NOTE);
     ebb_store_text(st, 4, h->name, sizeof h->name);
-    snippet(q, text ? text : "", (size_t)sqlite3_column_bytes(st, 5), h->snippet, sizeof h->snippet);
+    if (!unspaced_snippet(q, text ? text : "", n, h->snippet, sizeof h->snippet))
+        snippet(q, text ? text : "", n, h->snippet, sizeof h->snippet);
 }
 
 /* -- Looking ------------------------------------------------------------------------------------ */
 
-/* With is_cut words are cut to what the index has, and each message is looked at; INTERRUPT: that
- * took too long. */
-static int run_query(ebb_store *s, const search *q, bool is_cut, size_t limit, ebb_store_hit *hits, size_t *n)
-{
-    double end = ebb_clock_s() + look_s;
-    ebb_buf query = { 0 };
-    sqlite3_stmt *st;
-    int rc;
+#define COLUMNS "SELECT m.session, m.id, m.created_ms, m.role, coalesce(s.name, s.title), m.text FROM "
+#define OF_SESSION "CROSS JOIN sessions AS s ON s.id = m.session"
 
-    *n = 0;
-    add_query(q, is_cut, &query);
-    rc = query.failed ? SQLITE_NOMEM
-                      : ebb_store_prepare(s, &st, "SELECT m.session, m.id, m.created_ms, m.role, coalesce(s.name, "
-                                                  "s.title), m.text"
-                                          " FROM search JOIN messages AS m ON m.id = search.rowid"
-                                          " JOIN sessions AS s ON s.id = m.session"
-                                          " WHERE search MATCH ? ORDER BY search.rowid DESC", "t", query.data);
-    if (rc != SQLITE_OK) {
-        ebb_buf_fini(&query);
-        return rc;
-    }
-    while (*n < limit && (rc = sqlite3_step(st)) == SQLITE_ROW) {
+/* Messages older than `before`, the newest first: what the index says of the words that it is asked for, or all. */
+static int prepare_query(ebb_store *s, const search *q, bool looks, int64_t before, ebb_buf *query, sqlite3_stmt **out)
+{
+    if (looks && !q->has_spaced)
+        return ebb_store_prepare(s, out, COLUMNS "messages AS m " OF_SESSION
+                                         " WHERE m.id < ? AND m.finish <> 0 ORDER BY m.id DESC", "i", before);
+    add_query(q, looks, query);
+    if (query->failed)
+        return SQLITE_NOMEM;
+    return ebb_store_prepare(s, out, COLUMNS "search CROSS JOIN messages AS m ON m.id = search.rowid " OF_SESSION
+                                     " WHERE search.rowid < ? AND search MATCH ? ORDER BY search.rowid DESC",
+                             "it", before, query->data);
+}
+
+/* How much is looked at, one message after the other. */
+typedef struct looking {
+    double end_s;                /* 0: no limit */
+    size_t n_bytes, most_bytes;
+} looking;
+
+static looking begin_looking(const ebb_store *s, const search *q)
+{
+    looking l = { .end_s = q->has_unspaced ? 0 : ebb_clock_s() + look_s, .most_bytes = SIZE_MAX };
+
+    if (q->has_unspaced)
+        l.most_bytes = s->look_bytes ? s->look_bytes : EBB_STORE_LOOK_BYTES;
+    return l;
+}
+
+static bool is_enough(looking *l, size_t n)
+{
+    l->n_bytes += n;
+    return l->n_bytes >= l->most_bytes || (l->end_s > 0 && ebb_clock_s() > l->end_s);
+}
+
+/* Adds to the hits.  If it `looks`, words are cut to what the index has, those that it cannot find are left out, and
+ * each message is looked at; INTERRUPT: that were too many, and *before is the last one. */
+static int run_query(ebb_store *s, const search *q, bool looks, size_t limit, int64_t *before, ebb_store_hit *hits,
+                     size_t *n)
+{
+    looking l = begin_looking(s, q);
+    ebb_buf query = { 0 };
+    sqlite3_stmt *st = NULL;
+    int rc = prepare_query(s, q, looks, *before, &query, &st);
+    bool is_cut = false;
+
+    while (rc == SQLITE_OK && *n < limit && !is_cut && (rc = sqlite3_step(st)) == SQLITE_ROW) {
         const char *text = (const char *)sqlite3_column_text(st, 5);
-        if (!is_cut || (text && has_all(q, text, (size_t)sqlite3_column_bytes(st, 5))))
+        size_t n_text = (size_t)sqlite3_column_bytes(st, 5);
+
+        *before = sqlite3_column_int64(st, 1);
+        if (!looks || (text && has_all(q, text, n_text)))
             take_hit(q, st, &hits[(*n)++]);
-        else if (ebb_clock_s() > end)
-            break;
+        is_cut = looks && *n < limit && is_enough(&l, n_text);
+        rc = SQLITE_OK;
     }
     sqlite3_finalize(st);
     ebb_buf_fini(&query);
-    if (rc == SQLITE_ROW || rc == SQLITE_OK)
-        return *n == limit ? SQLITE_DONE : SQLITE_INTERRUPT;
+    if (rc == SQLITE_OK)
+        return is_cut ? SQLITE_INTERRUPT : SQLITE_DONE;
     return rc;
 }
 
@@ -280,19 +416,23 @@ ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
                             ebb_store_hit **out, size_t *n, ebb_error *err)
 {
     ebb_store_hit *hits = calloc(limit + 1, sizeof *hits);
+    int64_t before = INT64_MAX;
     int rc = SQLITE_INTERRUPT;
     search q;
 
     *out = NULL;
     *n = 0;
+    s->is_search_cut = false;
     if (!hits || !parse_query(words, &q)) {
         free(hits);
         return EBB_FAIL(err, EBB_USAGE, "search for what? one or more words, %d at most", WORDS_MAX);
     }
-    if (q.has_long)
-        rc = run_query(s, &q, true, limit, hits, n);
-    if (rc == SQLITE_INTERRUPT)
-        rc = run_query(s, &q, false, limit, hits, n);
+    if (q.has_long || q.has_unspaced)
+        rc = run_query(s, &q, true, limit, &before, hits, n);
+    if (rc == SQLITE_INTERRUPT) {
+        s->is_search_cut = q.has_unspaced;
+        rc = run_query(s, &q, false, limit, &before, hits, n);
+    }
     if (rc != SQLITE_DONE) {
         free(hits);
         *n = 0;
@@ -300,4 +440,9 @@ ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
     }
     *out = hits;
     return EBB_OK;
+}
+
+bool ebb_store_search_was_cut(const ebb_store *s)
+{
+    return s->is_search_cut;
 }

@@ -16,6 +16,8 @@ struct ebb_store {
     const char *vfs;             /* NULL: the usual one */
     ebb_file_id log[EBB_STORE_LOG_FILES]; /* log, index; inode 0: there was none at the opening */
     bool     is_readonly;
+    bool     is_search_cut;      /* ebb_store_search_was_cut */
+    size_t   look_bytes;         /* 0: EBB_STORE_LOOK_BYTES */
     bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
     struct {                     /* between ebb_store_batch_begin and its end */
         bool          is_open;
@@ -30,6 +32,10 @@ struct ebb_store {
 #define EBB_STORE_COPY_SUFFIX "-before-v"
 #define EBB_STORE_PATIENCE_MS 800    /* to wait for a lock; longer than any save of ours takes */
 #define EBB_STORE_HASTE_MS      50   /* likewise, where the next save will try again */
+
+/* Of text that a search looks through where the index cannot find what it looks for: some tenths of
+ * a second. */
+#define EBB_STORE_LOOK_BYTES ((size_t)64 << 20)
 
 #define EBB_STORE_NAME_TAKEN "there is already a session of that name; choose another one"
 

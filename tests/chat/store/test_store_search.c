@@ -177,12 +177,100 @@ static void test_search_accents(void **state)
     ebb_store_close(s);
 }
 
+/* Scripts without blanks between words: a word is found wherever it stands, with others that the index knows or that
+ * are in the same word; case does not matter where there is one. */
+static void test_search_without_blanks(void **state)
+{
+    static const struct {
+        const char *words;
+        size_t      n;
+        const char *snippet;
+    } cases[] = {
+        { "请解释", 1, "\x02请解释\x03你好世界这个程序" },
+        { "你好", 1, "请解释\x02你好\x03世界这个程序" },
+        { "世界", 1, NULL }, { "程序", 2, NULL }, { "程序 解释", 1, NULL }, { "序程", 0, NULL },
+        { "gpt模型", 1, "请用\x02GPT模型\x03写一个程序, please" },
+        { "gpt程序", 0, NULL }, { "程序 pleas", 1, NULL }, { "程序 ease", 0, NULL },
+        { "検索", 1, "日本語のテキスト\x02検索\x03です" },
+        { "テキスト", 1, NULL }, { "です", 1, NULL },
+        { "ภาษา", 1, "ฉันเรียน\x02ภาษา\x03ไทย" },
+        { "ไทย", 1, NULL }, { "ok", 1, NULL }, { "under程", 0, NULL },
+    };
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    char snippet[256];
+
+    (void)state;
+    talk(s, "zh", "请解释你好世界这个程序", "ok");
+    talk(s, "mixed", "请用GPT模型写一个程序, please", "a");
+    talk(s, "ja", "日本語のテキスト検索です", "a");
+    talk(s, "th", "ฉันเรียนภาษาไทย", "a");
+    say(&t, EBB_ROLE_ASSISTANT, "under程序 way")->m.finish = EBB_FINISH_NONE;
+    save(s, &f, &t);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(hits(s, cases[i].words, snippet), cases[i].n);
+        assert_false(ebb_store_search_was_cut(s));
+        if (cases[i].snippet)
+            assert_string_equal(snippet, cases[i].snippet);
+    }
+    ebb_tree_fini(&t);
+    ebb_store_close(s);
+}
+
+/* No more text is looked through than so much; of the rest the index finds what it can, and that can be told. */
+static void test_search_looks_no_further(void **state)
+{
+    ebb_store *s = open_db();
+    char snippet[256];
+
+    (void)state;
+    talk(s, "oldest", "这个程序", "a");
+    talk(s, "old", "程序, first", "a");
+    talk(s, "new", "这个程序", "a");
+    s->look_bytes = 1;
+    assert_int_equal(hits(s, "程序", snippet), 1);
+    assert_true(ebb_store_search_was_cut(s));
+    assert_string_equal(snippet, "\x02程序\x03, first");
+    s->look_bytes = strlen("a这个程序");
+    assert_int_equal(hits(s, "程序", snippet), 2);
+    assert_true(ebb_store_search_was_cut(s));
+    assert_string_equal(snippet, "这个\x02程序\x03");
+    s->look_bytes = 0;
+    assert_int_equal(hits(s, "程序", NULL), 3);
+    assert_false(ebb_store_search_was_cut(s));
+    ebb_store_close(s);
+}
+
+/* A text without a blank is cut around the word, between letters. */
+static void test_snippet_without_blanks(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_buf text = { 0 }, want = { 0 };
+    char snippet[256];
+
+    (void)state;
+    for (int i = 0; i < 400; i++)
+        ebb_buf_adds(&text, i == 200 ? "程序" : "好");
+    talk(s, "zh", ebb_buf_text(&text), "a");
+    assert_int_equal(hits(s, "程序", snippet), 1);
+    ebb_buf_adds(&want, "…");
+    for (int i = 0; i < 51; i++)
+        ebb_buf_adds(&want, i == 20 ? "\x02程序\x03" : "好");
+    ebb_buf_adds(&want, "…");
+    assert_string_equal(snippet, ebb_buf_text(&want));
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&want);
+    ebb_store_close(s);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_search), T(test_search_for_what), T(test_search_among_many), T(test_search_behind_a_batch),
-        T(test_search_accents),
+        T(test_search_accents), T(test_search_without_blanks), T(test_search_looks_no_further),
+        T(test_snippet_without_blanks),
     };
     int failed = cmocka_run_group_tests_name("store: search", tests, NULL, NULL);
 
