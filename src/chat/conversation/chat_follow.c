@@ -93,7 +93,6 @@ void ebb_chat_follow_poll(ebb_chat *c)
 static ebb_status enter_made_since(ebb_chat *c, ebb_error *err)
 {
     int64_t session;
-
     ebb_status st;
 
     if (c->facts.id > 0 || !c->facts.name[0] || !c->store ||

@@ -37,10 +37,14 @@ ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err)
 {
     ebb_session_facts facts = { 0 };
     ebb_tree tree = { 0 };
-    ebb_status st = c->store ? ebb_store_load(c->store, session, &facts, &tree, err)
+    ebb_status st = c->store ? EBB_OK
                              : EBB_FAIL(err, EBB_IO,
                                         "the sessions on disk cannot be read; this chat is kept in memory");
 
+    if (st == EBB_OK && !ebb_writer_find(c, session))
+        ebb_store_note_cut(c->store, session);
+    if (st == EBB_OK)
+        st = ebb_store_load(c->store, session, &facts, &tree, err);
     if (st == EBB_OK)
         take_session(c, &facts, &tree);
     return st;
@@ -65,7 +69,8 @@ void ebb_chat_report_interrupted(ebb_chat *c)
     if (!ebb_writer_find(c, c->facts.id))        /* one may have begun since */
         ebb_turn_drop_unbegun(c);
     leaf = ebb_tree_leaf(&c->tree);
-    if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT && leaf->m.finish == EBB_FINISH_NONE)
+    if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT &&
+        (leaf->m.finish == EBB_FINISH_NONE || leaf->m.finish == EBB_FINISH_CUT_OFF))
         ebb_chat_notice(c, "the last answer was cut off; /continue resumes it");
     else if (ebb_tree_is_question_open(leaf))
         ebb_chat_notice(c, "the last question has no answer yet; /continue asks it again");

@@ -112,10 +112,12 @@ ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
 ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit, ebb_chat_hit **out, size_t *n, ebb_error *err)
 {
     ebb_store_hit *hits = NULL;
-    ebb_status st = c->store ? ebb_store_search(c->store, words, limit, &hits, n, err)
-                             : EBB_FAIL(err, EBB_IO,
-                                        "the sessions on disk cannot be read; this chat is kept in memory");
+    ebb_status st = need_store(c, err);
 
+    if (st == EBB_OK) {
+        ebb_writer_note_cut(c->store);
+        st = ebb_store_search(c->store, words, limit, &hits, n, err);
+    }
     *out = st == EBB_OK ? calloc(*n + 1, sizeof **out) : NULL;
     if (st == EBB_OK && !*out)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for what was found");

@@ -160,6 +160,19 @@ ebb_status ebb_writer_check_none(pid_t writer, ebb_error *err)
                                   "ends that, and then it can be deleted", (long)writer, (long)writer);
 }
 
+void ebb_writer_note_cut(ebb_store *s)
+{
+    int64_t *sessions;
+    size_t n;
+
+    if (ebb_store_list_under_way(s, &sessions, &n, NULL) != EBB_OK)
+        return;                                  /* what comes next says why */
+    for (size_t i = 0; i < n; i++)
+        if (!ebb_writer_find_any(s, sessions[i]))
+            ebb_store_note_cut(s, sessions[i]);
+    free(sessions);
+}
+
 bool ebb_chat_follow(ebb_chat *c, int64_t session)
 {
     pid_t writer = c->writer_lock.fd < 0 ? ebb_writer_find(c, session) : 0;

@@ -77,7 +77,7 @@ static json_t *json_message(const ebb_message *m)
             json_object_set_new(o, "model", ebb_json_text(m->model, strlen(m->model)));
         if (m->engine)
             json_object_set_new(o, "engine", ebb_json_text(m->engine, strlen(m->engine)));
-        json_object_set_new(o, "finish", json_string(ebb_finish_name(m->finish)));
+        json_object_set_new(o, "finish", json_string(ebb_finish_name(ebb_message_finish_left(m))));
     }
     ebb_buf_fini(&date);
     return o;

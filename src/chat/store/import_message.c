@@ -197,6 +197,7 @@ ebb_node *ebb_import_add(ebb_tree *t, ebb_node *above, const ebb_import_said *sa
         made->m.engine = copy_name(json_object_get(m, "engine"));
         if (finish)
             ebb_finish_parse(finish, &made->m.finish);
+        made->m.finish = ebb_message_finish_left(&made->m);
     }
     return made;
 }

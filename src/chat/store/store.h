@@ -105,6 +105,13 @@ EBB_MUST_CHECK
 ebb_status ebb_store_load(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_tree *t,
                           ebb_error *err);
 
+/* Nobody writes in this session: answers that are still under way there were cut off, by a crash.
+ * From here on a search finds them.  What cannot be written stays as it is. */
+void ebb_store_note_cut(ebb_store *s, int64_t session);
+/* Sessions that end with an answer under way; *out is free()d by the caller, NULL for none. */
+EBB_MUST_CHECK
+ebb_status ebb_store_list_under_way(ebb_store *s, int64_t **out, size_t *n, ebb_error *err);
+
 /* Append the text of the session's leaf, as far as it is saved by now, to *text;
  * *message: which one, 0: none.  Errors: NOMEM, those of reading. */
 EBB_MUST_CHECK

@@ -45,40 +45,63 @@ static ebb_status fail_ambiguous(const char *title, const int64_t *ids, size_t n
     return st;
 }
 
-/* Lists show the titles of sessions without a name; a title behind a name counts only where none of those has it. */
-static ebb_status find_by_title(ebb_store *s, const char *title, int64_t *session, ebb_error *err)
+/* The first column of each row; *ids is free()d by the caller, NULL on failure. */
+static ebb_status all_values(ebb_store *s, sqlite3_stmt *q, int64_t **ids, size_t *n, ebb_error *err)
 {
-    int64_t *ids = NULL;
-    size_t n = 0, cap = 0;
-    sqlite3_stmt *q;
-    ebb_status st = EBB_NOTFOUND;
-    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE title = ?1 AND (name IS NULL OR NOT EXISTS"
-                               " (SELECT 1 FROM sessions WHERE title = ?1 AND name IS NULL)) ORDER BY " NEWEST_FIRST,
-                               "t", title);
+    size_t cap = 0;
+    int rc;
 
-    if (rc != SQLITE_OK)
-        return ebb_store_fail(s, rc, err);
+    *ids = NULL;
+    *n = 0;
     while ((rc = sqlite3_step(q)) == SQLITE_ROW) {
-        int64_t *p = ebb_grow(ids, n, &cap, sizeof *p);
+        int64_t *p = ebb_grow(*ids, *n, &cap, sizeof *p);
 
         if (!p) {
             rc = SQLITE_NOMEM;
             break;
         }
-        ids = p;
-        ids[n++] = sqlite3_column_int64(q, 0);
+        *ids = p;
+        p[(*n)++] = sqlite3_column_int64(q, 0);
     }
     sqlite3_finalize(q);
-    if (rc != SQLITE_DONE)
-        st = ebb_store_fail(s, rc, err);
-    else if (n > 1)
+    if (rc == SQLITE_DONE)
+        return EBB_OK;
+    free(*ids);
+    *ids = NULL;
+    *n = 0;
+    return ebb_store_fail(s, rc, err);
+}
+
+/* Lists show the titles of sessions without a name; a title behind a name counts only where none of those has it. */
+static ebb_status find_by_title(ebb_store *s, const char *title, int64_t *session, ebb_error *err)
+{
+    int64_t *ids = NULL;
+    size_t n = 0;
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE title = ?1 AND (name IS NULL OR NOT EXISTS"
+                               " (SELECT 1 FROM sessions WHERE title = ?1 AND name IS NULL)) ORDER BY " NEWEST_FIRST,
+                               "t", title);
+    ebb_status st = rc == SQLITE_OK ? all_values(s, q, &ids, &n, err) : ebb_store_fail(s, rc, err);
+
+    if (st == EBB_OK && n == 0)
+        st = EBB_NOTFOUND;
+    if (n > 1)
         st = fail_ambiguous(title, ids, n, err);
-    else if (n == 1) {
+    else if (n == 1)
         *session = ids[0];
-        st = EBB_OK;
-    }
     free(ids);
     return st;
+}
+
+ebb_status ebb_store_list_under_way(ebb_store *s, int64_t **out, size_t *n, ebb_error *err)
+{
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT s.id FROM sessions AS s JOIN messages AS m ON m.id = s.leaf"
+                                      " WHERE m.finish = 0 AND m.role = ?", "i", (int64_t)EBB_ROLE_ASSISTANT);
+
+    *out = NULL;
+    *n = 0;
+    return rc == SQLITE_OK ? all_values(s, q, out, n, err) : ebb_store_fail(s, rc, err);
 }
 
 static ebb_status find_by_name(ebb_store *s, const char *name, int64_t *session, ebb_error *err)

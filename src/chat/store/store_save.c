@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "store/store_sql.h"
 
 /* A message that got its number in a save under way, and what it was before. */
@@ -273,6 +274,38 @@ ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *er
     return rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
+/* Those that were never begun are taken away where the session is opened. */
+#define ANSWERS_CUT " WHERE session = ? AND finish = 0 AND role = ? AND (n_ids > 0 OR text <> '')"
+
+/* To look needs no lock. */
+static bool has_cut(ebb_store *s, int64_t session)
+{
+    sqlite3_stmt *q = NULL;
+    bool has = ebb_store_prepare(s, &q, "SELECT 1 FROM messages" ANSWERS_CUT, "ii", session,
+                                 (int64_t)EBB_ROLE_ASSISTANT) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW;
+
+    sqlite3_finalize(q);
+    return has;
+}
+
+void ebb_store_note_cut(ebb_store *s, int64_t session)
+{
+    int rc;
+
+    if (s->is_readonly || !has_cut(s, session))
+        return;
+    rc = ebb_store_begin(s, false);
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "UPDATE messages SET finish = ?" ANSWERS_CUT, "iii", (int64_t)EBB_FINISH_CUT_OFF, session,
+                           (int64_t)EBB_ROLE_ASSISTANT);
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "COMMIT", "");
+    if (rc == SQLITE_OK)
+        return;
+    ebb_log("store", "%s: session %lld: %s", s->path, (long long)session, sqlite3_errstr(rc));
+    sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
 /* -- Reading ------------------------------------------------------------------- */
 
 static ebb_status load_facts(ebb_store *s, int64_t session, ebb_session_facts *f, ebb_error *err)
@@ -331,7 +364,7 @@ static bool load_message(sqlite3_stmt *q, ebb_tree *t)
     if (!node)
         return false;
     ebb_node_set_id(node, sqlite3_column_int64(q, 0));
-    node->m.finish = (ebb_finish)ebb_store_in_range(sqlite3_column_int(q, 3), EBB_FINISH_ERROR, EBB_FINISH_ERROR);
+    node->m.finish = (ebb_finish)ebb_store_in_range(sqlite3_column_int(q, 3), EBB_FINISH_ERROR, EBB_FINISH_CUT_OFF);
     node->m.pinned = sqlite3_column_int(q, 4) != 0;
     node->m.created_ms = sqlite3_column_int64(q, 8);
     node->m.model = model ? strdup(model) : NULL;

@@ -22,6 +22,7 @@ const char *ebb_role_name(ebb_role role)
 static const char *const finish_names[] = {
     [EBB_FINISH_NONE] = "none", [EBB_FINISH_STOP] = "stop", [EBB_FINISH_LENGTH] = "length",
     [EBB_FINISH_CANCELED] = "cancelled", [EBB_FINISH_ERROR] = "error",
+    [EBB_FINISH_CUT_OFF] = "cut off",
 };
 
 const char *ebb_finish_name(ebb_finish finish)
@@ -37,6 +38,11 @@ bool ebb_finish_parse(const char *name, ebb_finish *out)
             return true;
         }
     return false;
+}
+
+ebb_finish ebb_message_finish_left(const ebb_message *m)
+{
+    return m->finish == EBB_FINISH_NONE && m->n_text > 0 ? EBB_FINISH_CUT_OFF : m->finish;
 }
 
 bool ebb_message_omits(const ebb_message *note, size_t i)

@@ -15,13 +15,14 @@ typedef enum ebb_role {
 const char *ebb_role_name(ebb_role role);        /* "system", "user", "assistant", "note" */
 
 typedef enum ebb_finish {
-    EBB_FINISH_NONE,             /* under way, or cut off by a crash */
+    EBB_FINISH_NONE,             /* under way, or cut off by a crash that nobody has noted yet */
     EBB_FINISH_STOP,             /* the model ended its turn */
     EBB_FINISH_LENGTH,           /* the token limit or the context */
     EBB_FINISH_CANCELED,         /* the user stopped it */
     EBB_FINISH_ERROR,
+    EBB_FINISH_CUT_OFF,          /* by a crash */
 } ebb_finish;
-/* "none", "stop", "length", "cancelled", "error". */
+/* "none", "stop", "length", "cancelled", "error", "cut off". */
 const char *ebb_finish_name(ebb_finish finish);
 bool ebb_finish_parse(const char *name, ebb_finish *out);        /* false: none of these */
 
@@ -120,6 +121,8 @@ const char *ebb_message_behind_thought(const char *text, size_t n);
 bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d);
 void ebb_message_drop_sample_record(ebb_message *m);     /* the last one, which there is */
 
+/* How an answer has ended where nobody goes on writing it, as in a file. */
+ebb_finish ebb_message_finish_left(const ebb_message *m);
 /* Does the note leave message i of its path out of what the model gets?  NULL: no note. */
 bool ebb_message_omits(const ebb_message *note, size_t i);
 

@@ -114,7 +114,7 @@ static const char *why_not_replayable(const replay_job *r, const ebb_message *m,
 {
     if (memcmp(m->ids_model, ebb_model_get_info(r->m)->fingerprint, sizeof m->ids_model) != 0)
         return "it is of another model";
-    if (d->n == 0 && m->finish == EBB_FINISH_NONE)
+    if (d->n == 0 && (m->finish == EBB_FINISH_NONE || m->finish == EBB_FINISH_CUT_OFF))
         return "the program was ended before it was finished";
     if (d->sampler != EBB_SAMPLER_VERSION && d->sampling.temp > 0)
         return "another version of ebb drew it, from other random numbers";

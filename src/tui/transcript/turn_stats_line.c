@@ -54,7 +54,7 @@ void ebb_turn_stats_line(const ebb_message *m, bool ascii, ebb_buf *out)
         ebb_buf_addf(out, "cut at the length limit%s", dot);
     else if (m->finish == EBB_FINISH_ERROR)
         ebb_buf_addf(out, "ended by an error%s", dot);
-    else if (m->finish == EBB_FINISH_NONE)
+    else if (m->finish == EBB_FINISH_NONE || m->finish == EBB_FINISH_CUT_OFF)
         ebb_buf_addf(out, "unfinished%s", dot);
     if (m->engine) {
         add_remote(m, dot, out);

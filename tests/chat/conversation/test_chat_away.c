@@ -300,6 +300,42 @@ static void test_attached_stop(void **state)
     close(g.go_on);
 }
 
+static size_t count_found(ebb_chat *c, const char *words)
+{
+    ebb_chat_hit *hits;
+    size_t n;
+    ebb_error err;
+
+    if (ebb_chat_search(c, words, 10, &hits, &n, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    free(hits);
+    return n;
+}
+
+/* What a killed one has written is found, though nobody has opened that session since, but nothing that is still being
+ * written; and it says that it was cut off as often as it is opened. */
+static void test_killed_is_found(void **state)
+{
+    gone g = leave_behind();
+    ebb_chat *c = open_ready(NULL);
+    char told[256];
+
+    (void)state;
+    assert_int_equal(count_found(c, "a1.1"), 0);
+    assert_int_equal(kill(g.pid, SIGKILL), 0);
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    assert_int_equal(count_found(c, "a1.1"), 1);
+    ebb_chat_close(c);
+    for (int i = 0; i < 2; i++) {
+        c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+        wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
+        assert_string_equal(told, "the last answer was cut off; /continue resumes it");
+        assert_int_equal(ebb_chat_message(c, 1)->finish, EBB_FINISH_CUT_OFF);
+        ebb_chat_close(c);
+    }
+    close(g.go_on);
+}
+
 /* kill -9 there: the lock goes with it, and what was saved goes on here. */
 static void test_attached_killed(void **state)
 {
@@ -314,6 +350,7 @@ static void test_attached_killed(void **state)
     assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
     wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
     assert_string_equal(told, "the last answer was cut off; /continue resumes it");
+    assert_int_equal(count_found(c, "a1.1"), 1);
     wait_for(c, EBB_EVENT_READY, NULL, 0);
     assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
     wait_for(c, EBB_EVENT_DONE, NULL, 0);
@@ -515,7 +552,8 @@ int main(void)
     const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan),
                                         T(test_not_stopped_by_chance),
                                         T(test_locked_again), T(test_attached), T(test_written_is_not_deleted),
-                                        T(test_attached_stop), T(test_attached_killed), T(test_attached_leaves),
+                                        T(test_attached_stop), T(test_attached_killed), T(test_killed_is_found),
+                                        T(test_attached_leaves),
                                         T(test_attached_elsewhere), T(test_stale_mark), T(test_turns),
                                         T(test_turn_after_others), T(test_a_name_is_begun_once),
                                         T(test_forgetting_holds_nobody) };

@@ -177,6 +177,51 @@ static void test_search_accents(void **state)
     ebb_store_close(s);
 }
 
+/* What a crash has cut off is found once that is noted, where the conversation has gone on, too; what was never begun
+ * is left to who opens it; a writer that was there all the same goes on. */
+static void test_search_for_what_was_cut_off(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    ebb_node *earlier, *last, *unbegun;
+    int64_t *sessions;
+    size_t n;
+    ebb_error err;
+
+    (void)state;
+    talk(s, "whole", "zebra", "a");
+    say(&t, EBB_ROLE_USER, "ask");
+    earlier = say(&t, EBB_ROLE_ASSISTANT, "giraffe");
+    say(&t, EBB_ROLE_USER, "again");
+    unbegun = ebb_tree_add(&t, ebb_tree_leaf(&t), EBB_ROLE_ASSISTANT, "", 0);
+    last = say(&t, EBB_ROLE_ASSISTANT, "zebra giraffe");
+    unbegun->m.finish = earlier->m.finish = last->m.finish = EBB_FINISH_NONE;
+    save(s, &f, &t);
+    assert_int_equal(hits(s, "giraffe", NULL), 0);
+    assert_int_equal(ebb_store_list_under_way(s, &sessions, &n, &err), EBB_OK);
+    assert_true(n == 1 && sessions[0] == f.id);
+    free(sessions);
+    ebb_store_note_cut(s, f.id);
+    assert_int_equal(hits(s, "giraffe", NULL), 2);
+    assert_int_equal(hits(s, "zebra", NULL), 2);
+    assert_int_equal(ebb_store_list_under_way(s, &sessions, &n, &err), EBB_OK);
+    assert_int_equal(n, 0);
+    free(sessions);
+    last->is_dirty = true;
+    save(s, &f, &t);
+    assert_int_equal(hits(s, "giraffe", NULL), 1);
+    ebb_tree_fini(&t);
+    ebb_session_facts_fini(&f);
+    assert_int_equal(ebb_store_load(s, 2, &f, &t, &err), EBB_OK);
+    assert_int_equal(ebb_tree_find(&t, 4)->m.finish, EBB_FINISH_CUT_OFF);
+    assert_int_equal(ebb_tree_find(&t, 6)->m.finish, EBB_FINISH_NONE);
+    assert_int_equal(ebb_store_run(s, "INSERT INTO search (search) VALUES ('integrity-check')", ""), SQLITE_OK);
+    ebb_tree_fini(&t);
+    ebb_session_facts_fini(&f);
+    ebb_store_close(s);
+}
+
 /* Scripts without blanks between words: a word is found wherever it stands, with others that the index knows or that
  * are in the same word; case does not matter where there is one. */
 static void test_search_without_blanks(void **state)
@@ -269,7 +314,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_search), T(test_search_for_what), T(test_search_among_many), T(test_search_behind_a_batch),
-        T(test_search_accents), T(test_search_without_blanks), T(test_search_looks_no_further),
+        T(test_search_accents), T(test_search_for_what_was_cut_off),
+        T(test_search_without_blanks), T(test_search_looks_no_further),
         T(test_snippet_without_blanks),
     };
     int failed = cmocka_run_group_tests_name("store: search", tests, NULL, NULL);
