@@ -156,17 +156,6 @@ int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
-/* Its name goes first: one that is overwritten would be taken for damaged, and be missed. */
-static void drop_key(const char *path)
-{
-    int fd;
-
-    (void)!ebb_file_open(path, EBB_FILE_UPDATE_HERE, &fd, NULL);         /* a link is only removed */
-    ebb_file_remove(path);
-    ebb_file_overwrite(fd);
-    ebb_file_close(fd);
-}
-
 static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
 {
     uint8_t data_key[EBB_SEAL_KEY];
@@ -185,7 +174,7 @@ static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
         st = turn_rest(p, seal, NULL, err);
     if (st == EBB_OK) {
         ebb_file_wipe_begun(p->key.data);
-        drop_key(p->key.data);
+        ebb_file_remove_wiping(p->key.data);     /* overwritten under its name, it would be taken for damaged */
     }
     ebb_seal_free(seal);
     return st;

@@ -139,8 +139,11 @@ $EBB sessions delete planted-marmalade-0 && $EBB sessions purge >/dev/null || fa
 [ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "after a deletion"
 begun=$state/sessions.key.0123456789abcdef.new      # of one that was killed
 echo begun >"$begun"
+exec 3<"$begun" 4<"$state/sessions.key"             # these stand for their blocks on the disk
 $EBB sessions rekey "$dir/new" >/dev/null || fail "rekey"
 [ ! -e "$begun" ] || fail "a key that was begun stays"
+[ -z "$(tr -d '\0' <&3)$(tr -d '\0' <&4)" ] || fail "the old key, or one that was begun, is not overwritten"
+exec 3<&- 4<&-
 $EBB sessions list >/dev/null 2>&1 && fail "the old key opens it still"
 EBB_UNLOCK=$dir/new
 [ "$($EBB sessions list | grep -c planted)" = 49 ] || fail "the new key does not"

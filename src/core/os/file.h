@@ -141,7 +141,8 @@ ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb
 /* Overwrite and remove what was begun beside `path` by programs that were killed.  Nobody may be
  * about to begin something there. */
 void ebb_file_wipe_begun(const char *path);
-/* Remove it only: whoever is at it all the same fails, and what has its place is left alone. */
+/* Their names go first: whoever is at one all the same fails, and what has its place is left
+ * alone. */
 void ebb_file_remove_begun(const char *path);
 /* Write beside, sync, rename: readers see the old file or the new one, after a loss of power, too.
  * Of a failure nothing stays.  Errors also: NOTFOUND (there is no such folder), NOMEM. */
@@ -170,6 +171,9 @@ void ebb_file_overwrite(int fd);
 /* Overwrite it and remove it; one with another name is only removed, one that is not there fine.
  * false: it stays. */
 bool ebb_file_wipe(const char *path);
+/* The same, its name goes first: nobody finds it half overwritten, and who gives it another name
+ * meanwhile keeps it. */
+bool ebb_file_remove_wiping(const char *path);
 /* Make the directory and its parents, 0700; what is made is there after a loss of power, too.
  * Error also: NOMEM. */
 EBB_MUST_CHECK

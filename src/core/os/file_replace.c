@@ -174,6 +174,17 @@ bool ebb_file_wipe(const char *path)
     return ebb_file_remove(path);
 }
 
+bool ebb_file_remove_wiping(const char *path)
+{
+    int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    bool is_removed = ebb_file_remove(path);
+
+    if (fd >= 0)
+        overwrite_file(fd, 0);
+    ebb_file_close(fd);
+    return is_removed;
+}
+
 /* -- What was begun and not ended -------------------------------------------------------------------- */
 
 enum { DIGITS = 16 };
@@ -223,5 +234,5 @@ void ebb_file_wipe_begun(const char *path)
 
 void ebb_file_remove_begun(const char *path)
 {
-    end_begun(path, ebb_file_remove);
+    end_begun(path, ebb_file_remove_wiping);
 }

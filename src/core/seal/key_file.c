@@ -116,7 +116,7 @@ ebb_status ebb_key_file_write(const char *path, ebb_key_kind kind, const void *s
         sodium->crypto_aead_xchacha20poly1305_ietf_encrypt_detached(k.wrapped, k.tag, &n_tag, data_key, EBB_SEAL_KEY,
                                                                     (uint8_t *)&k, offsetof(key_file, nonce), NULL,
                                                                     k.nonce, wrapping);
-        st = ebb_file_replace(path, &k, sizeof k, err);
+        st = ebb_file_replace_wiping(path, &k, sizeof k, err);   /* the old key opens the same data key */
     }
     explicit_bzero(wrapping, sizeof wrapping);
     return st;

@@ -432,6 +432,32 @@ static void test_replaced_and_wiped(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* What was begun goes with all that it held; what has another name by now is somebody's. */
+static void test_begun_and_removed(void **state)
+{
+    static const char begun[] = ".0123456789abcdef.new";
+    char path[128], beside[160];
+    int fd, kept;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    snprintf(beside, sizeof beside, "%s%s", path, begun);
+    assert_int_equal(ebb_file_replace(beside, "secret text", 11, NULL), EBB_OK);
+    assert_int_equal(ebb_file_open(beside, EBB_FILE_READ, &fd, NULL), EBB_OK);
+    ebb_file_remove_begun(path);
+    assert_int_not_equal(access(beside, F_OK), 0);
+    assert_true(is_all_zero(fd, 11));
+    ebb_file_close(fd);
+    assert_int_equal(ebb_file_replace(beside, "secret text", 11, NULL), EBB_OK);
+    assert_int_equal(link(beside, path), 0);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &kept, NULL), EBB_OK);
+    ebb_file_remove_begun(path);
+    assert_int_not_equal(access(beside, F_OK), 0);
+    assert_false(is_all_zero(kept, 11));
+    ebb_file_close(kept);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,7 +474,7 @@ int main(void)
         cmocka_unit_test(test_a_file_without_end),
         cmocka_unit_test(test_signal_to_the_holder),
         cmocka_unit_test(test_wiped),
-        cmocka_unit_test(test_replaced_and_wiped),
+        cmocka_unit_test(test_replaced_and_wiped), cmocka_unit_test(test_begun_and_removed),
     };
 
     return cmocka_run_group_tests_name("file", tests, setup, teardown);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "os/fault.h"
+#include "os/file.h"
 #include "seal/key_file.h"
 #include "seal/sodium.h"
 #include "support/own_folder.h"
@@ -199,6 +200,23 @@ static void test_no_key_file(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* Another key leaves nothing of the old one, which would open the same data key. */
+static void test_replaced_key(void **state)
+{
+    uint8_t left[EBB_KEY_FILE_BYTES];
+    static const uint8_t zeros[EBB_KEY_FILE_BYTES];
+    ebb_error err;
+    int fd;
+
+    (void)state;
+    assert_int_equal(ebb_key_file_write(path, EBB_KEY_OF_FILE, "old", 3, data_key, &err), EBB_OK);
+    assert_int_equal(ebb_file_open(path, EBB_FILE_READ, &fd, &err), EBB_OK);     /* stands for its blocks */
+    assert_int_equal(ebb_key_file_write(path, EBB_KEY_OF_FILE, "new", 3, data_key, &err), EBB_OK);
+    assert_int_equal(ebb_file_read_at(fd, path, left, sizeof left, 0, &err), EBB_OK);
+    assert_memory_equal(left, zeros, sizeof left);
+    ebb_file_close(fd);
+}
+
 /* The old key is there until the new one is. */
 static void test_failing_calls(void **state)
 {
@@ -224,7 +242,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_blocks), T(test_another_key), T(test_texts), T(test_key_files), T(test_damaged_key_file),
-        T(test_foreign_costs), T(test_no_key_file), T(test_failing_calls),
+        T(test_foreign_costs), T(test_no_key_file), T(test_replaced_key), T(test_failing_calls),
     };
     return cmocka_run_group_tests_name("seal", tests, NULL, NULL);
 }
