@@ -34,15 +34,31 @@ static ebb_node *copy_below(ebb_chat *c, ebb_node *parent, const ebb_message *m,
     return node;
 }
 
+/* Tokens that the model has of the path from `first` on, behind the system prompt, which is in the first ids. */
+static size_t count_from(const ebb_chat *c, size_t first)
+{
+    bool is_remote = ebb_chat_facts(c) != NULL;
+    size_t n = 0, system = 0;
+
+    for (size_t i = first; (is_remote || c->info) && i < c->tree.n_path; i++) {
+        const ebb_message *m = &c->tree.path[i]->m;
+        if (!is_remote && !ebb_chat_has_ids(c, m))
+            continue;                            /* in later ids, or never computed */
+        if (n == 0)
+            system = ebb_chat_count_system(c, &c->tree.path[0]->m, m->ids, m->n_ids);
+        n += ebb_chat_tokens_of(c, m);
+    }
+    return n - system;
+}
+
 /* Copies of the path from `first` on, below a new root with this text. */
 static ebb_status copy_path_below(ebb_chat *c, const char *text, size_t first, ebb_error *err)
 {
-    size_t n_before = c->tree.n_nodes, n_tokens = 0;
+    size_t n_before = c->tree.n_nodes, n_tokens = count_from(c, first);
     ebb_node *node = text ? ebb_tree_add(&c->tree, NULL, EBB_ROLE_SYSTEM, text, strlen(text)) : NULL;
     bool ok = !text || node;
 
     for (size_t i = first; ok && i < c->tree.n_path; i++) {
-        n_tokens += ebb_chat_tokens_at(c, i);
         node = copy_below(c, node, &c->tree.path[i]->m, (text != NULL) - (int)first);
         ok = node != NULL;
     }

@@ -1,5 +1,5 @@
-/* Tokens of texts that only a server has counted (chat_priv.h): what it has said of the last answer, and the rest by
- * size. */
+/* Tokens of texts that nobody has counted (chat_priv.h): by size, behind what a server or the model at hand has
+ * counted; and what each message has of a prompt. */
 #include <stdlib.h>
 
 #include "conversation/chat_priv.h"
@@ -108,31 +108,135 @@ size_t ebb_chat_estimate(const ebb_context_view *v, size_t n, bool *is_about)
     return tokens;
 }
 
+/* -- Where the model has ids ------------------------------------------------------------------------ */
+
+/* Messages with ids are counted, and so are those before them, whose ids they have (prompt.h): list[0..result), *n_ids
+ * in all. */
+static size_t find_with_ids(const ebb_chat *c, const ebb_context_view *v, size_t *n_ids)
+{
+    size_t n = 0;
+
+    *n_ids = 0;
+    for (size_t i = 0; i < v->n; i++)
+        if (ebb_chat_has_ids(c, v->list[i])) {
+            *n_ids += v->list[i]->n_ids;
+            n = i + 1;
+        }
+    return n;
+}
+
+static double bytes_per_id(const ebb_chat *c, const ebb_context_view *v)
+{
+    size_t n_ids, n = find_with_ids(c, v, &n_ids);
+
+    return n_ids ? clamp((double)bytes_of(v, n) / (double)n_ids) : usual_bytes;
+}
+
 uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m)
 {
     ebb_context_view v;
     double per_token = usual_bytes;
 
-    if (!ebb_chat_facts(c))
+    if (ebb_chat_has_ids(c, m))
         return (uint32_t)m->n_ids;
     if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
-        per_token = bytes_per_token(&v, v.n);
+        per_token = ebb_chat_facts(c) ? bytes_per_token(&v, v.n) : bytes_per_id(c, &v);
         ebb_context_view_fini(&v);
     }
     return (uint32_t)tokens_of(m, per_token);
 }
 
-uint32_t ebb_chat_tokens_at(const ebb_chat *c, size_t at)
+size_t ebb_chat_expect_tokens(const ebb_chat *c)
 {
-    const ebb_message *m = &c->tree.path[at]->m;
-    uint32_t n = ebb_chat_tokens_of(c, m);
-    size_t first = at;
+    ebb_context_view v;
+    size_t tokens, n;
+    double per_token;
 
-    if (!c->info || !ebb_chat_has_ids(c, m))
-        return n;
-    while (first > 0 && !ebb_chat_has_ids(c, &c->tree.path[first - 1]->m))
-        first--;
-    return first > 0 ? n : n - (uint32_t)ebb_chat_count_system(c, &c->tree.path[0]->m, m->ids, m->n_ids);
+    if (ebb_chat_facts(c))
+        return ebb_chat_n_tokens(c);
+    if (ebb_context_view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
+        return 0;
+    per_token = bytes_per_id(c, &v);
+    n = find_with_ids(c, &v, &tokens);
+    for (; n < v.n; n++)
+        tokens += tokens_of(v.list[n], per_token);
+    ebb_context_view_fini(&v);
+    return tokens;
+}
+
+/* -- What each message has of a prompt -------------------------------------------------------------- */
+
+/* Bytes by which a run is shared: an empty message has a frame, too. */
+static double weight_of(const ebb_message *m)
+{
+    return (double)m->n_text + FRAME_TOKENS * usual_bytes;
+}
+
+/* list[from..to) have n tokens. */
+static void share_run(const ebb_context_view *v, size_t from, size_t to, size_t n, uint32_t *of)
+{
+    double all = 0, sum = 0;
+    size_t given = 0;
+
+    for (size_t i = from; i < to; i++)
+        all += weight_of(v->list[i]);
+    for (size_t i = from; i < to; i++) {
+        sum += weight_of(v->list[i]);
+        of[i] = (uint32_t)((size_t)((double)n * sum / all) - given);
+        given += of[i];
+    }
+}
+
+/* of[i] for list[i]. */
+static void share_view(const ebb_chat *c, const ebb_context_view *v, const ebb_prompt *p, uint32_t *of)
+{
+    size_t system = v->n ? ebb_chat_count_system(c, v->list[0], p->ids, p->n_ids) : 0, from = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        size_t n = p->n_ids_of[i];
+
+        if (n == 0)
+            continue;                            /* its ids are in a later count, or it has none */
+        if (from == 0 && system > 0) {
+            of[0] = (uint32_t)system;
+            from = 1;
+            n -= n < system ? n : system;
+        }
+        share_run(v, from, i + 1, n, of);
+        from = i + 1;
+    }
+}
+
+/* Where a node is in the path, which mostly has it behind the one before. */
+static size_t find_in_path(const ebb_chat *c, const ebb_node *node, size_t at)
+{
+    for (size_t k = 0; node && k < c->tree.n_path; k++, at++)
+        if (c->tree.path[at % c->tree.n_path] == node)
+            return at % c->tree.n_path;
+    return c->tree.n_path;
+}
+
+uint32_t *ebb_chat_share_tokens(const ebb_chat *c, const ebb_prompt *p)
+{
+    uint32_t *of = calloc(c->tree.n_path + 1, sizeof *of), *of_view = calloc(c->tree.n_path + 2, sizeof *of_view);
+    ebb_context_view v = { 0 };
+    bool ok = of && of_view &&
+              ebb_context_view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
+
+    if (ok)
+        share_view(c, &v, p, of_view);
+    for (size_t i = 0, at = 0; ok && i < v.n; i++) {
+        at = find_in_path(c, v.nodes[i], at);
+        if (at < c->tree.n_path)
+            of[at] = of_view[i];
+    }
+    ebb_context_view_fini(&v);
+    free(of_view);
+    if (!ok) {
+        free(of);
+        return NULL;
+    }
+    return of;
 }
 
 /* -- The prompt -------------------------------------------------------------------------------- */

@@ -152,9 +152,8 @@ ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path,
     return EBB_OK;
 }
 
-/* As the open model gets it. */
-static ebb_status view_for_model(const ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more,
-                                 ebb_context_view *v, ebb_error *err)
+ebb_status ebb_context_view_for_model(const ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more,
+                                      ebb_context_view *v, ebb_error *err)
 {
     return (c->info && ebb_context_view_is_last_turn(c->info->path) ? ebb_context_view_make_last_turn
                                                                     : ebb_context_view_make)
@@ -194,7 +193,7 @@ ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, co
                            ebb_error *err)
 {
     ebb_context_view v;
-    ebb_status st = view_for_model(c, path, n_path, more, &v, err);
+    ebb_status st = ebb_context_view_for_model(c, path, n_path, more, &v, err);
 
     *out = (ebb_prompt){ 0 };
     if (st == EBB_OK)
@@ -239,7 +238,7 @@ bool ebb_chat_record_ids(ebb_chat *c, const ebb_prompt *p)
 
     if (p->messages)                        /* ids of a model that was here before stay, and count when it comes back */
         return true;
-    ok = view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
+    ok = ebb_context_view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK;
 
     for (size_t i = 0; ok && i < v.n; i++) {
         at += p->n_ids_of[i];
@@ -265,7 +264,7 @@ uint32_t ebb_chat_n_tokens(const ebb_chat *c)
     ebb_context_view v;
     size_t n = 0;
 
-    if (view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
+    if (ebb_context_view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) != EBB_OK)
         return 0;
     if (ebb_chat_facts(c)) {
         bool is_about;

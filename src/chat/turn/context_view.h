@@ -34,6 +34,11 @@ ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path,
 EBB_MUST_CHECK
 ebb_status ebb_context_view_make(ebb_node *const *path, size_t n_path, const ebb_message *more,
                                  ebb_context_view *out, ebb_error *err);
+/* One of them, as the open model gets it. */
+EBB_MUST_CHECK
+ebb_status ebb_context_view_for_model(const ebb_chat *c, ebb_node *const *path, size_t n_path,
+                                      const ebb_message *more, ebb_context_view *out,
+                                      ebb_error *err);
 void ebb_context_view_fini(ebb_context_view *v);
 /* The prompt for list[0..n). */
 EBB_MUST_CHECK
@@ -59,12 +64,15 @@ ebb_cache_salt ebb_chat_cache_salt(const ebb_node *note);
 void ebb_chat_record_cache_salt(ebb_chat *c, const ebb_cache_salt *cache_salt);
 
 /* -- chat_estimate.c --------------------------------------------------------------- */
-/* Tokens of a message, where the engine at hand tells no ids: by what a token had of bytes on this
- * path. */
+/* Tokens of a message, where the engine at hand has no ids of it: by what a token had of bytes on
+ * this path. */
 uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m);
-/* Of message `at` of the path, without those of the system prompt, which the first message with ids
- * has beside its own. */
-uint32_t ebb_chat_tokens_at(const ebb_chat *c, size_t at);
+/* What each message of the path has of `p`, its prompt: ids that are the last one's of a run of
+ * messages (prompt.h) are shared among these by their bytes, and the system prompt has its own, so
+ * that no message of the prompt counts nothing.  [n_path], free() it; NULL: no memory. */
+uint32_t *ebb_chat_share_tokens(const ebb_chat *c, const ebb_prompt *p);
+/* Tokens that the path will have, of which the model may not have all yet. */
+size_t ebb_chat_expect_tokens(const ebb_chat *c);
 /* The prompt for list[0..n) in messages, with its counts. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n,

@@ -28,7 +28,7 @@ static void ask_overflow_choice(ebb_chat *c, const ebb_prompt *p)
     ebb_truncation l = { 0 };
     ebb_buf text = { 0 };
     char larger[160];
-    bool any = ebb_overflow_choose_turns(c, p->n_ids, n_ctx / 2, &l);
+    bool any = ebb_overflow_choose_turns(c, p, n_ctx / 2, &l);
 
     if (!any && p->n_ids >= n_ctx)
         ebb_buf_addf(&text, "%zu tokens do not fit the context of %u, and there is nothing older to leave out. "
@@ -59,7 +59,7 @@ static ebb_status refuse_question(const ebb_chat *c, const ebb_prompt *p, ebb_er
 {
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend);
     ebb_truncation l = { 0 };
-    bool has_older = ebb_overflow_choose_turns(c, p->n_ids, n_ctx / 2, &l);
+    bool has_older = ebb_overflow_choose_turns(c, p, n_ctx / 2, &l);
 
     free(l.kept);
     if (ebb_context_view_is_last_turn(c->info->path))
@@ -154,7 +154,7 @@ ebb_status ebb_overflow_resolve(ebb_chat *c, ebb_prompt *p, ebb_overflow_next ne
 
 ebb_overflow_next ebb_overflow_choose_next(const ebb_chat *c, const ebb_node *leaf)
 {
-    bool is_full = c->overflow.asked_at == leaf || ebb_overflow_fills(c, ebb_chat_n_tokens(c));
+    bool is_full = c->overflow.asked_at == leaf || ebb_overflow_fills(c, ebb_chat_expect_tokens(c));
 
     while (leaf && leaf->m.role == EBB_ROLE_NOTE)
         leaf = leaf->parent;

@@ -150,9 +150,10 @@ ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_err
 /* Tokens that should stay of n_all, so that half of the context is free; where nobody has told it,
  * half of them. */
 size_t ebb_overflow_target(const ebb_chat *c, size_t n_all);
-/* The oldest turns that must go for n_all tokens to become `target`; the caller frees l->kept.
- * false: none. */
-bool ebb_overflow_choose_turns(const ebb_chat *c, size_t n_all, size_t target, ebb_truncation *l);
+/* The oldest turns that must go for the tokens of `p`, the path's prompt, to become `target`; the
+ * caller frees l->kept.  false: none. */
+bool ebb_overflow_choose_turns(const ebb_chat *c, const ebb_prompt *p, size_t target,
+                               ebb_truncation *l);
 /* A note below the question; the path does not change.  NULL: no memory. */
 ebb_node *ebb_overflow_add_note(ebb_chat *c, ebb_overflow_policy how, ebb_overflow_next next,
                                 const char *text);

@@ -86,7 +86,7 @@ ebb_status ebb_overflow_compact(ebb_chat *c, const ebb_prompt *p, ebb_overflow_n
     ebb_prompt request;
     ebb_status st;
 
-    if (!ebb_overflow_choose_turns(c, p->n_ids, ebb_overflow_target(c, p->n_ids), &l))
+    if (!ebb_overflow_choose_turns(c, p, ebb_overflow_target(c, p->n_ids), &l))
         return EBB_FAIL(err, EBB_CONTEXT, "there are no older turns to sum up");
     l.how = EBB_OVERFLOW_COMPACT;
     st = make_summary_prompt(c, l.first, &request, err);

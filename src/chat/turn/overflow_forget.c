@@ -60,7 +60,7 @@ static ebb_status try_forget_turns(ebb_chat *c, const ebb_prompt *old, size_t ta
     ebb_truncation l = { 0 };
     ebb_status st;
 
-    if (!ebb_overflow_choose_turns(c, old->n_ids, target, &l))
+    if (!ebb_overflow_choose_turns(c, old, target, &l))
         return c->overflow.is_unattended && !ebb_overflow_fits(c, old->n_ids)
              ? ebb_overflow_refuse_input(c, old->n_ids, err)
              : EBB_FAIL(err, EBB_CONTEXT, "nothing is left to forget: the last turn, the system prompt and what is "

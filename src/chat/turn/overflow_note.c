@@ -77,14 +77,15 @@ typedef struct path_turn {
     uint32_t n_tokens;
 } path_turn;
 
-static path_turn path_turn_at(const ebb_chat *c, const uint32_t *visible, size_t n, size_t from)
+static path_turn path_turn_at(const ebb_chat *c, const uint32_t *visible, size_t n, const uint32_t *tokens,
+                              size_t from)
 {
     path_turn t = { .from = from, .to = from };
 
     do {
         const ebb_message *m = &c->tree.path[visible[t.to]]->m;
         t.is_pinned |= m->pinned;
-        t.n_tokens += ebb_chat_tokens_at(c, visible[t.to]);
+        t.n_tokens += tokens[visible[t.to]];
         t.to++;
     } while (t.to < n && c->tree.path[visible[t.to]]->m.role != EBB_ROLE_USER);
     return t;
@@ -102,16 +103,16 @@ static bool keep_turn(ebb_truncation *l, const uint32_t *visible, const path_tur
     return true;
 }
 
-/* The oldest turns, until n_all tokens are `target` or less, or n_turns are (0: as many as it takes);
- * pinned ones stay, and so does the last.  Those that an earlier note kept, before the message `first`, are kept by
- * name again: behind them begins what it has left out.  false: there is none, or no memory. */
-static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size_t n, size_t n_all, size_t target,
-                                uint32_t n_turns, uint32_t first, ebb_truncation *l)
+/* The oldest turns, until n_all tokens are `target` or less, or n_turns are (0: as many as it takes); pinned ones stay,
+ * and so does the last.  tokens[i] are those of path[i].  Turns that an earlier note kept, before the message `first`,
+ * are kept by name again: behind them begins what it has left out.  false: there is none, or no memory. */
+static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size_t n, const uint32_t *tokens,
+                                size_t n_all, size_t target, uint32_t n_turns, uint32_t first, ebb_truncation *l)
 {
     size_t at = 0;
 
     while (at < n) {
-        path_turn t = path_turn_at(c, visible, n, at);
+        path_turn t = path_turn_at(c, visible, n, tokens, at);
         bool is_enough = n_turns ? l->n_turns == n_turns : n_all <= target + l->n_tokens;
         bool was_kept = visible[at] < first;
 
@@ -129,17 +130,19 @@ static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size
     return l->n_turns > 0 && l->first > 0;
 }
 
-bool ebb_overflow_choose_turns(const ebb_chat *c, size_t n_all, size_t target, ebb_truncation *l)
+bool ebb_overflow_choose_turns(const ebb_chat *c, const ebb_prompt *p, size_t target, ebb_truncation *l)
 {
     const ebb_node *note = ebb_context_view_note(c->tree.path, c->tree.n_path);
-    uint32_t *visible = calloc(c->tree.n_path + 1, sizeof *visible);
-    bool any = visible && choose_oldest_turns(c, visible, list_visible(c, visible), n_all, target, c->overflow.n_turns,
-                                              note ? note->m.truncation.first : 0, l);
+    uint32_t *visible = calloc(c->tree.n_path + 1, sizeof *visible), *tokens = ebb_chat_share_tokens(c, p);
+    bool any = visible && tokens &&
+               choose_oldest_turns(c, visible, list_visible(c, visible), tokens, p->n_ids, target, c->overflow.n_turns,
+                                   note ? note->m.truncation.first : 0, l);
 
     if (!any) {
         free(l->kept);
         *l = (ebb_truncation){ 0 };
     }
+    free(tokens);
     free(visible);
     return any;
 }

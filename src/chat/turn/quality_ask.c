@@ -36,7 +36,8 @@ static ebb_status find_better(ebb_chat *c, ebb_better_model *better, ebb_error *
     if (st != EBB_OK)
         return st;
     opts.n_ctx = c->backend->ops->n_ctx(c->backend);     /* the conversation must fit its context, too */
-    return c->ops.better(c->ops.arg, c->backend, c->quality.named, &opts, ebb_chat_n_tokens(c), better, err);
+    return c->ops.better(c->ops.arg, c->backend, c->quality.named, &opts, (uint32_t)ebb_chat_expect_tokens(c), better,
+                         err);
 }
 
 ebb_status ebb_chat_price_better(ebb_chat *c, ebb_error *err)

@@ -23,17 +23,17 @@ static ebb_status plan_anew(ebb_chat *c, uint64_t bytes, ebb_plan *plan, ebb_err
 static void add_price(ebb_buf *out, const ebb_chat *c, const ebb_plan *plan, const ebb_stats *now)
 {
     char kv[24];
-    uint32_t n = ebb_chat_n_tokens(c);
+    size_t n = ebb_chat_expect_tokens(c);
 
     if (n == 0)
         return;
     if (strcmp(ebb_plan_kv_text(plan, kv), now->kv_type) == 0 && !c->opening.opts.no_kv_cache) {
-        ebb_buf_addf(out, "; K and V of the %u tokens are read back", n);
+        ebb_buf_addf(out, "; K and V of the %zu tokens are read back", n);
         return;
     }
-    ebb_buf_addf(out, "; the %u tokens of the conversation are read again", n);
-    if (plan->predicted_prefill_tok_s > 0 && n / plan->predicted_prefill_tok_s >= 1)
-        ebb_buf_addf(out, ", in about %.0f s", n / plan->predicted_prefill_tok_s);
+    ebb_buf_addf(out, "; the %zu tokens of the conversation are read again", n);
+    if (plan->predicted_prefill_tok_s > 0 && (double)n / plan->predicted_prefill_tok_s >= 1)
+        ebb_buf_addf(out, ", in about %.0f s", (double)n / plan->predicted_prefill_tok_s);
 }
 
 /* A size as it can be typed, without a blank. */
@@ -69,7 +69,7 @@ void ebb_replan_offer(ebb_chat *c)
         return;
     c->backend->ops->stats(c->backend, &now);
     if (plan_anew(c, bytes, &plan, NULL) != EBB_OK ||
-        plan.n_ctx < ebb_chat_n_tokens(c) + ebb_overflow_reserve(c) || !is_better(&plan, bytes, &now))
+        plan.n_ctx < ebb_chat_expect_tokens(c) + ebb_overflow_reserve(c) || !is_better(&plan, bytes, &now))
         return;
     ebb_buf_addf(&line, "A new plan would have %u of %u layers in memory", plan.n_resident, plan.n_layers);
     if (plan.predicted_decode_tok_s > 0)
@@ -89,9 +89,9 @@ ebb_status ebb_replan(ebb_chat *c, uint64_t bytes, ebb_error *err)
     char kv[24];
     ebb_status st = plan_anew(c, bytes, &plan, err);
 
-    if (st == EBB_OK && plan.n_ctx < ebb_chat_n_tokens(c) + ebb_overflow_reserve(c))
-        st = EBB_FAIL(err, EBB_CONTEXT, "the conversation has %u tokens, that plan's context %u; /forget makes room "
-                                        "first", ebb_chat_n_tokens(c), plan.n_ctx);
+    if (st == EBB_OK && plan.n_ctx < ebb_chat_expect_tokens(c) + ebb_overflow_reserve(c))
+        st = EBB_FAIL(err, EBB_CONTEXT, "the conversation has %zu tokens, that plan's context %u; /forget makes room "
+                                        "first", ebb_chat_expect_tokens(c), plan.n_ctx);
     if (st != EBB_OK)
         return st;
     ebb_plan_line(&line, &plan);

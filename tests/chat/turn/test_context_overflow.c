@@ -741,7 +741,9 @@ static void test_unpinned_turns_go(void **state)
 static void test_tokens_of_the_first_turn(void **state)
 {
     ebb_truncation l = { 0 };
+    ebb_prompt p;
     ebb_chat *c;
+    ebb_error err;
 
     (void)state;
     script.n_ctx = 2000;
@@ -749,10 +751,97 @@ static void test_tokens_of_the_first_turn(void **state)
     c = open_with(EBB_OVERFLOW_FORGET, false);
     talk(c, 0, 4);
     assert_int_equal(c->tree.path[0]->m.n_ids, 0);
-    assert_true(ebb_overflow_choose_turns(c, ebb_chat_n_tokens(c), 0, &l));
+    assert_int_equal(ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, &err), EBB_OK);
+    assert_true(ebb_overflow_choose_turns(c, &p, 0, &l));
+    ebb_prompt_fini(&p);
     assert_int_equal(l.n_turns, 3);
     assert_int_equal(l.n_tokens, 3 * (c->tree.path[3]->m.n_ids + c->tree.path[4]->m.n_ids));
     free(l.kept);
+    ebb_chat_close(c);
+}
+
+/* 14 turns, of which none has ids: behind another system prompt, or imported.  Each will have about 40 tokens. */
+static ebb_chat *open_without_ids(const char *other_system)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    script.n_ctx = 600;
+    script.n_tokens = 5;
+    script.info.n_ctx_train = 1000;
+    script.plan_fits = true;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    talk(c, 0, 14);
+    assert_null(ebb_chat_truncation_note(c));
+    assert_int_equal(ebb_chat_set_system(c, other_system, &err), EBB_OK);
+    assert_int_equal(ebb_chat_n_tokens(c), 0);
+    return c;
+}
+
+/* They count as what they are, not as nothing: half of the context stays. */
+static void test_forget_what_has_no_ids(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    c = open_without_ids("Be good, and be as brief as ever you can be, please.");
+    say(c, "on");
+    assert_non_null(ebb_chat_truncation_note(c));
+    assert_in_range(ebb_chat_truncation_note(c)->truncation.n_turns, 6, 9);
+    ebb_chat_close(c);
+}
+
+/* A smaller context has its price here, too. */
+static void test_smaller_context_without_ids(void **state)
+{
+    char text[256];
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    c = open_without_ids(NULL);
+    assert_int_equal(ebb_chat_set_ctx(c, 300, &err), EBB_OK);
+    do
+        assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    while (!strstr(text, "A context of 300 tokens has no room for the "));
+    assert_true(ebb_chat_is_ready(c));
+    assert_null(ebb_chat_truncation_note(c));
+    assert_int_equal(ebb_chat_set_ctx(c, 300, &err), EBB_OK);
+    assert_in_range(ebb_chat_truncation_note(c)->truncation.n_turns, 9, 12);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    say(c, "on");
+    ebb_chat_close(c);
+}
+
+/* A template may print all of it in one piece, which is the last message's: each has its part by its bytes. */
+static void test_tokens_of_one_piece(void **state)
+{
+    uint32_t *of, sum = 0;
+    size_t n_system = sizeof system_text + 1;
+    ebb_prompt p;
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 2000;
+    script.n_tokens = 5;
+    c = open_with(EBB_OVERFLOW_FORGET, false);
+    talk(c, 0, 3);
+    say(c, "a question that is much longer than the others are, and has more tokens");
+    assert_int_equal(ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, &err), EBB_OK);
+    memset(p.n_ids_of, 0, c->tree.n_path * sizeof *p.n_ids_of);
+    p.n_ids_of[c->tree.n_path - 1] = p.n_ids;
+    of = ebb_chat_share_tokens(c, &p);
+    assert_non_null(of);
+    assert_int_equal(of[0], n_system);
+    for (size_t i = 1; i < c->tree.n_path; i++) {
+        assert_true(of[i] > 0);
+        sum += of[i];
+    }
+    assert_int_equal(sum, p.n_ids - n_system);
+    assert_true(of[7] > 2 * of[5]);
+    free(of);
+    ebb_prompt_fini(&p);
     ebb_chat_close(c);
 }
 
@@ -848,7 +937,8 @@ int main(void)
         T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
         T(test_growth_fails),
         T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_pins_before_a_slide),
-        T(test_unpinned_turns_go), T(test_tokens_of_the_first_turn),
+        T(test_unpinned_turns_go), T(test_tokens_of_the_first_turn), T(test_tokens_of_one_piece),
+        T(test_forget_what_has_no_ids), T(test_smaller_context_without_ids),
         T(test_in_the_middle_of_an_answer),
         T(test_back_before_it), T(test_room_beforehand),
     };
