@@ -49,7 +49,8 @@ typedef struct ebb_backend_event {
     size_t        n_text;
     ebb_finish    finish;
     ebb_turn_stats turn_stats;
-    ebb_cache_salt cache_salt;   /* END, SPECULATIVE_PREFILL: of the sequence in the KV cache */
+    ebb_cache_salt cache_salt;   /* SPECULATIVE_PREFILL: of the sequence in the KV cache; END: the
+                                  * same, or of several answers: with which a token was drawn */
 } ebb_backend_event;
 
 typedef void ebb_backend_sink(void *arg, const ebb_backend_event *ev);

@@ -132,7 +132,8 @@ ebb_status ebb_local_constrain(ebb_local *l, ebb_sampler *sampler, ebb_error *er
     return st;
 }
 
-static ebb_status run_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
+/* Into the END event. */
+static ebb_status run_answer(ebb_local *l, ebb_backend_event *end, ebb_error *err)
 {
     ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
     ebb_status st = sampler ? ebb_local_constrain(l, sampler, err)
@@ -141,14 +142,15 @@ static ebb_status run_answer(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finis
     ebb_stats before;
 
     if (st == EBB_OK)
-        st = prefill_answer(l, turn_stats, err);
+        st = prefill_answer(l, &end->turn_stats, err);
+    end->cache_salt = ebb_session_get_cache_salt(l->session);
     if (st == EBB_OK && l->n_answers > 1) {
-        st = ebb_local_decode_several(l, turn_stats, finish, err);
+        st = ebb_local_decode_several(l, &end->turn_stats, &end->finish, &end->cache_salt, err);
     } else if (st == EBB_OK) {
         ebb_engine_stats(l->engine, &before);
         start = ebb_clock_s();
-        st = decode_answer(l, sampler, turn_stats, finish, err);
-        count_decode(l, turn_stats, &before, ebb_clock_s() - start);
+        st = decode_answer(l, sampler, &end->turn_stats, &end->finish, err);
+        count_decode(l, &end->turn_stats, &before, ebb_clock_s() - start);
     }
     ebb_sampler_free(sampler);
     return st;
@@ -167,7 +169,7 @@ void ebb_local_answer(ebb_local *l)
 {
     ebb_backend_event ev = { .kind = EBB_BACKEND_END };
     ebb_error err = { 0 };
-    ebb_status st = run_answer(l, &ev.turn_stats, &ev.finish, &err);
+    ebb_status st = run_answer(l, &ev, &err);
     bool holds;
 
     if (st == EBB_CANCELED)
@@ -179,7 +181,6 @@ void ebb_local_answer(ebb_local *l)
     } else if (ev.finish == EBB_FINISH_STOP) {   /* nothing will complete a character now */
         ev.text = ebb_detok_flush(l->detok, &ev.n_text);
     }
-    ev.cache_salt = ebb_session_get_cache_salt(l->session);
     holds = holds_answer(l);
     pthread_mutex_lock(&l->lock);
     l->is_answering = false;

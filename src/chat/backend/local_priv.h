@@ -122,11 +122,11 @@ EBB_MUST_CHECK
 ebb_status ebb_local_constrain(ebb_local *l, ebb_sampler *sampler, ebb_error *err);
 
 /* -- local_several.c: on the worker -- */
-/* l->n_answers answers to the computed prompt.  The first one's figures: *turn_stats (which has
- * the prompt's figures) and *finish; the END of the others is reported.  Errors: those of passes;
- * CANCELED (the first one was cut off), NOMEM. */
+/* l->n_answers answers to the computed prompt.  Of the first one: *turn_stats (which has the
+ * prompt's figures), *finish, and the cache salt of its END; the END of the others is reported.
+ * Errors: those of passes; CANCELED (the first one was cut off), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish,
-                                    ebb_error *err);
+                                    ebb_cache_salt *cache_salt, ebb_error *err);
 
 #endif

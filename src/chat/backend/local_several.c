@@ -22,11 +22,13 @@ typedef struct one_of_several {
     bool         is_waiting, has_ended;
     uint32_t     n_generated;
     ebb_finish   finish;
+    ebb_cache_salt drawn_salt;   /* on: a token of it was drawn behind moved K and V, which may be gone since */
 } one_of_several;
 
 typedef struct several {
     ebb_local *l;
     const ebb_turn_stats *prompt_stats;
+    ebb_cache_salt prompt_salt;  /* of the prompt's K and V, from which each goes on */
     one_of_several *all;
     uint32_t   n, n_running;
     uint32_t   most, limit;      /* that run at once: at present, as the KV pool has it; ever */
@@ -88,11 +90,20 @@ static void end_one(several *v, one_of_several *a, ebb_finish finish)
     if (finish == EBB_FINISH_STOP)
         ev.text = ebb_detok_flush(a->detok, &ev.n_text);
     ev.turn_stats = stats_of(v, a);
-    ev.cache_salt = ebb_session_get_cache_salt(v->l->session);
+    ev.cache_salt = a->drawn_salt;
     ebb_local_emit(v->l, &ev);
     ebb_session_persist(a->session);
     ebb_session_free(a->session);                /* its blocks are for the others */
     a->session = NULL;
+}
+
+static ebb_token draw(one_of_several *a)
+{
+    ebb_cache_salt now = ebb_session_get_cache_salt(a->session);
+
+    if (now.is_on)
+        a->drawn_salt = now;
+    return ebb_session_sample(a->session, a->sampler);
 }
 
 /* The next token, or the end; true: the token is to be computed. */
@@ -107,7 +118,7 @@ static ebb_status choose_token(several *v, one_of_several *a, bool *is_step, ebb
         end_one(v, a, EBB_FINISH_LENGTH);
         return EBB_OK;
     }
-    id = ebb_session_sample(a->session, a->sampler);
+    id = draw(a);
     if (id == EBB_TOKEN_NONE && (st = ebb_sampler_check(a->sampler, err)) != EBB_OK)
         return st;
     if (id == EBB_TOKEN_NONE || ebb_model_is_eog(l->model, id)) {
@@ -154,6 +165,7 @@ static ebb_status resume(several *v, ebb_error *err)
 
         if (a->has_ended || !a->is_waiting || v->n_running >= v->most)
             continue;
+        ebb_session_set_cache_salt(a->session, &v->prompt_salt);         /* it has none once it was preempted */
         st = ebb_session_sync(a->session, a->ids, a->n_ids, NULL, err);
         a->is_waiting = st != EBB_OK;
         v->n_running += st == EBB_OK;
@@ -265,10 +277,12 @@ static bool has_unended(const several *v)
     return false;
 }
 
-ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish, ebb_error *err)
+ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish,
+                                    ebb_cache_salt *cache_salt, ebb_error *err)
 {
     one_of_several all[EBB_BACKEND_MAX_ANSWERS] = { 0 };
     several v = { .l = l, .prompt_stats = turn_stats, .all = all, .n = l->n_answers,
+                  .prompt_salt = ebb_session_get_cache_salt(l->session),
                   .limit = ebb_engine_max_sequences(l->engine), .begin_s = ebb_clock_s() };
     ebb_turn_stats first;
     ebb_status st = EBB_OK;
@@ -284,6 +298,7 @@ ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, eb
     first = stats_of(&v, &all[0]);
     *turn_stats = first;
     *finish = all[0].finish;
+    *cache_salt = all[0].drawn_salt;
     for (uint32_t i = 0; i < v.n; i++)
         fini_one(&all[i]);
     /* the first has its end, whatever became of the others */

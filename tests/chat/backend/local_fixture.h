@@ -40,6 +40,7 @@ typedef struct heard {
         char text[2048];
         bool ended;
         ebb_finish finish;
+        ebb_cache_salt cache_salt;
     } others[EBB_BACKEND_MAX_ANSWERS];
     uint64_t to_compute, prefill_done;
     bool prefill_is_whole;       /* what was to be computed ahead stands */
@@ -87,6 +88,7 @@ static inline void hear_other(const ebb_backend_event *ev)
     o->n_text += ev->n_text;
     o->ended = ev->kind == EBB_BACKEND_END;
     o->finish = ev->finish;
+    o->cache_salt = ev->cache_salt;
 }
 
 static inline void sink(void *arg, const ebb_backend_event *ev)
@@ -127,6 +129,7 @@ static inline void sink(void *arg, const ebb_backend_event *ev)
     if (ev->kind == EBB_BACKEND_END) {
         h.finish = ev->finish;
         h.turn_stats = ev->turn_stats;
+        h.cache_salt = ev->cache_salt;
     }
     if (ev->kind == EBB_BACKEND_FAILED || ev->finish == EBB_FINISH_ERROR) {
         snprintf(h.error, sizeof h.error, "%.*s", (int)ev->n_text, ev->text);

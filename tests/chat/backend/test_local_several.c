@@ -92,6 +92,61 @@ static void test_no_room_for_all(void **state)
     }
 }
 
+/* What was read before is 75 tokens longer: K and V of the prompt's last 35 were moved. */
+static void request_behind_gap(ebb_backend *b, uint32_t n_answers, uint64_t seed)
+{
+    int32_t old[120], ids[N_PROMPT];
+    ebb_backend_request r = request_of(ids, n_answers, seed, 0);
+
+    fill(old, 120);
+    answer(b, old, 120, 1);
+    memcpy(ids, old, 10 * sizeof *ids);
+    memcpy(ids + 10, old + 85, 35 * sizeof *ids);
+    r.gap = (ebb_backend_gap){ .ids = old + 10, .at = 10, .n = 75 };
+    request(b, &r);
+    wait_for(&h.ended);
+    assert_int_not_equal(h.finish, EBB_FINISH_ERROR);
+}
+
+/* Those that waited go on from the moved K and V as the others do, and each says that it did. */
+static void check_moved(void)
+{
+    struct other_answer *got = calloc(N_ANSWERS, sizeof *got);
+    ebb_backend *b = open_ready(128);
+
+    request_behind_gap(b, N_ANSWERS, 11);
+    memcpy(got, h.others, N_ANSWERS * sizeof *got);
+    got[0].n_ids = h.n_ids;
+    got[0].cache_salt = h.cache_salt;
+    memcpy(got[0].ids, h.ids, h.n_ids * sizeof *h.ids);
+    b->ops->close(b);
+    h.ready = false;
+    b = open_ready(128);
+    for (uint32_t i = 0; i < N_ANSWERS; i++) {
+        request_behind_gap(b, 1, 11 + i);
+        assert_true(h.cache_salt.is_on);
+        assert_true(got[i].cache_salt.is_on);
+        assert_int_equal(got[i].n_ids, h.n_ids);
+        assert_memory_equal(got[i].ids, h.ids, h.n_ids * sizeof *h.ids);
+    }
+    b->ops->close(b);
+    h.ready = false;
+    free(got);
+}
+
+static void test_moved_with_no_room_for_all(void **state)
+{
+    static const char *const archs[] = { "llama", "gemma3" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
+        const ebb_tiny_opts tiny = { .seed = 3, .arch = archs[i] };
+
+        assert_true(ebb_tiny_write(&tiny, path));
+        check_moved();
+    }
+}
+
 static void test_all_are_stopped(void **state)
 {
     ebb_backend *b = open_gated(1024);
@@ -127,7 +182,8 @@ static void test_all_are_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_each_is_what_it_is_alone), T(test_no_room_for_all), T(test_all_are_stopped),
+        T(test_each_is_what_it_is_alone), T(test_no_room_for_all), T(test_moved_with_no_room_for_all),
+        T(test_all_are_stopped),
     };
 
     return cmocka_run_group_tests_name("several answers", tests, NULL, NULL);
