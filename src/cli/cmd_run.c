@@ -277,7 +277,7 @@ static void wait_for_writer(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
             if (ev.kind == EBB_EVENT_WARNING)
                 tell_event(a, &ev);
         wait_for_event(c, stat, writer ? WAIT_MS : LOOK_MS);
-    } while (ebb_chat_writer_pid(c) && !stop_signal);
+    } while (writer && ebb_chat_writer_pid(c) == writer && !stop_signal);
 }
 
 /* The question comes behind the answers that other processes write in this conversation: of those who wait for the

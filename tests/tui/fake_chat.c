@@ -12,6 +12,7 @@
 bool fake_echoes;
 const char *fake_third;
 const char *fake_question, *fake_answer;
+void (*fake_step)(ebb_chat *c);
 
 enum { MESSAGES_MAX = 20000 };
 
@@ -96,6 +97,8 @@ ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *e
     }
     if (fake_echoes)
         fake_ready(*out);
+    if (fake_step)
+        fake_step(*out);
     return EBB_OK;
 }
 
@@ -219,6 +222,8 @@ bool ebb_chat_event_next(ebb_chat *c, ebb_chat_event *out)
 {
     char bytes[4096];
 
+    if (c->first == c->end && fake_step)
+        fake_step(c);
     while (c->first == c->end)
         if (read(c->fds[0], bytes, sizeof bytes) <= 0)
             return false;

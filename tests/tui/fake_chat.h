@@ -28,6 +28,8 @@ void fake_refuse(ebb_chat *c, const char *line); /* the next send fails with thi
 extern bool fake_echoes;
 /* Such a chat begins with this question and this answer; NULL: with nothing. */
 extern const char *fake_question, *fake_answer;
+/* Called when a chat is opened, and then whenever nothing is left to be told of it (NULL: not). */
+extern void (*fake_step)(ebb_chat *c);
 /* The name of a third session, behind number 2 (trip) and number 1 (tree); NULL: there is none. */
 extern const char *fake_third;
 

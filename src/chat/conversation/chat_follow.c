@@ -46,22 +46,12 @@ static bool follow_text(ebb_chat *c)
     return same;
 }
 
-/* Load the complete answer, and how the answer ended, from the store. */
-static void end_following(ebb_chat *c)
+/* The model that waited for the memory of the other. */
+static void open_deferred_model(ebb_chat *c)
 {
-    ebb_error err = { 0 };
-    int64_t session = c->follow.session;
     char *path = c->opening.wanted;
+    ebb_error err = { 0 };
 
-    c->follow = (ebb_chat_following){ 0 };
-    if (ebb_chat_reload_session(c, session, &err) != EBB_OK)
-        ebb_chat_notice(c, "%s; what you see here is incomplete", err.msg);
-    ebb_chat_report_interrupted(c);
-    if (c->settings.away_tokens) {               /* its end was seen here */
-        c->settings.away_tokens = 0;
-        ebb_chat_save(c, false);
-    }
-    ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
     if (!c->opening.is_deferred)
         return;
     c->opening.is_deferred = false;
@@ -69,6 +59,29 @@ static void end_following(ebb_chat *c)
     if (ebb_chat_open_model(c, path, &err) != EBB_OK)
         ebb_chat_emit_event(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
     free(path);
+}
+
+/* That process writes no more.  The complete answer, and how it ended, come from the store; another one that waited
+ * for it may answer by now. */
+static void end_following(ebb_chat *c)
+{
+    ebb_error err = { 0 };
+
+    if (ebb_chat_reload_and_follow(c, c->follow.session, &err) != EBB_OK)
+        ebb_chat_notice(c, "%s; what you see here is incomplete", err.msg);
+    if (c->follow.session) {
+        ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+        ebb_chat_notice(c, "now process %ld is answering; you see it as it comes, and Ctrl-C stops it",
+                        ebb_chat_writer_pid(c));
+        return;
+    }
+    ebb_chat_report_interrupted(c);
+    if (c->settings.away_tokens) {               /* its end was seen here */
+        c->settings.away_tokens = 0;
+        ebb_chat_save(c, false);
+    }
+    ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
+    open_deferred_model(c);
 }
 
 void ebb_chat_follow_poll(ebb_chat *c)

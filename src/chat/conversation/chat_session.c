@@ -50,6 +50,18 @@ ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err)
     return st;
 }
 
+ebb_status ebb_chat_reload_and_follow(ebb_chat *c, int64_t session, ebb_error *err)
+{
+    bool follows = ebb_chat_follow(c, session);
+    ebb_status st = ebb_chat_reload_session(c, session, err);
+
+    if (st != EBB_OK)
+        c->follow = (ebb_chat_following){ 0 };
+    else if (!follows)
+        ebb_chat_follow(c, session);
+    return st;
+}
+
 ebb_status ebb_chat_enter_imported(ebb_chat *c, ebb_session_facts *facts, ebb_tree *tree, ebb_error *err)
 {
     ebb_status st = ebb_chat_check_switch(c, err);
@@ -66,8 +78,9 @@ void ebb_chat_report_interrupted(ebb_chat *c)
 {
     const ebb_node *leaf;
 
-    if (!ebb_writer_find(c, c->facts.id))        /* one may have begun since */
-        ebb_turn_drop_unbegun(c);
+    if (ebb_writer_find(c, c->facts.id))
+        return;
+    ebb_turn_drop_unbegun(c);
     leaf = ebb_tree_leaf(&c->tree);
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT &&
         (leaf->m.finish == EBB_FINISH_NONE || leaf->m.finish == EBB_FINISH_CUT_OFF))
@@ -79,16 +92,13 @@ void ebb_chat_report_interrupted(ebb_chat *c)
 ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err)
 {
     ebb_status st = ebb_chat_check_switch(c, err);
-    bool follows = st == EBB_OK && ebb_chat_follow(c, session);
 
     if (st == EBB_OK)
-        st = ebb_chat_reload_session(c, session, err);
-    if (st != EBB_OK) {
-        c->follow.session = 0;
+        st = ebb_chat_reload_and_follow(c, session, err);
+    if (st != EBB_OK)
         return st;
-    }
     c->generation++;
-    if (follows) {
+    if (c->follow.session) {
         ebb_chat_notice(c, "process %ld is still writing this answer; you see it as it comes, and Ctrl-C stops it",
                         ebb_chat_writer_pid(c));
     } else {

@@ -31,11 +31,15 @@ ebb_status ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o, ebb_error 
 /* The session at hand, as it is in the store by now. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_reload_session(ebb_chat *c, int64_t session, ebb_error *err);
+/* The same, and look on if another process writes there, also one that has begun just now. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_reload_and_follow(ebb_chat *c, int64_t session, ebb_error *err);
 /* Take the session's tree, facts and settings in place of those at hand; what is not saved of them
  * is asked about. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err);
-/* Say so if the last answer was never finished, or never begun; then it is dropped. */
+/* Say so if the last answer was never finished, or never begun; then it is dropped.  Not while
+ * another process writes there: it may be that one's. */
 void ebb_chat_report_interrupted(ebb_chat *c);
 
 /* -- chat_save.c ------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ typedef struct plain {
     ebb_documents documents;
     ebb_buf   waiting;           /* a message whose documents are being read */
     size_t    n_shown;           /* bytes of the answer that were printed */
+    int64_t   shown_id;          /* of that answer, once it is kept; 0: none */
     unsigned  milestone;         /* quarters of the prompt that were announced */
     unsigned  pulled_quarter;    /* of a model that is fetched, likewise */
     bool      is_opening;        /* /load: its messages are shown once it is loaded */
@@ -128,15 +129,28 @@ static size_t printable(const plain *p, const char *s, size_t n, bool is_done)
     return n;
 }
 
-static void show_answer(plain *p, bool is_done)
+static void show_message(plain *p, const ebb_message *m)
+{
+    fresh_line(p);
+    fputs(m->role == EBB_ROLE_USER ? "You: " : m->role == EBB_ROLE_ASSISTANT ? "Model: " :
+          m->role == EBB_ROLE_NOTE ? "Note: " : "System: ", stdout);
+    p->at_line_start = false;
+    plain_put(p, m->text, m->n_text);
+    fresh_line(p);
+}
+
+static const ebb_message *last_message(const plain *p)
 {
     size_t n = ebb_chat_n_messages(p->frontend.chat);
-    const ebb_message *m = n > 0 ? ebb_chat_message(p->frontend.chat, n - 1) : NULL;
-    size_t end;
 
-    if (!m || m->role != EBB_ROLE_ASSISTANT)
-        return;
-    end = printable(p, m->text, m->n_text, is_done);
+    return n > 0 ? ebb_chat_message(p->frontend.chat, n - 1) : NULL;
+}
+
+static void show_answer_text(plain *p, const ebb_message *m, bool is_done)
+{
+    size_t end = printable(p, m->text, m->n_text, is_done);
+
+    p->shown_id = m->id > 0 ? m->id : 0;
     if (!p->in_answer && (end > 0 || is_done)) {
         fresh_line(p);
         fputs("Model: ", stdout);
@@ -151,6 +165,7 @@ static void show_answer(plain *p, bool is_done)
         fresh_line(p);
         p->in_answer = false;
         p->n_shown = 0;
+        p->shown_id = 0;
         p->milestone = 0;
         if (p->is_terminal) {
             ebb_buf turn_stats = { 0 };
@@ -159,6 +174,32 @@ static void show_answer(plain *p, bool is_done)
             ebb_buf_fini(&turn_stats);
         }
     }
+}
+
+/* Behind the answer that is shown, another process has gone on meanwhile: the end of the one, and what came before the
+ * answer that is shown now.  false: it has not. */
+static bool show_what_followed(plain *p)
+{
+    size_t n = ebb_chat_n_messages(p->frontend.chat), i = 0;
+
+    while (p->shown_id && i < n && ebb_chat_message(p->frontend.chat, i)->id != p->shown_id)
+        i++;
+    if (!p->shown_id || i + 1 >= n)
+        return false;
+    show_answer_text(p, ebb_chat_message(p->frontend.chat, i), true);
+    while (++i < n)
+        if (i + 1 < n || last_message(p)->role != EBB_ROLE_ASSISTANT)
+            show_message(p, ebb_chat_message(p->frontend.chat, i));
+    if (last_message(p)->role == EBB_ROLE_ASSISTANT)
+        p->shown_id = last_message(p)->id;
+    return true;
+}
+
+static void show_answer(plain *p, bool is_done)
+{
+    show_what_followed(p);
+    if (last_message(p) && last_message(p)->role == EBB_ROLE_ASSISTANT)
+        show_answer_text(p, last_message(p), is_done);
 }
 
 static void announce(plain *p, const char *what, const ebb_chat_event *ev)
@@ -175,15 +216,8 @@ static void announce(plain *p, const char *what, const ebb_chat_event *ev)
 /* What was said before this session was opened here. */
 static void show_history(plain *p)
 {
-    for (size_t i = 0; i < ebb_chat_n_messages(p->frontend.chat); i++) {
-        const ebb_message *m = ebb_chat_message(p->frontend.chat, i);
-        fresh_line(p);
-        fputs(m->role == EBB_ROLE_USER ? "You: " : m->role == EBB_ROLE_ASSISTANT ? "Model: " :
-              m->role == EBB_ROLE_NOTE ? "Note: " : "System: ", stdout);
-        p->at_line_start = false;
-        plain_put(p, m->text, m->n_text);
-        fresh_line(p);
-    }
+    for (size_t i = 0; i < ebb_chat_n_messages(p->frontend.chat); i++)
+        show_message(p, ebb_chat_message(p->frontend.chat, i));
 }
 
 /* Another list of messages: a session was opened, something was undone. */
@@ -191,6 +225,8 @@ static void on_changed(plain *p)
 {
     if (p->is_opening)
         show_history(p);
+    else if (show_what_followed(p))
+        show_answer(p, false);
     else if (!ebb_chat_is_busy(p->frontend.chat))
         ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "the conversation has %zu message%s now",
                        ebb_chat_n_messages(p->frontend.chat), ebb_chat_n_messages(p->frontend.chat) == 1 ? "" : "s");
@@ -221,6 +257,7 @@ static void handle_chat_events(plain *p)
         case EBB_EVENT_ERROR:
             if (p->in_answer)
                 show_answer(p, true);
+            p->shown_id = 0;
             plain_say(&p->frontend, EBB_SAY_ERROR, ev.text, ev.n_text);
             p->has_failed = !ebb_chat_is_ready(p->frontend.chat);
             break;
@@ -238,11 +275,15 @@ static void handle_chat_events(plain *p)
 /* The text of an answer that is still generated counts as printed so far. */
 static void skip_shown(plain *p)
 {
-    size_t n = ebb_chat_n_messages(p->frontend.chat);
-    const ebb_message *m = n > 0 ? ebb_chat_message(p->frontend.chat, n - 1) : NULL;
+    const ebb_message *m = last_message(p);
 
-    if (ebb_chat_is_busy(p->frontend.chat) && m && m->role == EBB_ROLE_ASSISTANT && !p->in_answer)
-        p->n_shown = m->n_text;
+    if (p->in_answer)
+        return;
+    p->shown_id = 0;
+    if (!ebb_chat_is_busy(p->frontend.chat) || !m || m->role != EBB_ROLE_ASSISTANT)
+        return;
+    p->n_shown = m->n_text;
+    p->shown_id = m->id > 0 ? m->id : 0;
 }
 
 /* The filter of a document begins; the message that needs it waits. */

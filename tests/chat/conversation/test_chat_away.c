@@ -141,6 +141,8 @@ static void test_locked_again(void **state)
 
 typedef struct gone {
     pid_t pid;
+    int   begin;                 /* written to: it asks ... */
+    int   ready;                 /* ... and this can be read when two tokens are saved */
     int   go_on;                 /* written to: the answer, which waits at its third token, goes on */
 } gone;
 
@@ -150,25 +152,39 @@ static void release(void *arg)
     script.hold_at = 0;
 }
 
-/* In a process of its own: ask, lose the terminal, be gone.  Returns when two tokens are saved. */
-static gone leave_behind(void)
+static void close_gone(gone *g)
 {
-    int ready[2], go_on[2];
+    close(g->begin);
+    close(g->ready);
+    close(g->go_on);
+}
+
+static const ebb_message *newest(const ebb_chat *c)
+{
+    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+}
+
+/* A process of its own, which is to ask, lose the terminal, and be gone. */
+static gone fork_gone(bool continues, const char *question)
+{
+    int begin[2], ready[2], go_on[2];
     gone g;
     char byte;
 
     script.hold_at = 3;
-    assert_true(pipe(ready) == 0 && pipe(go_on) == 0);
-    g = (gone){ .pid = fork(), .go_on = go_on[1] };
+    assert_true(pipe(begin) == 0 && pipe(ready) == 0 && pipe(go_on) == 0);
+    g = (gone){ .pid = fork(), .begin = begin[1], .ready = ready[0], .go_on = go_on[1] };
     assert_true(g.pid >= 0);
     if (g.pid == 0) {
         sigset_t term;
         sigemptyset(&term);
         sigaddset(&term, SIGUSR1);
         sigprocmask(SIG_BLOCK, &term, NULL);
-        ebb_chat *c = open_ready(NULL);
-        send(c, "go");
-        for (ebb_chat_event ev; ebb_chat_message(c, 1)->n_ids < 2;)
+        if (read(begin[0], &byte, 1) != 1)
+            _exit(9);
+        ebb_chat *c = open_ready(&(ebb_chat_opts){ .continue_last = continues });
+        send(c, question);
+        for (ebb_chat_event ev; newest(c)->n_ids < 2;)
             fake_next(c, &ev);
         ebb_chat_save(c, true);
         ebb_chat_lock_writer(c);                 /* as linger does, but now the test knows that it is done */
@@ -181,11 +197,34 @@ static gone leave_behind(void)
         _exit(0);
     }
     script.hold_at = 0;
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    close(ready[0]);
+    close(begin[0]);
     close(ready[1]);
     close(go_on[0]);
     return g;
+}
+
+/* Returns when two tokens are saved. */
+static void let_begin(const gone *g)
+{
+    char byte;
+
+    assert_int_equal(write(g->begin, "", 1), 1);
+    assert_int_equal(read(g->ready, &byte, 1), 1);
+}
+
+static gone leave_behind(void)
+{
+    gone g = fork_gone(false, "go");
+
+    let_begin(&g);
+    return g;
+}
+
+/* The answer ends, and so does its process. */
+static void let_end(const gone *g)
+{
+    assert_int_equal(write(g->go_on, "", 1), 1);
+    assert_int_equal(waitpid(g->pid, NULL, 0), g->pid);
 }
 
 /* Until an event of this kind, however long a busy machine takes. */
@@ -258,7 +297,37 @@ static void test_attached(void **state)
     for (ebb_chat_event ev; fake_next(c, &ev) && ev.kind != EBB_EVENT_READY;)
         assert_int_not_equal(ev.kind, EBB_EVENT_NOTICE);         /* it was seen */
     ebb_chat_close(c);
-    close(g.go_on);
+    close_gone(&g);
+}
+
+/* Before a look here, another process that waited goes on behind it: that one's answer is followed then, not called cut
+ * off, and no model is loaded beside it. */
+static void test_attached_to_the_next(void **state)
+{
+    gone second = fork_gone(true, "second"), first = leave_behind();
+    ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
+    char told[256], want[128];
+
+    (void)state;
+    wait_for(c, EBB_EVENT_NOTICE, NULL, 0);
+    let_end(&first);
+    let_begin(&second);
+    wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
+    snprintf(want, sizeof want, "now process %d is answering", (int)second.pid);
+    assert_non_null(strstr(told, want));
+    assert_int_equal(ebb_chat_writer_pid(c), second.pid);
+    assert_true(ebb_chat_is_busy(c) && !ebb_chat_is_ready(c));
+    assert_string_equal(path(c), "[go] [a1.0 a1.1 a1.2 ] [second] [a1.0 a1.1 ]");
+    let_end(&second);
+    for (ebb_chat_event ev = { 0 }; ev.kind != EBB_EVENT_DONE;) {
+        assert_true(fake_next(c, &ev));
+        assert_int_not_equal(ev.kind, EBB_EVENT_NOTICE);
+    }
+    assert_int_equal(newest(c)->finish, EBB_FINISH_STOP);
+    wait_for(c, EBB_EVENT_READY, NULL, 0);
+    ebb_chat_close(c);
+    close_gone(&first);
+    close_gone(&second);
 }
 
 /* What is written there is not deleted under the writer's hands. */
@@ -276,12 +345,11 @@ static void test_written_is_not_deleted(void **state)
              (int)g.pid, (int)g.pid);
     assert_non_null(strstr(err.msg, want));
     assert_string_equal(path(c), "[mine] [a1.0 a1.1 a1.2 ]");
-    assert_int_equal(write(g.go_on, "", 1), 1);
-    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    let_end(&g);
     if (ebb_chat_delete(c, "go", &err) != EBB_OK)
         fail_msg("%s", err.msg);
     ebb_chat_close(c);
-    close(g.go_on);
+    close_gone(&g);
 }
 
 /* Ctrl-C here stops it there. */
@@ -297,7 +365,7 @@ static void test_attached_stop(void **state)
     assert_int_equal(ebb_chat_message(c, 1)->finish, EBB_FINISH_CANCELED);
     assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
     ebb_chat_close(c);
-    close(g.go_on);
+    close_gone(&g);
 }
 
 static size_t count_found(ebb_chat *c, const char *words)
@@ -333,7 +401,7 @@ static void test_killed_is_found(void **state)
         assert_int_equal(ebb_chat_message(c, 1)->finish, EBB_FINISH_CUT_OFF);
         ebb_chat_close(c);
     }
-    close(g.go_on);
+    close_gone(&g);
 }
 
 /* kill -9 there: the lock goes with it, and what was saved goes on here. */
@@ -356,7 +424,7 @@ static void test_attached_killed(void **state)
     wait_for(c, EBB_EVENT_DONE, NULL, 0);
     assert_false(is_marked(only_session()));
     ebb_chat_close(c);
-    close(g.go_on);
+    close_gone(&g);
 }
 
 /* Who looks on may leave at any time; the answer goes on. */
@@ -378,7 +446,7 @@ static void test_attached_leaves(void **state)
     assert_string_equal(path(c), "[go] [a1.0 a1.1 a1.2 ]");
     assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
     ebb_chat_close(c);
-    close(g.go_on);
+    close_gone(&g);
 }
 
 /* Another terminal, and the one that writes has its own still; there the chat goes on. */
@@ -460,7 +528,7 @@ static void test_turns(void **state)
     assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
     ebb_chat_close(c[0]);
     ebb_chat_close(c[1]);
-    close(g.go_on);
+    close_gone(&g);
 }
 
 /* What others have said since the session was opened comes before, also where the session is new to both. */
@@ -551,7 +619,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan),
                                         T(test_not_stopped_by_chance),
-                                        T(test_locked_again), T(test_attached), T(test_written_is_not_deleted),
+T(test_locked_again), T(test_attached), T(test_attached_to_the_next),
+                                        T(test_written_is_not_deleted),
                                         T(test_attached_stop), T(test_attached_killed), T(test_killed_is_found),
                                         T(test_attached_leaves),
                                         T(test_attached_elsewhere), T(test_stale_mark), T(test_turns),

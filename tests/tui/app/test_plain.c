@@ -137,6 +137,47 @@ static void who_sends_waits(void **state)
     assert_int_equal(n_full, LOOKS);
 }
 
+static const char now_another[] = "now process 9 is answering; you see it as it comes, and Ctrl-C stops it";
+
+/* Process 7 ends its answer, and 9, which waited, goes on behind it. */
+static void two_answer(ebb_chat *c)
+{
+    static int step;
+
+    switch (step++) {
+    case 0:
+        fake_attached(c, 7, "first");
+        fake_text(c, "one ");
+        break;
+    case 1: fake_text(c, "two "); break;
+    case 2:
+        fake_text(c, "three.");
+        fake_attached(c, 9, "second");
+        fake_notice(c, now_another);
+        break;
+    case 3: fake_text(c, "four"); break;
+    case 4:
+        fake_done(c, EBB_FINISH_STOP);
+        fake_ready(c);
+    }
+}
+
+/* Nothing is missing of what others answer one after the other, whenever it is looked at. */
+static void another_goes_on(void **state)
+{
+    ebb_buf out = { 0 };
+    char want[256];
+
+    (void)state;
+    snprintf(want, sizeof want, "You: first\nModel: one \nModel: two three.\nYou: second\nNote: %s\nModel: four\n",
+             now_another);
+    fake_step = two_answer;
+    assert_int_equal(run("", false, &out), 0);
+    fake_step = NULL;                            /* whatever came of it: the other tests have none */
+    assert_string_equal(ebb_buf_text(&out), want);
+    ebb_buf_fini(&out);
+}
+
 static void nothing_raw(void **state)
 {
     ebb_buf out = { 0 };
@@ -255,6 +296,7 @@ int main(void)
         cmocka_unit_test(ends),
         cmocka_unit_test(too_long),
         cmocka_unit_test(who_sends_waits),
+        cmocka_unit_test(another_goes_on),
         cmocka_unit_test(nothing_raw),
         cmocka_unit_test(same_commands),
         cmocka_unit_test(messages_and_branches),
