@@ -619,7 +619,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan),
                                         T(test_not_stopped_by_chance),
-T(test_locked_again), T(test_attached), T(test_attached_to_the_next),
+                                        T(test_locked_again), T(test_attached), T(test_attached_to_the_next),
                                         T(test_written_is_not_deleted),
                                         T(test_attached_stop), T(test_attached_killed), T(test_killed_is_found),
                                         T(test_attached_leaves),
