@@ -30,6 +30,9 @@ if subprocess.run([ebb, "serve", "--socket", s.path], capture_output=True).retur
 
 # What it is.
 same("health", s.json("GET", "/health"), {"status": "ok"})
+same("as a proxy would be asked", s.json("GET", "http://localhost/health"), {"status": "ok"})
+status, headers, body = s.ask("HEAD", "/health")
+same("health without its body", (status, headers["content-length"], body), (200, "15", b""))
 models = s.json("GET", "/v1/models")["data"]
 same("models", [m["id"] for m in models], ["guide"])
 props = s.json("GET", "/props")

@@ -263,6 +263,12 @@ static ebb_status run_answer(ebb_serve *s, ebb_http_exchange *x, const char *num
     return EBB_OK;
 }
 
+/* HEAD is GET without the body, which the server leaves out (RFC 9110, 9.3.2). */
+static bool is_asked_by(const route *r, const char *method)
+{
+    return strcmp(r->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
+}
+
 static ebb_status find_route(ebb_serve *s, ebb_http_exchange *x, ebb_error *err)
 {
     static const char answers[] = "/ebb/v1/answers/";
@@ -274,7 +280,7 @@ static ebb_status find_route(ebb_serve *s, ebb_http_exchange *x, ebb_error *err)
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         if (strcmp(routes[i].path, path) != 0)
             continue;
-        if (strcmp(routes[i].method, ebb_http_method(x)) == 0)
+        if (is_asked_by(&routes[i], ebb_http_method(x)))
             return run_route(s, x, &routes[i], err);
         is_known = true;
     }

@@ -512,6 +512,14 @@ static bool take_body(ebb_http_exchange *x, const char *data, size_t n)
     return goes_on;
 }
 
+/* A client that takes the server for a proxy asks for "http://host/path" (RFC 9112, 3.2.2). */
+static const char *path_of(const char *target)
+{
+    const char *rest = strncasecmp(target, "http://", 7) == 0 ? strchr(target + 7, '/') : target;
+
+    return rest ? rest : "/";
+}
+
 static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, const char *path, const char *method,
                                  const char *version, const char *data, size_t *n_data, void **state)
 {
@@ -522,7 +530,7 @@ static enum MHD_Result on_access(void *arg, struct MHD_Connection *connection, c
         if (!x)
             return MHD_NO;
         x->method = method;
-        x->path = path;
+        x->path = path_of(path);
         look_at_headers(x, version);
         set_awaited(x->server, connection, !x->is_replied);
         return x->is_replied ? x->queued : MHD_YES;

@@ -61,7 +61,7 @@ void ebb_http_server_end_slow(ebb_http_server *s);
 
 /* All valid until on_request returns. */
 const char *ebb_http_method(const ebb_http_exchange *x);         /* "POST" */
-const char *ebb_http_path(const ebb_http_exchange *x);           /* without the query, unescaped */
+const char *ebb_http_path(const ebb_http_exchange *x); /* without host and query, unescaped */
 const char *ebb_http_query(const ebb_http_exchange *x,
                            const char *name); /* NULL: it has none of that name */
 const char *ebb_http_header(const ebb_http_exchange *x, const char *name);
