@@ -87,7 +87,8 @@ static ebb_status listen_tcp(const ebb_args *a, ebb_serve_opts *o, ebb_error *er
     return st;
 }
 
-/* host[]: where systemd's socket is, which its requests may name. */
+/* host[]: where systemd's socket is, which its requests may name.  --host is another name for it: that it could be
+ * reached under any is said by the socket alone, which then wants a key. */
 static ebb_status open_socket(const ebb_args *a, ebb_serve_opts *o, ebb_buf *path, char host[HOST_BYTES], int *lock,
                               ebb_error *err)
 {
@@ -96,7 +97,7 @@ static ebb_status open_socket(const ebb_args *a, ebb_serve_opts *o, ebb_buf *pat
     if (st != EBB_OK)
         return st;
     if (o->listen_fd >= 0) {
-        o->host = a->host ? a->host : host;
+        o->host = a->host && !ebb_listen_is_everywhere(a->host) ? a->host : host;
         return o->is_unix ? EBB_OK : check_exposure(a, host, err);
     }
     if (a->has_port || a->host)

@@ -321,7 +321,8 @@ if b"--key-file" not in subprocess.run([sys.executable, "-c", code, ebb, "0.0.0.
 # At a socket of systemd, its address and the name that --host gives are this machine's, as at one of its own; and the
 # first request, which is there before the server is, is answered.
 code = "import os, sys; os.dup2(int(sys.argv[2]), 3); os.set_inheritable(3, True); os.environ.update(LISTEN_FDS='1', LISTEN_PID=str(os.getpid())); os.execv(sys.argv[1], [sys.argv[1], 'serve', '-m', 'guide', *sys.argv[3:]])"
-for more, hosts in ((), {"localhost": 200, "127.0.0.2": 200, "elsewhere.example": 403}), (("--host", "box"), {"box": 200, "elsewhere.example": 403}):
+for more, hosts in ((), {"localhost": 200, "127.0.0.2": 200, "elsewhere.example": 403}), (("--host", "box"), {"box": 200, "elsewhere.example": 403}), \
+        (("--host", "0.0.0.0"), {"127.0.0.2": 200, "elsewhere.example": 403}), (("--host", "::"), {"elsewhere.example": 403}):
     at = socket.create_server(("127.0.0.2", 0))
     p = subprocess.Popen([sys.executable, "-c", code, ebb, str(at.fileno()), *more], pass_fds=(at.fileno(),), stderr=subprocess.DEVNULL)
     for host, status in hosts.items():

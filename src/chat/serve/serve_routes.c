@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "json/json_load.h"
+#include "net/listen.h"
 #include "serve/serve_priv.h"
 
 /* Bytes that a request's JSON takes in memory; larger requests are read one at a time, since values and tokens
@@ -67,7 +68,7 @@ static bool is_host_ours(const ebb_serve *s, const ebb_http_exchange *x)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == n && strncasecmp(host, names[i], n) == 0)
             return true;
-    return s->host && (strcmp(s->host, "0.0.0.0") == 0 || strcmp(s->host, "::") == 0 ||
+    return s->host && (ebb_listen_is_everywhere(s->host) ||
                        (strlen(s->host) == n && strncasecmp(host, s->host, n) == 0));
 }
 

@@ -187,6 +187,11 @@ ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_e
     return st;
 }
 
+bool ebb_listen_is_everywhere(const char *host)
+{
+    return strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0;
+}
+
 /* -- From systemd ------------------------------------------------------------------------------------------ */
 
 static bool is_listening(int fd)

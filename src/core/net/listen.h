@@ -15,6 +15,8 @@ ebb_status ebb_listen_unix(const char *path, int *fd, int *lock, ebb_error *err)
  * Errors: USAGE (no such address), BUSY, IO. */
 EBB_MUST_CHECK
 ebb_status ebb_listen_tcp(const char *host, unsigned short *port, int *fd, ebb_error *err);
+/* Of a numeric address to listen at: every one of this machine. */
+bool ebb_listen_is_everywhere(const char *host);
 /* *fd: the socket that systemd has opened for this process (sd_listen_fds(3)); -1: none.  *is_unix:
  * of what kind; host: of TCP, the numeric address, else "".  Error: USAGE (what was handed over is
  * several, or does not listen). */
