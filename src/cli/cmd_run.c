@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cli.h"
+#include "cmd_run.h"
 #include "confinement.h"
 #include "conversation/chat.h"
 #include "edit/attach.h"
@@ -152,8 +153,7 @@ static void show_progress(const ebb_args *a, const char *what, uint64_t done, ui
         fprintf(stderr, "\r%s %3.0f %%%s", what, 100.0 * (double)done / (double)total, done == total ? "\r\033[K" : "");
 }
 
-/* Of standard output, the first: errno, 0: none.  An answer that is kept goes on all the same. */
-static int lost_output;
+static ebb_run_output output;
 static bool has_head;            /* the first of several answers has the line above it */
 
 static uint32_t count_of(const ebb_args *a)
@@ -165,36 +165,32 @@ static uint32_t count_of(const ebb_args *a)
 static void print_head(const ebb_args *a, uint32_t i, const ebb_message *m)
 {
     uint64_t seed = m->n_sample_records ? m->sample_records[m->n_sample_records - 1].sampling.seed : 0;
+    char line[80];
 
-    if (count_of(a) > 1)
-        printf("%s--- %u of %u, seed %llu ---\n", i > 0 ? "\n" : "", i + 1, count_of(a), (unsigned long long)seed);
+    if (count_of(a) < 2)
+        return;
+    snprintf(line, sizeof line, "%s--- %u of %u, seed %llu ---\n", i > 0 ? "\n" : "", i + 1, count_of(a),
+             (unsigned long long)seed);
+    ebb_run_output_add(&output, line, strlen(line));
 }
 
 static void print_answer(const ebb_args *a, ebb_chat *c, const char *text, size_t n)
 {
     const ebb_message *m = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
 
-    if (lost_output)
-        return;
     if (!has_head)
         print_head(a, 0, m);
     has_head = true;
-    ebb_cli_print(text, n);
-    if (fflush(stdout) == 0)
-        return;
-    lost_output = errno;
-    if (!is_persisted(a))
-        ebb_chat_stop(c);
+    ebb_run_output_add(&output, text, n);
 }
 
+/* EPIPE: `| head` has seen enough. */
 static ebb_status check_output(ebb_status st, ebb_error *err)
 {
-    if (lost_output == EPIPE)                    /* `| head` has seen enough */
-        clearerr(stdout);
-    if (st != EBB_OK || !lost_output || lost_output == EPIPE)
+    if (st != EBB_OK || !output.error || output.error == EPIPE)
         return st;
     return EBB_FAIL(err, EBB_IO, "not all of the answer could be written to standard output: %s",
-                    strerror(lost_output));
+                    strerror(output.error));
 }
 
 /* With --io, say if another reader is in use than the one asked for. */
@@ -252,14 +248,18 @@ static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_err
     return true;
 }
 
-/* What poll(2) says of the chat; who asks for the figures meanwhile gets them. */
+/* What poll(2) says of the chat; who asks for the figures meanwhile gets them, and the reader what he takes. */
 static int wait_for_event(ebb_chat *c, ebb_stat_server *stat, int timeout_ms)
 {
-    struct pollfd fds[2] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = stat->fd, .events = POLLIN } };
-    int n = poll(fds, 2, timeout_ms);
+    struct pollfd fds[3] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = stat->fd, .events = POLLIN },
+                             { .fd = ebb_run_output_fd(&output), .events = POLLOUT } };
+    int n = poll(fds, 3, timeout_ms);
 
+    if (n < 0)
+        return n;
     if (n > 0 && fds[1].revents)
         ebb_stat_server_serve(stat, c);
+    ebb_run_output_send(&output);
     return n;
 }
 
@@ -292,6 +292,12 @@ static ebb_status take_turn(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
     return st;
 }
 
+/* An answer that cannot be written goes on only where it is kept. */
+static bool is_unwanted(const ebb_args *a)
+{
+    return stop_signal || (output.error && !is_persisted(a));
+}
+
 static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, ebb_error *err)
 {
     ebb_stat_server stat;
@@ -304,11 +310,10 @@ static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *p
         st = ebb_chat_send_several(c, count_of(a), prompt->data, prompt->len, err);
     while (st == EBB_OK) {
         if (stop_signal == SIGHUP && !stopping && is_persisted(a)) {
-            fflush(stdout);
             ebb_hangup(c, a->linger_s, &stat);
             break;
         }
-        if (stop_signal && !stopping) {
+        if (is_unwanted(a) && !stopping) {
             ebb_chat_stop(c);
             stopping = true;
         }
@@ -412,6 +417,8 @@ static int print_run_json(const ebb_args *a, ebb_chat *c)
     const ebb_message *m = last->role == EBB_ROLE_ASSISTANT ? last : &stopped;
     json_t *root = count_of(a) > 1 && m == last ? answers_json(c) : answer_json(m);
     ebb_stats s;
+    char *text;
+    int status;
 
     ebb_chat_stats(c, &s);
     if (root) {
@@ -428,14 +435,22 @@ static int print_run_json(const ebb_args *a, ebb_chat *c)
         put_remote(root, m);
     if (root)
         put_engine(root, &s);
-    return ebb_cli_print_json(root);
+    text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    if (text) {
+        ebb_run_output_add(&output, text, strlen(text));
+        ebb_run_output_add(&output, "\n", 1);
+    }
+    status = text ? EBB_EXIT_OK : EBB_EXIT_FAILED;
+    free(text);
+    json_decref(root);
+    return status;
 }
 
 /* A text ends with a line end, in a file too. */
 static void end_last_line(const ebb_message *m)
 {
     if (m->n_text == 0 || m->text[m->n_text - 1] != '\n')
-        putchar('\n');
+        ebb_run_output_add(&output, "\n", 1);
 }
 
 /* The first was printed while it came; the others are behind it. */
@@ -445,17 +460,21 @@ static void end_answers(const ebb_args *a, ebb_chat *c)
     size_t n = 0;
     const ebb_message **all = count_of(a) > 1 ? list_answers(c, &n) : NULL;
 
-    if (n > 0 && !has_head && !lost_output)
+    if (n > 0 && !has_head)
         print_head(a, 0, first);
     end_last_line(first);
-    for (size_t i = 1; i < n && !lost_output; i++) {
+    for (size_t i = 1; i < n; i++) {
         print_head(a, (uint32_t)i, all[i]);
-        ebb_cli_print(all[i]->text, all[i]->n_text);
+        ebb_run_output_add(&output, all[i]->text, all[i]->n_text);
         end_last_line(all[i]);
     }
-    if (fflush(stdout) != 0 && !lost_output)
-        lost_output = errno;
     free(all);
+}
+
+/* `ebb stop` is for the answer: what was written of it is still for its reader. */
+static bool has_been_ended(void)
+{
+    return stop_signal && stop_signal != SIGUSR1;
 }
 
 int ebb_cmd_run(ebb_args *a)
@@ -491,6 +510,7 @@ int ebb_cmd_run(ebb_args *a)
     ebb_cli_catch_hangup(on_run_signal);
     sigaction(SIGUSR1, &act, NULL);              /* another ebb, where one looks on, wants it stopped */
     st = read_prompt(a, &prompt, &err);
+    ebb_run_output_open(&output);
     if (st == EBB_OK)
         ebb_cli_confine(a, EBB_CLI_ANSWER, NULL);
     if (st == EBB_OK)
@@ -504,8 +524,10 @@ int ebb_cmd_run(ebb_args *a)
     if (c)
         ebb_chat_end(c);
     if (st == EBB_OK)
-        st = check_output(ebb_chat_check_saved(c, &err), &err);
-    ebb_chat_close(c);
+        st = ebb_chat_check_saved(c, &err);
+    ebb_chat_close(c);                           /* whoever waits for memory or session need not wait for the reader */
+    ebb_run_output_close(&output, has_been_ended);
+    st = check_output(st, &err);
     ebb_buf_fini(&prompt);
     free(grammar);
     if (stop_signal)

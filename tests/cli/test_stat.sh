@@ -3,7 +3,7 @@
 set -eu
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 exec python3 - "$EBB" <<'PY'
-import json, os, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+import fcntl, json, os, pty, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, termios, threading, time
 
 ebb = os.path.abspath(sys.argv[1])
 home = tempfile.mkdtemp(dir="/tmp")              # a socket's path is short
@@ -109,6 +109,46 @@ try:
             sys.exit("stop of ebb run: %r, exit %r" % (r, p.poll()))
         if os.path.exists("%s/%d.sock" % (folder, p.pid)):
             sys.exit("the socket of ebb run stayed")
+
+    # its reader takes nothing, as a pager that waits for a key: it is found and stopped all the same, and what was
+    # written is there when he goes on; a signal ends it, on a stopped terminal, too
+    with open(there + "/how", "w") as f:
+        f.write("kind=openai say=%s stall=200000" % "_".join(["word"] * 4000))
+    def begin_unread(writes):
+        p = subprocess.Popen([ebb, "run", "-e", address, "-s", "unread", "-p", "Count."], env=env, stdin=subprocess.DEVNULL, stdout=writes)
+        os.close(writes)
+        for _ in range(600):
+            running = json.loads(stat("--json").stdout)["running"]
+            if running and running[0]["generated"] > 1500:
+                return p
+            time.sleep(0.05)
+        sys.exit("stat of ebb run that nobody reads: %r" % running)
+    def last_answer():
+        db = sqlite3.connect(home + "/state/ebb/sessions.db", timeout=60)
+        text, = db.execute("select cast(text as text) from messages where role = 2 order by id desc").fetchone()
+        db.close()
+        return text.encode()
+    def pipe():
+        reads, writes = os.pipe()
+        fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, 4096)
+        return reads, writes
+    def stopped_terminal():
+        reads, writes = pty.openpty()
+        termios.tcflow(writes, termios.TCOOFF)
+        return reads, writes
+    reads, writes = pipe()
+    p = begin_unread(writes)
+    r = subprocess.run([ebb, "stop", str(p.pid)], env=env, capture_output=True, text=True)
+    said = open(reads, "rb").read()
+    if r.returncode != 0 or p.wait(300) != 128 + signal.SIGUSR1 or said.strip() != last_answer().strip():
+        sys.exit("stop of ebb run that nobody reads: %r, exit %r, %d bytes" % (r, p.poll(), len(said)))
+    for begin, number in (pipe, signal.SIGTERM), (stopped_terminal, signal.SIGTERM), (stopped_terminal, signal.SIGINT):
+        reads, writes = begin()
+        p = begin_unread(writes)
+        p.send_signal(number)
+        if p.wait(300) != 128 + number:
+            sys.exit("%r, which nobody reads: exit %r after signal %d" % (begin, p.poll(), number))
+        os.close(reads)
     server.kill()
     server.wait()
 

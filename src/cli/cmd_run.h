@@ -1,0 +1,32 @@
+/* cli/cmd_run.h - the standard output of `ebb run`, without waiting for a reader who takes nothing:
+ * a pager that waits for a key, a terminal that is stopped, a link that stalls.  What he does not
+ * take at once is kept; the answer goes on, is saved and can be stopped meanwhile. */
+#ifndef EBB_CLI_CMD_RUN_H
+#define EBB_CLI_CMD_RUN_H
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+
+typedef struct ebb_run_output {
+    int     fd;
+    bool    is_own;              /* fd is a descriptor of ours whose writes do not wait */
+    bool    is_terminal;         /* it gets the visible text alone */
+    bool    is_stuck;            /* it says that it has room, and takes nothing */
+    ebb_buf kept;
+    size_t  n_sent;              /* of it */
+    int     error;               /* errno of what failed first; 0: none.  Then nothing is written */
+} ebb_run_output;
+
+/* Before the confinement, which would not let the terminal be opened a second time. */
+void ebb_run_output_open(ebb_run_output *o);
+/* In order, now or later. */
+void ebb_run_output_add(ebb_run_output *o, const char *text, size_t n);
+/* What is taken now of what is kept. */
+void ebb_run_output_send(ebb_run_output *o);
+/* To poll for room; -1: there is nothing to send. */
+int ebb_run_output_fd(const ebb_run_output *o);
+/* Send all that is kept; drop the rest once gives_up() says so, which a signal has it asked. */
+void ebb_run_output_close(ebb_run_output *o, bool (*gives_up)(void));
+
+#endif
