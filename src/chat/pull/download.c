@@ -46,6 +46,37 @@ static unsigned max_tries(const ebb_download *d, const ebb_http_reply *r)
     return d->result->n_fetched == 0 ? TRIES_FIRST : r->is_refused ? TRIES_REFUSED : TRIES;
 }
 
+/* Of the n-th try in a row that brought too little: a pause before the next one, or the end. */
+static ebb_status end_try(ebb_download *d, const ebb_http_reply *r, unsigned n, ebb_error *why, ebb_error *err)
+{
+    if (!why->msg[0])
+        EBB_FAIL(why, EBB_IO, r->status == 200 || r->status == 206 ? "%s: the connection was closed early"
+                                                                   : "%s answers %d", r->host, r->status);
+    if (n < max_tries(d, r))
+        return wait_for_next(d, r, n, why, err);
+    return ebb_download_may_pass(r->status) ? ebb_hub_refusal(d->env, r, d->request->repo, d->request->name, err)
+                                            : EBB_FAIL(err, EBB_IO, "%s; tried %u times", why->msg, n);
+}
+
+/* The file that is here is to be of the version that the server has now. */
+static ebb_status check_version_there(ebb_download *d, ebb_error *err)
+{
+    bool again = true;
+    ebb_status st = EBB_OK;
+
+    for (unsigned n = 1; st == EBB_OK && again; n++) {
+        ebb_http_reply r = { 0 };
+        ebb_error why = { 0 };
+
+        st = ebb_download_ask_version(d, &r, &again, &why);
+        if (st != EBB_OK && err)
+            *err = why;
+        else if (st == EBB_OK && again)
+            st = end_try(d, &r, n, &why, err);
+    }
+    return st == EBB_OK && d->is_other ? ebb_download_fail_other_version(d, err) : st;
+}
+
 /* The bytes from pos to the end. */
 static ebb_status fetch_rest(ebb_download *d, ebb_error *err)
 {
@@ -66,16 +97,8 @@ static ebb_status fetch_rest(ebb_download *d, ebb_error *err)
         }
         if (!again || d->must_restart)
             continue;
-        if (!why.msg[0])
-            EBB_FAIL(&why, EBB_IO, r.status == 200 || r.status == 206 ? "%s: the connection was closed early"
-                                                                      : "%s answers %d", r.host,
-                     r.status);
         n_fruitless = d->n_part < before + MIN_GAIN ? n_fruitless + 1 : 1;
-        if (n_fruitless >= max_tries(d, &r))
-            return ebb_download_may_pass(r.status)
-                       ? ebb_hub_refusal(d->env, &r, d->request->repo, d->request->name, err)
-                       : EBB_FAIL(err, EBB_IO, "%s; tried %u times", why.msg, n_fruitless);
-        st = wait_for_next(d, &r, n_fruitless, &why, err);
+        st = end_try(d, &r, n_fruitless, &why, err);
     }
     return st;
 }
@@ -104,6 +127,8 @@ static ebb_status run_download(ebb_download *d, ebb_error *err)
 {
     ebb_status st = ebb_download_begin(d, err);
 
+    if (st == EBB_OK && d->result->was_there && d->must_ask)
+        st = check_version_there(d, err);
     if (st != EBB_OK || d->result->was_there)
         return st;
     if (d->pos)

@@ -49,7 +49,7 @@ static ebb_status hash_bytes(ebb_download *d, int fd, const char *path, uint64_t
     return st;
 }
 
-static ebb_status fail_other_version(const ebb_download *d, ebb_error *err)
+ebb_status ebb_download_fail_other_version(const ebb_download *d, ebb_error *err)
 {
     return EBB_FAIL(err, EBB_FORMAT, "%s: already there, but of another version than the one to fetch: rename or "
                                      "delete it first", d->path.data);
@@ -68,7 +68,7 @@ static ebb_status compare_checksum(ebb_download *d, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_sha256_end(d->sha, d->result->sha256);
-    return strcmp(d->result->sha256, d->sha256) == 0 ? EBB_OK : fail_other_version(d, err);
+    return strcmp(d->result->sha256, d->sha256) == 0 ? EBB_OK : ebb_download_fail_other_version(d, err);
 }
 
 /* So that the next run need not hash the file again. */
@@ -80,16 +80,8 @@ static ebb_status note_version(ebb_download *d, ebb_error *err)
     return ebb_pull_sidecar_write(d->part.data, &d->sidecar, err);
 }
 
-/* Nothing says what is in it: the server is asked whether it still has what the sidecar names. */
-static ebb_status compare_names(ebb_download *d, ebb_error *err)
-{
-    bool is_other;
-    ebb_status st = ebb_download_ask_version(d, &is_other, err);
-
-    return st == EBB_OK && is_other ? fail_other_version(d, err) : st;
-}
-
-/* Is the whole file of the version that is asked for?  A sidecar that has a part beside it is the part's. */
+/* Is the whole file of the version that is asked for?  Where nothing says what is in it, the server is to be asked
+ * whether it still has what the sidecar names.  A sidecar that has a part beside it is the part's. */
 static ebb_status check_version(ebb_download *d, ebb_error *err)
 {
     uint64_t n_part;
@@ -97,8 +89,9 @@ static ebb_status check_version(ebb_download *d, ebb_error *err)
     bool is_noted = !has_part && ebb_pull_sidecar_read(d->part.data, &d->sidecar);
     ebb_status st;
 
+    d->must_ask = is_noted && !d->sha256[0];
     if (!d->sha256[0])
-        return is_noted ? compare_names(d, err) : EBB_OK;
+        return EBB_OK;
     if (is_noted && strcmp(d->sidecar.sha256, d->sha256) == 0)
         return EBB_OK;
     st = compare_checksum(d, err);

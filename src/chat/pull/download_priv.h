@@ -34,7 +34,11 @@ typedef struct ebb_download {
     unsigned          n_restarts;
     ebb_error         callback_error;    /* of a callback of the request that stopped it */
     bool              must_restart;      /* the request is to be made again, from byte 0 */
-    bool              has_version;       /* the server has said which one it has */
+    bool              must_ask;  /* the whole file is here: is its version still the server's? */
+    bool              has_version;       /* the server has said which one it has, */
+    bool              is_other;          /* and it is another one; */
+    char              begin[4];          /* then what its file begins with */
+    size_t            n_begin;
 } ebb_download;
 
 /* -- download_progress.c ---------------------------------------------------------------------- */
@@ -51,10 +55,13 @@ void ebb_download_reset_rate(ebb_download *d);
 /* -- download_part.c -------------------------------------------------------------------------- */
 
 /* Looks for the file, then opens, locks and hashes the part.  result->was_there: nothing is left to
- * do.  Errors: BUSY (another process has it), IO (of the disk; a file of another size is there),
- * FORMAT (one of another version is), NOMEM, CANCELED. */
+ * do, unless d->must_ask.  Errors: BUSY (another process has it), IO (of the disk; a file of
+ * another size is there), FORMAT (one of another version is), NOMEM, CANCELED. */
 EBB_MUST_CHECK
 ebb_status ebb_download_begin(ebb_download *d, ebb_error *err);
+/* FORMAT: the whole file that is here is no part of what is to be fetched. */
+EBB_MUST_CHECK
+ebb_status ebb_download_fail_other_version(const ebb_download *d, ebb_error *err);
 /* Begins anew at byte 0.  What is in the part stays, and is compared with what comes.  Error: IO,
  * after a few times. */
 EBB_MUST_CHECK
@@ -92,10 +99,12 @@ ebb_status ebb_download_publish(ebb_download *d, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_download_request_rest(ebb_download *d, ebb_http_reply *r, bool *again,
                                      ebb_error *err);
-/* Whether the server has another version now than the sidecar names; no, where it does not say.
- * Errors: those of http.h; what the server refuses. */
+/* One request: d->is_other if the server has another version now than the sidecar names; no, where
+ * it does not say.  OK and *again: another one is needed.  Errors: those of http.h; FORMAT (what
+ * comes is no model, so it says nothing of a version); what the server refuses. */
 EBB_MUST_CHECK
-ebb_status ebb_download_ask_version(ebb_download *d, bool *is_other, ebb_error *err);
+ebb_status ebb_download_ask_version(ebb_download *d, ebb_http_reply *r, bool *again,
+                                    ebb_error *err);
 /* Whether an answer with this status may be another one a little later. */
 bool ebb_download_may_pass(int status);
 

@@ -31,13 +31,23 @@ typedef enum version {
     SAME_VERSION, OTHER_VERSION, UNKNOWN_VERSION,
 } version;
 
+/* A proxy that may have packed a file anew calls what the server names "x" W/"x": whoever wants no bytes of it may take
+ * the one for the other (RFC 9110, 8.8.3.2). */
+static bool is_same_etag(const char *ours, const char *theirs, bool is_weak_enough)
+{
+    static const char weak[] = "W/";
+    size_t n = is_weak_enough && strncmp(theirs, weak, sizeof weak - 1) == 0 ? sizeof weak - 1 : 0;
+
+    return strcmp(ours, theirs + n) == 0;
+}
+
 /* What the server has, against what the sidecar names. */
-static version compare_version(const ebb_download *d, const ebb_http_reply *r)
+static version compare_version(const ebb_download *d, const ebb_http_reply *r, bool is_weak_enough)
 {
     bool has_sha = d->sha256[0] && (!d->sidecar.sha256[0] || strcmp(d->sha256, d->sidecar.sha256) == 0);
     bool has_etag = d->sidecar.etag[0] && r->etag[0], has_date = d->sidecar.modified[0] && r->modified[0];
     bool is_other = d->sha256[0] ? !has_sha
-                  : has_etag ? strcmp(d->sidecar.etag, r->etag) != 0
+                  : has_etag ? !is_same_etag(d->sidecar.etag, r->etag, is_weak_enough)
                              : has_date && strcmp(d->sidecar.modified, r->modified) != 0;
 
     if (is_other || (d->sidecar.n_bytes != UNKNOWN && d->total != UNKNOWN && d->sidecar.n_bytes != d->total))
@@ -48,7 +58,7 @@ static version compare_version(const ebb_download *d, const ebb_http_reply *r)
 /* Why the part cannot be resumed at its end, as a text for the user; NULL: it can. */
 static const char *why_not_resumable(const ebb_download *d, const ebb_http_reply *r)
 {
-    version v = compare_version(d, r);
+    version v = compare_version(d, r, false);
 
     if (v == OTHER_VERSION || (d->total != UNKNOWN && d->pos > d->total))
         return "the file has changed on the server";
@@ -153,18 +163,13 @@ static ebb_http_request request_of_file(ebb_download *d)
     };
 }
 
-static ebb_status send_request(ebb_download *d, ebb_http_reply *r, ebb_error *err)
+/* An error of a callback is the request's. */
+static ebb_status run_request(ebb_download *d, const ebb_http_request *q, ebb_http_reply *r, ebb_error *err)
 {
-    ebb_http_request q = request_of_file(d);
     ebb_status st;
 
-    q.from = d->pos;
-    q.if_range = if_range_value(d);
-    q.on_reply = on_reply;
-    q.on_body = on_body;
-    d->must_restart = false;
     memset(&d->callback_error, 0, sizeof d->callback_error);
-    st = ebb_http_get(&q, r, err);
+    st = ebb_http_get(q, r, err);
     if (st == EBB_CANCELED && d->callback_error.msg[0]) {
         if (err)
             *err = d->callback_error;
@@ -173,34 +178,66 @@ static ebb_status send_request(ebb_download *d, ebb_http_reply *r, ebb_error *er
     return st;
 }
 
-/* The headers say all that is asked for. */
+static ebb_status send_request(ebb_download *d, ebb_http_reply *r, ebb_error *err)
+{
+    ebb_http_request q = request_of_file(d);
+
+    q.from = d->pos;
+    q.if_range = if_range_value(d);
+    q.on_reply = on_reply;
+    q.on_body = on_body;
+    d->must_restart = false;
+    return run_request(d, &q, r, err);
+}
+
+/* The headers say all that is asked for, unless they are of something else: a page of some proxy, for instance. */
 static bool on_version(void *arg, const ebb_http_reply *r)
 {
     ebb_download *d = arg;
 
-    (void)r;
+    if (d->request->is_hub)
+        read_hash(r, d->sha256);
+    if (read_size(d, r, &d->callback_error) != EBB_OK)
+        return false;
     d->has_version = true;
-    return false;
+    d->is_other = compare_version(d, r, true) == OTHER_VERSION;
+    return d->is_other;
 }
 
-ebb_status ebb_download_ask_version(ebb_download *d, bool *is_other, ebb_error *err)
+static bool on_begin(void *arg, const char *bytes, size_t n)
 {
+    ebb_download *d = arg;
+    size_t room = sizeof d->begin - d->n_begin;
+
+    n = n < room ? n : room;
+    memcpy(d->begin + d->n_begin, bytes, n);
+    d->n_begin += n;
+    return n < room;
+}
+
+ebb_status ebb_download_ask_version(ebb_download *d, ebb_http_reply *r, bool *again, ebb_error *err)
+{
+    static const char magic[sizeof d->begin] = { 'G', 'G', 'U', 'F' };
     ebb_http_request q = request_of_file(d);
-    ebb_http_reply r;
+    bool is_whole;
     ebb_status st;
 
     q.on_reply = on_version;
-    d->has_version = false;
-    st = ebb_http_get(&q, &r, err);
-    if (st == EBB_OK)
-        return ebb_hub_refusal(d->env, &r, d->request->repo, d->request->name, err);
-    if (!d->has_version)
-        return st;
-    if (d->request->is_hub)
-        read_hash(&r, d->sha256);
-    st = read_size(d, &r, err);
-    *is_other = st == EBB_OK && compare_version(d, &r) == OTHER_VERSION;
-    return st;
+    q.on_body = on_begin;
+    d->has_version = d->is_other = false;
+    d->n_begin = 0;
+    st = run_request(d, &q, r, err);
+    *again = st == EBB_IO && r->may_retry && d->callback_error.code == EBB_OK;
+    is_whole = st == EBB_OK || d->n_begin == sizeof magic;
+    if (d->has_version && (!d->is_other || (d->n_begin == sizeof magic && memcmp(d->begin, magic, sizeof magic) == 0)))
+        return EBB_OK;
+    if (d->is_other && is_whole)
+        return EBB_FAIL(err, EBB_FORMAT, "%s: %s sends something that is no model; what is here is kept, try again "
+                                         "later", d->request->name, r->host);
+    if (st != EBB_OK)
+        return *again ? EBB_OK : st;
+    *again = ebb_download_may_pass(r->status);
+    return *again ? EBB_OK : ebb_hub_refusal(d->env, r, d->request->repo, d->request->name, err);
 }
 
 bool ebb_download_may_pass(int status)

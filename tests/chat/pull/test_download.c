@@ -301,6 +301,37 @@ static void test_one_of_several_by_name(void **state)
     assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, &err), EBB_NOTFOUND);
     test_hub_how(&hub, "mute");
     assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, NULL), EBB_OK);
+    test_hub_how(&hub, "etag=one weak");         /* of a proxy that packs what it sends on */
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, NULL), EBB_OK);
+    test_hub_how(&hub, "");
+    assert_whole();
+}
+
+/* The question is tried again like all else, and what is no model says nothing of a version. */
+static void test_one_of_several_asked_again(void **state)
+{
+    static const char *const pages[] = { "<html>Log in!</html>", "GGU", "" };
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    unsigned n_checks;
+
+    (void)state;
+    begin(NULL);
+    test_hub_how(&hub, "etag=one");
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, NULL), EBB_OK);
+    test_hub_how(&hub, "etag=one busy=2");
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, NULL), EBB_OK);
+    assert_true(got.was_there && got.n_fetched == 0);
+    test_hub_how(&hub, "etag=one busy=9");
+    assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "answers 503"));
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        publish(pages[i], strlen(pages[i]));
+        test_hub_how(&hub, i == 0 ? "etag=page" : "mute");
+        assert_int_equal(get_joined(UINT64_MAX, "", &got, &n_checks, &err), EBB_FORMAT);
+        assert_non_null(strstr(err.msg, "127.0.0.1 sends something that is no model"));
+    }
+    publish(data, N_BYTES);
     test_hub_how(&hub, "");
     assert_whole();
 }
@@ -538,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_resumes),
         cmocka_unit_test(test_one_of_several),
         cmocka_unit_test(test_one_of_several_by_name),
+        cmocka_unit_test(test_one_of_several_asked_again),
         cmocka_unit_test(test_breaks),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_no_room),
