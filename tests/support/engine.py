@@ -12,7 +12,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     strict        400 if there are stream_options; 422 with strict=422
     ping, crlf, cr, bytes=N                   comments and empty events in between, line ends, N bytes in each write
     halves        each piece is a UTF-16 unit, as of a server that counts in them
-    plain         no stream: one object
+    plain         no stream: one object; object=J: this one, with status 200
     error         an error in the middle of the stream; why=W: another finish_reason
     kept          the answer is kept under a number, as an ebb says; but it is not
     cut=N, reset=N, stall=N                   after N bytes of the stream: closed, reset, silent
@@ -215,6 +215,8 @@ class Engine(http.server.BaseHTTPRequestHandler):
         n_prompt = sum(len(m["content"]) for m in body["messages"]) // 4 + 4 * len(body["messages"])
         n_out = len(words) + len(thought)
         field = "refusal" if "refuses" in h else "content"
+        if "object" in h:
+            return self.reply(200, json.loads(h["object"]))
         if "plain" in h:
             message = {"role": "assistant", "content": None, field: "".join(words)}
             return self.reply(200, {"choices": [{"message": message, "finish_reason": "stop"}],

@@ -145,6 +145,7 @@ static ebb_status add_message(ebb_answer *a, const json_t *message, ebb_error *e
     size_t n_thought = 0, n_text, n_refusal;
     ebb_status st = check_content(json_object_get(message, "content"), err);
 
+    a->has_message = a->has_message || json_is_object(message);
     for (int i = 0; i < 3 && !thought; i++)
         thought = get_text(message, names[i], &n_thought);
     text = get_text(message, "content", &n_text);
@@ -213,21 +214,30 @@ static void take_progress(ebb_answer *a, const json_t *p)
     a->progress_done = done > cached ? done - cached : 0;
 }
 
+static bool is_one_of(const char *word, const char *const words[])
+{
+    while (*words && strcmp(word, *words) != 0)
+        words++;
+    return *words != NULL;
+}
+
 static void take_finish(ebb_answer *a, const char *word, size_t n)
 {
+    static const char *const usual[] = { "stop", NULL }, *const limits[] = { "length", "max_tokens", "model_length",
+                                                                             NULL };
+
     if (!word)
         return;
     a->has_finish = true;
-    a->finish = EBB_FINISH_STOP;
-    if (n == 6 && memcmp(word, "length", 6) == 0)
-        a->finish = EBB_FINISH_LENGTH;
-    else if (n != 4 || memcmp(word, "stop", 4) != 0)
-        snprintf(a->why, sizeof a->why, "%.*s", (int)(n < 40 ? n : 40), word);
+    snprintf(a->why, sizeof a->why, "%.*s", (int)(n < 40 ? n : 40), word);
+    a->finish = is_one_of(a->why, limits) ? EBB_FINISH_LENGTH : EBB_FINISH_STOP;
+    if (a->finish == EBB_FINISH_LENGTH || is_one_of(a->why, usual))
+        a->why[0] = '\0';
 }
 
 /* -- Errors -------------------------------------------------------------------------------------------- */
 
-/* {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...} */
+/* {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...}, {"base_resp":{"status_msg":...}} */
 static const char *error_message(const json_t *o, size_t *n)
 {
     const json_t *e = json_object_get(o, "error");
@@ -235,7 +245,9 @@ static const char *error_message(const json_t *o, size_t *n)
 
     if (!s)
         s = get_text(o, "message", n);
-    return s ? s : get_text(o, "detail", n);
+    if (!s)
+        s = get_text(o, "detail", n);
+    return s ? s : get_text(json_object_get(o, "base_resp"), "status_msg", n);
 }
 
 void ebb_answer_error_text(const char *body, size_t n, char out[240], uint32_t *n_ctx)
@@ -350,10 +362,16 @@ ebb_status ebb_answer_add_line(ebb_answer *a, const char *line, size_t n, ebb_er
 
 ebb_status ebb_answer_check_finish(const ebb_answer *a, ebb_error *err)
 {
-    if (strcmp(a->why, "content_filter") == 0)
+    static const char *const filters[] = { "content_filter", NULL }, *const tools[] = { "tool_calls", "function_call",
+                                                                                       NULL },
+                      *const failures[] = { "error", "insufficient_system_resource", NULL };
+
+    if (is_one_of(a->why, filters))
         return EBB_FAIL(err, EBB_UNSUPPORTED, "its filter has cut the answer off (%s)", a->why);
-    if (strcmp(a->why, "tool_calls") == 0 || strcmp(a->why, "function_call") == 0)
+    if (is_one_of(a->why, tools))
         return EBB_FAIL(err, EBB_UNSUPPORTED, "the model calls a tool, and ebb has none for it (%s)", a->why);
+    if (is_one_of(a->why, failures))
+        return EBB_FAIL(err, EBB_IO, "the server could not go on with the answer (%s)", a->why);
     return EBB_OK;
 }
 

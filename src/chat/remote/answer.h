@@ -20,6 +20,7 @@ typedef struct ebb_answer {
     size_t     n_text;           /* bytes of all text so far */
     ebb_answer_part in;
     bool       is_done;          /* the server says that this is all */
+    bool       has_message;      /* something in it is of an answer, though it may have no text */
     bool       has_finish;
     ebb_finish finish;           /* STOP or LENGTH */
     char       why[64];          /* an ending that is neither, in the server's word */
@@ -45,7 +46,7 @@ ebb_status ebb_answer_add_chunk(ebb_answer *a, const char *event, size_t n, ebb_
 EBB_MUST_CHECK
 ebb_status ebb_answer_add_line(ebb_answer *a, const char *line, size_t n, ebb_error *err);
 /* Whether it has ended as answers do.  UNSUPPORTED: a filter has cut it off, or the model has
- * called a tool. */
+ * called a tool; IO: the server could not go on. */
 EBB_MUST_CHECK
 ebb_status ebb_answer_check_finish(const ebb_answer *a, ebb_error *err);
 /* Nothing more comes: a thought that is open is closed. */

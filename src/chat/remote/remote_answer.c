@@ -178,6 +178,8 @@ static ebb_status take_whole(turn *t, const ebb_client_reply *reply, ebb_error *
     if (st != EBB_OK && err)
         ebb_engine_link_hide_secrets(&t->r->link, err->msg);
     note_times(t, n_before);
+    if (st == EBB_OK && !t->answer.has_message)  /* some report their errors with status 200 */
+        return ebb_reply_error(&t->r->link, reply, body, t->body.len, err);
     return st;
 }
 

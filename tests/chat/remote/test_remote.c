@@ -258,6 +258,8 @@ static void test_halves_of_characters(void **state)
 
 static void test_endings(void **state)
 {
+    static const char *const broken_off[] = { "error", "insufficient_system_resource" };
+    static const char *const lengths[] = { "max_tokens", "model_length" };
     heard h;
     ebb_backend *b;
 
@@ -277,6 +279,20 @@ static void test_endings(void **state)
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
     assert_non_null(strstr(h.why, "the model calls a tool, and ebb has none for it (tool_calls)"));
+    for (size_t i = 0; i < sizeof broken_off / sizeof *broken_off; i++) {
+        how("kind=vllm why=%s", broken_off[i]);
+        remote_say(&h, b, "x");
+        assert_int_equal(h.finish, EBB_FINISH_ERROR);
+        assert_heard(&h, "You said x in 1 messages.");
+        assert_non_null(strstr(h.why, "the server could not go on with the answer"));
+        assert_non_null(strstr(h.why, broken_off[i]));
+    }
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        how("kind=vllm why=%s", lengths[i]);
+        remote_say(&h, b, "x");
+        assert_int_equal(h.finish, EBB_FINISH_LENGTH);
+        assert_string_equal(ebb_buf_text(&h.notices), "");
+    }
     how("kind=vllm why=eos");                    /* a server's own word */
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_STOP);
@@ -331,6 +347,35 @@ static void test_refusals_are_one_line(void **state)
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_STOP);
     remote_close(&h, b);
+}
+
+/* An object that is no answer is a refusal, whatever the status says. */
+static void test_refusals_with_status_200(void **state)
+{
+    static const struct { const char *how, *says; } cases[] = {
+        { "kind=vllm object={\"detail\":\"Not-authenticated\"}", "Not-authenticated (200)" },
+        { "kind=vllm object={\"message\":\"quota-exceeded\",\"code\":\"429\"}", "quota-exceeded (200)" },
+        { "kind=vllm object={\"base_resp\":{\"status_code\":1004,\"status_msg\":\"login-fail\"}}", "login-fail (200)" },
+        { "kind=vllm object={}", "something other than a stream of text" },
+        { "kind=vllm object={\"choices\":[]}", "something other than a stream of text" },
+        { "kind=vllm object={\"choices\":[{\"text\":\"x\"}]}", "something other than a stream of text" },
+        { "kind=ollama object={\"message\":\"quota-exceeded\"}", "quota-exceeded (200)" },
+        { "kind=ollama object={\"model\":\"tiny\"}", "something other than a stream of text" },
+    };
+
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        heard h;
+        how("%.*s", (int)strcspn(cases[i].how, " "), cases[i].how);
+        ebb_backend *b = remote_open(&h, server.url);
+
+        how("%s", cases[i].how);
+        remote_say(&h, b, "x");
+        if (h.finish != EBB_FINISH_ERROR || h.text.len || !strstr(h.why, cases[i].says))
+            fail_msg("%s: %s", cases[i].how, h.why);
+        remote_close(&h, b);
+    }
 }
 
 static void test_errors_of_every_form(void **state)
@@ -615,6 +660,7 @@ int main(void)
         cmocka_unit_test(test_halves_of_characters),
         cmocka_unit_test(test_endings),
         cmocka_unit_test(test_refusals_are_one_line),
+        cmocka_unit_test(test_refusals_with_status_200),
         cmocka_unit_test(test_errors_of_every_form),
         cmocka_unit_test(test_error_of_a_kept_answer),
         cmocka_unit_test(test_busy_is_tried_again),
