@@ -108,7 +108,7 @@ static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, 
         return EBB_IO;
     }
     if (!s->is_ready || s->quit)
-        return EBB_FAIL(err, EBB_BUSY, s->quit ? "the server is shutting down" : "Loading model");
+        return EBB_FAIL(err, EBB_BUSY, s->quit ? EBB_SERVE_LEAVES : "Loading model");
     if (q->n_ids == 0)
         return EBB_FAIL(err, EBB_USAGE, "the prompt is empty");
     if (q->n_ids > s->n_ctx || (q->n_ids == s->n_ctx && !q->predicts_nothing))

@@ -33,6 +33,16 @@ void ebb_serve_free(ebb_serve *s)
     free(s);
 }
 
+bool ebb_serve_is_leaving(ebb_serve *s)
+{
+    bool is;
+
+    pthread_mutex_lock(&s->lock);
+    is = s->quit;
+    pthread_mutex_unlock(&s->lock);
+    return is;
+}
+
 static bool copy_text(char **to, const char *from)
 {
     *to = from ? strdup(from) : NULL;

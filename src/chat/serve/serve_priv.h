@@ -143,6 +143,9 @@ struct ebb_serve {
  * memory. */
 ebb_serve *ebb_serve_new(const ebb_serve_opts *opts);
 void ebb_serve_free(ebb_serve *s);               /* NULL is fine */
+/* It has been told to end, or ends as nobody asks; what whoever still waits is told. */
+bool ebb_serve_is_leaving(ebb_serve *s);
+#define EBB_SERVE_LEAVES "the server is shutting down"
 
 /* Take the question (*q is empty then) and give it a number; the caller reads it with *reader.
  * Errors: USAGE (an empty prompt), CONTEXT, LIMIT (too many wait), BUSY (loading, or leaving), IO

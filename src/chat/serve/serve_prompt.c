@@ -114,12 +114,8 @@ static ebb_status read_all_messages(const json_t *list, messages *m, ebb_error *
 bool ebb_serve_stops_waiting(void *arg)
 {
     ebb_serve_waiting *who = arg;
-    bool quit;
 
-    pthread_mutex_lock(&who->s->lock);
-    quit = who->s->quit;
-    pthread_mutex_unlock(&who->s->lock);
-    return quit || ebb_http_wait(who->x, -1, 0) == EBB_HTTP_GONE;
+    return ebb_serve_is_leaving(who->s) || ebb_http_wait(who->x, -1, 0) == EBB_HTTP_GONE;
 }
 
 static ebb_prompt_opts opts_of(const json_t *o)

@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "json/json_load.h"
 #include "net/listen.h"
@@ -296,11 +297,14 @@ static bool is_printable(const char *s)
     return *s == '\0';
 }
 
-static void note_request(ebb_serve *s, const ebb_http_exchange *x, bool is_refused, const char *how)
+/* Who may not ask does not keep the server from leaving. */
+static void note_request(ebb_serve *s, const ebb_http_exchange *x, bool may_ask, bool is_refused, const char *how)
 {
     pthread_mutex_lock(&s->lock);
     s->n_requests++;
     s->n_refused += is_refused;
+    if (may_ask)
+        s->used_s = ebb_clock_s();
     pthread_mutex_unlock(&s->lock);
     if (is_printable(ebb_http_method(x)) && is_printable(ebb_http_path(x)))
         ebb_log("serve", "%.20s %.80s: %s", ebb_http_method(x), ebb_http_path(x), how);
@@ -310,7 +314,7 @@ bool ebb_serve_may_ask(void *arg, ebb_http_exchange *x)
 {
     if (!refuse_stranger(arg, x))
         return true;
-    note_request(arg, x, true, "refused");
+    note_request(arg, x, false, true, "refused");
     return false;
 }
 
@@ -322,5 +326,5 @@ void ebb_serve_on_request(void *arg, ebb_http_exchange *x)
 
     if (st != EBB_OK)
         ebb_serve_reply_error(s, x, &err);
-    note_request(s, x, st != EBB_OK, st == EBB_OK ? "ok" : ebb_status_text(st));
+    note_request(s, x, true, st != EBB_OK, st == EBB_OK ? "ok" : ebb_status_text(st));
 }

@@ -54,11 +54,18 @@ static json_t *json_error(const ebb_serve *s, const ebb_error *err, unsigned *st
     return json_pack("{s:o}", "error", o);
 }
 
+/* What is left undone because the server leaves, its next one does: 503 is tried again. */
 void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err)
 {
+    ebb_error leaving = { 0 };
     unsigned status;
-    json_t *o = json_error(s, err, &status);
+    json_t *o;
 
+    if (err->code == EBB_CANCELED && ebb_serve_is_leaving(s)) {
+        EBB_FAIL(&leaving, EBB_BUSY, "%s", EBB_SERVE_LEAVES);
+        err = &leaving;
+    }
+    o = json_error(s, err, &status);
     ebb_serve_reply_json(x, status, o);
 }
 

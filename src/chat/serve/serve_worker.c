@@ -49,13 +49,8 @@ static void wake_on_evict(void *arg)
 
 static void tell(ebb_serve *s, const char *line)
 {
-    bool quit;
-
     ebb_log("serve", "%s", line);
-    pthread_mutex_lock(&s->lock);
-    quit = s->quit;                              /* who would be told may have left */
-    pthread_mutex_unlock(&s->lock);
-    if (s->opts.tell && *line && !quit)
+    if (s->opts.tell && *line && !ebb_serve_is_leaving(s))       /* else who would be told may have left */
         s->opts.tell(s->opts.arg, line);
 }
 
@@ -217,7 +212,7 @@ static ebb_served *choose_turn(ebb_serve *s)
 static void note_stopped(const ebb_serve *s, ebb_served *a)
 {
     if (s->quit)
-        EBB_FAIL(&a->error, EBB_BUSY, "the server is shutting down");
+        EBB_FAIL(&a->error, EBB_BUSY, EBB_SERVE_LEAVES);
     else
         EBB_FAIL(&a->error, EBB_CANCELED, "the answer was stopped");
 }
@@ -379,12 +374,17 @@ static ebb_served *first_unended(const ebb_serve *s)
     return a;
 }
 
-/* At the user's own socket whoever is connected is going to ask. */
+/* At the user's own socket whoever is connected is going to ask; over TCP he may only keep his connection. */
+static bool is_awaited(const ebb_serve *s)
+{
+    return (s->opts.is_unix ? ebb_http_server_n_connections(s->http) : ebb_http_server_n_requests(s->http)) > 0;
+}
+
 static bool may_leave(ebb_serve *s)
 {
     if (!s->opts.leave_s || ebb_clock_s() - s->used_s < s->opts.leave_s || first_unended(s))
         return false;
-    if (!s->opts.is_unix || ebb_http_server_n_connections(s->http) == 0)
+    if (!is_awaited(s))
         return true;
     s->used_s = ebb_clock_s();
     return false;

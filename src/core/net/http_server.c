@@ -619,3 +619,14 @@ unsigned ebb_http_server_n_connections(const ebb_http_server *s)
 
     return info ? info->num_connections : 0;
 }
+
+unsigned ebb_http_server_n_requests(ebb_http_server *s)
+{
+    unsigned n = 0;
+
+    pthread_mutex_lock(&s->lock);
+    for (const caller *c = s->callers; c; c = c->next)
+        n += c->x != NULL;
+    pthread_mutex_unlock(&s->lock);
+    return n;
+}

@@ -51,6 +51,8 @@ ebb_status ebb_http_server_open(const ebb_http_server_opts *opts, ebb_http_serve
 /* Closes every connection and waits for its thread.  NULL is fine. */
 void ebb_http_server_close(ebb_http_server *s);
 unsigned ebb_http_server_n_connections(const ebb_http_server *s);
+/* Connections on which a request is under way: from its headers to the end of its reply. */
+unsigned ebb_http_server_n_requests(ebb_http_server *s);
 /* Ends the connections whose next request has not had complete headers for silence_s, however often
  * a byte of them came, and those whose body comes slower than a KiB a second; silence_s is given
  * for its beginning, and is the most that haste earns.  To be called now and then, from any

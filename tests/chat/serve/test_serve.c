@@ -1,5 +1,5 @@
 /* A server that is closed before its model is there, a large request whose client does not wait for its turn, and
- * answers that are stopped. */
+ * answers that are stopped; and a server that leaves when nobody asks. */
 #include "ebb_test.h"
 
 #include <dirent.h>
@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "net/listen.h"
 #include "serve/serve_priv.h"
 
@@ -124,10 +125,11 @@ static bool is_ready(ebb_serve *s)
     return is;
 }
 
-/* With the guide, at a port that it finds; skips the test where there is no server. */
-static ebb_serve *open_server(unsigned short *port)
+/* With the guide, at a port that it finds; skips the test where there is no server.  leave_s: as in its options. */
+static ebb_serve *open_server_for(unsigned leave_s, unsigned short *port)
 {
-    ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide" };
+    ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide",
+                         .leave_s = leave_s };
     ebb_serve *s;
     ebb_error err = { 0 };
 
@@ -139,6 +141,11 @@ static ebb_serve *open_server(unsigned short *port)
     while (!is_ready(s))
         usleep(1000);
     return s;
+}
+
+static ebb_serve *open_server(unsigned short *port)
+{
+    return open_server_for(0, port);
 }
 
 static void test_large_request_of_who_left(void **state)
@@ -294,12 +301,107 @@ static void test_stopped_is_not_complete(void **state)
     ebb_serve_close(s);
 }
 
+/* A large request that waits for its turn when the server leaves is for its next one. */
+static void test_large_request_when_it_leaves(void **state)
+{
+    unsigned short port = 0;
+    ebb_serve_place place;
+    ebb_serve *s;
+    int fd;
+
+    (void)state;
+    s = open_server(&port);
+    ebb_serve_begin_large(s, 0, &place);
+    fd = send_large_request(1, port);
+    while (count_large(s) < 2)
+        usleep(1000);
+    pthread_mutex_lock(&s->lock);
+    s->quit = true;
+    pthread_mutex_unlock(&s->lock);
+    ebb_serve_end_large(s);
+    expect_stopped(fd, false, "503", "the server is shutting down");
+    ebb_serve_close(s);
+}
+
+/* -- Leaving when nobody asks ------------------------------------------------------------------- */
+
+enum { LEAVE_S = 3600 };
+
+static double used_s(ebb_serve *s)
+{
+    double at;
+
+    pthread_mutex_lock(&s->lock);
+    at = s->used_s;
+    pthread_mutex_unlock(&s->lock);
+    return at;
+}
+
+/* The time to leave has come, as the clock has it: whether the server leaves. */
+static bool leaves(ebb_serve *s)
+{
+    double long_ago = ebb_clock_s() - 2.0 * LEAVE_S;
+    ebb_error err = { 0 };
+
+    pthread_mutex_lock(&s->lock);
+    s->used_s = long_ago;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    while (ebb_serve_goes_on(s, &err) && used_s(s) <= long_ago)
+        usleep(1000);
+    return !ebb_serve_goes_on(s, &err);
+}
+
+static void read_reply(int fd, const char *status)
+{
+    char begin[13] = "", rest[4096];
+
+    assert_int_equal(recv(fd, begin, sizeof begin - 1, MSG_WAITALL), sizeof begin - 1);
+    assert_string_equal(begin + 9, status);
+    while (recv(fd, rest, sizeof rest, 0) > 0)
+        continue;
+    close(fd);
+}
+
+static void test_a_request_keeps_it(void **state)
+{
+    static const char text[] = "{\"content\":\"x\"}";
+    ebb_buf body = { .data = (char *)text, .len = sizeof text - 1 };
+    unsigned short port = 0;
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    ebb_serve *s;
+    double before;
+    int fd, silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)state;
+    s = open_server_for(LEAVE_S, &port);
+    before = used_s(s);
+    read_reply(send_request(1, port, "/tokenize", &body), "200");
+    assert_true(used_s(s) > before);             /* it need not be one for an answer */
+    body.len += 1;                               /* of which the last byte is still to come */
+    fd = send_request(1, port, "/tokenize", &body);
+    while (ebb_http_server_n_requests(s->http) == 0)
+        usleep(1000);
+    assert_false(leaves(s));
+    assert_int_equal(send(fd, " ", 1, MSG_NOSIGNAL), 1);
+    read_reply(fd, "200");
+    at.sin_port = htons(port);                   /* who asks nothing may keep his connection */
+    assert_int_equal(connect(silent, (struct sockaddr *)&at, sizeof at), 0);
+    while (ebb_http_server_n_requests(s->http) > 0 || ebb_http_server_n_connections(s->http) != 1)
+        usleep(1000);
+    assert_true(leaves(s));
+    ebb_serve_close(s);
+    close(silent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_closed_while_loading),
                                         cmocka_unit_test(test_large_request_of_who_left),
                                         cmocka_unit_test(test_large_requests_take_turns),
-                                        cmocka_unit_test(test_stopped_is_not_complete) };
+                                        cmocka_unit_test(test_stopped_is_not_complete),
+                                        cmocka_unit_test(test_large_request_when_it_leaves),
+                                        cmocka_unit_test(test_a_request_keeps_it) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
