@@ -58,6 +58,8 @@ bool ebb_model_meta_number(const ebb_model *m, const char *key, double *out);
 enum {
     EBB_TOK_BOS     = 1,         /* add BOS (and EOS) where the vocabulary asks for it */
     EBB_TOK_SPECIAL = 2,         /* parse control tokens: their texts in `text` become their ids */
+    EBB_TOK_INSIDE  = 4,         /* `text` goes on behind other text: no blank is put before it, as
+                                  * some vocabularies do; its ids print it and nothing else */
 };
 /* Tokenizes n_bytes of UTF-8 (invalid bytes are allowed).  *n_out receives
  * the number of ids; at most `cap` are written, so a call with cap = 0 counts.

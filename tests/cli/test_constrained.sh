@@ -100,6 +100,15 @@ def content(**more):
 book = json.loads(content(response_format={"type": "json_schema", "json_schema": {"name": "book", "schema": schema}}))
 assert list(book) == ["title", "year", "tags"], book
 assert content(grammar='root ::= "ok"') == "ok"
+def go_on(begun):                                 # an answer so far, which is of the form, too
+    return ask("/v1/chat/completions", {"messages": question["messages"] + [{"role": "assistant", "content": begun}],
+                                        "max_tokens": 400, "json_schema": schema})
+begun = '{"title": "A'
+status, o = go_on(begun)
+assert status == 200, o
+book = json.loads(begun + o["choices"][0]["message"]["content"])
+assert list(book) == ["title", "year", "tags"], book
+assert go_on("Once")[0] == 400
 status, o = ask("/completion", {"prompt": "x", "n_predict": 400, "json_schema": {"enum": ["one", "two"]}})
 assert json.loads(o["content"]) in ("one", "two"), o
 assert content(response_format={"type": "text"}) != ""

@@ -218,11 +218,8 @@ static ebb_tokenize_opts tokenize_opts(const prompt_build *w, const ebb_text_ran
                                 .stop = w->job.opts->stop, .stop_arg = w->job.opts->stop_arg };
 }
 
-/* Ids of `text`; those inside `quoted` are never control tokens. */
-static ebb_status tokenize_text(prompt_build *w, const char *text, size_t n, const ebb_text_range *quoted,
-                                size_t n_quoted, ebb_error *err)
+static ebb_status tokenize_text(prompt_build *w, const char *text, size_t n, ebb_tokenize_opts o, ebb_error *err)
 {
-    ebb_tokenize_opts o = tokenize_opts(w, quoted, n_quoted);
     size_t n_new = n + 8, capacity = 0;
 
     while (n_new > capacity) {                   /* once, or a second time with the true number */
@@ -238,7 +235,7 @@ static ebb_status tokenize_text(prompt_build *w, const char *text, size_t n, con
     return EBB_OK;
 }
 
-/* Ids of now.text[from..to). */
+/* Ids of now.text[from..to); what messages say there is never a control token. */
 static ebb_status tokenize_part(prompt_build *w, size_t from, size_t to, ebb_error *err)
 {
     ebb_text_range *quoted = calloc(w->now.n_ranges + 1, sizeof *quoted);
@@ -253,7 +250,7 @@ static ebb_status tokenize_part(prompt_build *w, size_t from, size_t to, ebb_err
             continue;
         quoted[n++] = (ebb_text_range){ (r.begin > from ? r.begin : from) - from, (r.end < to ? r.end : to) - from };
     }
-    st = tokenize_text(w, ebb_buf_text(&w->now.text) + from, to - from, quoted, n, err);
+    st = tokenize_text(w, ebb_buf_text(&w->now.text) + from, to - from, tokenize_opts(w, quoted, n), err);
     free(quoted);
     return st;
 }
@@ -325,19 +322,22 @@ static ebb_status add_new(prompt_build *w, ebb_error *err)
     return st;
 }
 
+/* Its ids are those of its text alone, so that what follows them stands behind it, and not behind a blank more. */
 static ebb_status add_open(prompt_build *w, ebb_error *err)
 {
     const ebb_message *m = w->open;
     size_t before = w->out->n_ids;
-    ebb_text_range all = { 0, m ? m->n_text : 0 };
+    ebb_tokenize_opts o = tokenize_opts(w, NULL, 0);
     ebb_status st = EBB_OK;
+
+    o.flags = EBB_TOK_INSIDE;
 
     if (!m)
         return EBB_OK;
     if (m->n_ids)
         st = append_ids(w, m->ids, m->n_ids, err);
     else if (m->n_text)
-        st = tokenize_text(w, m->text, m->n_text, &all, 1, err);
+        st = tokenize_text(w, m->text, m->n_text, o, err);
     w->out->n_ids_of[w->job.n] = w->out->n_ids - before;
     return st;
 }

@@ -129,42 +129,22 @@ static ebb_prompt_opts opts_of(const json_t *o)
                               ? EBB_THINKING_OFF : EBB_THINKING_DEFAULT };
 }
 
-/* The answer so far goes behind the prompt of what was said before it. */
-static ebb_status continue_answer(ebb_serve_waiting *who, const ebb_message *m, ebb_serve_question *q, ebb_error *err)
-{
-    ebb_tokenize_opts how = { .stop = ebb_serve_stops_waiting, .stop_arg = who };
-    size_t n = 0, cap = q->n_ids + m->n_text + 8;
-    int32_t *ids = realloc(q->ids, cap * sizeof *ids);
-    ebb_status st;
-
-    if (!ids)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    q->ids = ids;
-    st = ebb_model_tokenize_with(who->s->model, m->text, m->n_text, &how, ids + q->n_ids, cap - q->n_ids, &n, err);
-    if (st == EBB_OK && n > cap - q->n_ids)
-        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    if (st == EBB_OK)
-        q->n_ids += q->n_answer = n;
-    q->n_suffix = 0;
-    return st;
-}
-
-static ebb_status make_prompt(ebb_serve_waiting *who, const messages *m, const ebb_prompt_opts *opts,
+static ebb_status make_prompt(const ebb_serve *s, const messages *m, const ebb_prompt_opts *opts,
                               ebb_serve_question *q, ebb_error *err)
 {
-    const ebb_message *last = &m->list[m->n - 1];
-    bool continues = last->role == EBB_ROLE_ASSISTANT && m->n > 1;
+    bool continues = m->list[m->n - 1].role == EBB_ROLE_ASSISTANT;
     ebb_prompt p = { 0 };
-    ebb_status st = ebb_prompt_delta(who->s->prompter, m->pointers, m->n - continues, opts, &p, err);
+    ebb_status st = ebb_prompt_delta(s->prompter, m->pointers, m->n, opts, &p, err);
 
     if (st == EBB_OK) {
         q->ids = p.ids;
         q->n_ids = p.n_ids;
         q->n_suffix = p.n_suffix;
+        q->n_answer = continues ? p.n_ids_of[m->n - 1] : 0;
         p.ids = NULL;
     }
     ebb_prompt_fini(&p);
-    return st == EBB_OK && continues ? continue_answer(who, last, q, err) : st;
+    return st;
 }
 
 ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_serve_question *q, ebb_error *err)
@@ -176,7 +156,7 @@ ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_
     opts.stop = ebb_serve_stops_waiting;
     opts.stop_arg = who;
     if (st == EBB_OK)
-        st = make_prompt(who, &m, &opts, q, err);
+        st = make_prompt(who->s, &m, &opts, q, err);
     messages_fini(&m);
     return st;
 }

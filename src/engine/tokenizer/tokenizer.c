@@ -121,13 +121,13 @@ bool ebb_tokenizer_is_like(const ebb_tokenizer *a, const ebb_tokenizer *b, char 
 
 /* -- Text to ids ---------------------------------------------------------------- */
 
-static ebb_status encode_plain(const ebb_tokenizer *t, const char *text, size_t n, bool after_special,
+static ebb_status encode_plain(const ebb_tokenizer *t, const char *text, size_t n, bool is_inside,
                                ebb_tok_work *w, ebb_error *err)
 {
     if (n == 0)
         return EBB_OK;
     if (t->is_spm)
-        return ebb_spm_encode(&t->spm, text, n, t->roles.add_space_prefix && after_special, w, err);
+        return ebb_spm_encode(&t->spm, text, n, t->roles.add_space_prefix && !is_inside, w, err);
     return ebb_bpe_encode(&t->bpe, text, n, w, err);
 }
 
@@ -140,14 +140,14 @@ static ebb_status fail_spent(const ebb_tok_search *q, const ebb_tok_work *w, ebb
                     "tokens that are almost in it: shorten the text, or take another model", q->n);
 }
 
-static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, ebb_tok_work *w, ebb_error *err)
+/* Plain text stands at the beginning or behind a special token: the space prefix, if any, is put before each. */
+static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, bool is_inside, ebb_tok_work *w,
+                              ebb_error *err)
 {
-    bool after_special = true;
-
     while (q->at < q->n && q->budget.left > 0 && w->budget.left > 0) {
         ebb_token id;
         size_t plain = ebb_tok_special_next(&t->special, q, &id);
-        ebb_status st = encode_plain(t, q->text + q->at, plain, after_special, w, err);
+        ebb_status st = encode_plain(t, q->text + q->at, plain, is_inside, w, err);
 
         if (st != EBB_OK)
             return st;
@@ -155,7 +155,6 @@ static ebb_status encode_text(const ebb_tokenizer *t, ebb_tok_search *q, ebb_tok
         if (id < 0)
             continue;
         ebb_tok_emit(w, id);
-        after_special = true;
         q->at += t->table.entries[id].len;
         if (t->table.entries[id].attr & EBB_TOK_IS_RSTRIP)
             while (q->at < q->n && isspace((unsigned char)q->text[q->at]))
@@ -178,7 +177,7 @@ ebb_status ebb_tokenizer_encode(const ebb_tokenizer *t, const char *text, size_t
         return EBB_FAIL(err, EBB_LIMIT, "%zu bytes of text at once; at most %u are accepted", n_bytes, MAX_TEXT);
     if ((o->flags & EBB_TOK_BOS) && t->roles.add_bos && t->roles.bos >= 0)
         ebb_tok_emit(&w, t->roles.bos);
-    st = encode_text(t, &q, &w, err);
+    st = encode_text(t, &q, o->flags & EBB_TOK_INSIDE, &w, err);
     if ((o->flags & EBB_TOK_BOS) && t->roles.add_eos && t->roles.eos >= 0)
         ebb_tok_emit(&w, t->roles.eos);
     if (st == EBB_OK)

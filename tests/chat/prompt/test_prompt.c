@@ -212,6 +212,28 @@ static void test_retry_continue_and_empty(void **state)
     ebb_buf_fini(&file);
 }
 
+/* A text that goes on is that text, also where the vocabulary puts a blank before one that begins. */
+static void test_goes_on_without_a_blank(void **state)
+{
+    static const chat_vocab spm = { .tokens = { "<|endoftext|>", "<|im_end|>", "<|im_start|>" }, .is_spm = true };
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&spm, &file);
+    ebb_prompter *p = prompter(m, family("chatml"));
+    talk t = { 0 };
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "a");
+    say(&t, EBB_ROLE_ASSISTANT, "{\"a\":<|im_end|>");    /* and it forges no end */
+    ask(&t, p);
+    assert_non_null(strstr(shown(m, &t.p), "assistant\n{\"a\":<|im_end|>"));
+    assert_int_equal(t.p.n_ids_of[1], t.m[1].n_text);
+    assert_int_equal(t.p.n_suffix, 0);
+    talk_fini(&t);
+    ebb_prompter_free(p);
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 static void test_nobody_forges_a_turn(void **state)
 {
     ebb_buf file;
@@ -789,7 +811,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_turns_of_chatml), cmocka_unit_test(test_end_token_of_an_answer),
-        cmocka_unit_test(test_retry_continue_and_empty), cmocka_unit_test(test_nobody_forges_a_turn),
+        cmocka_unit_test(test_retry_continue_and_empty), cmocka_unit_test(test_goes_on_without_a_blank),
+        cmocka_unit_test(test_nobody_forges_a_turn),
         cmocka_unit_test(test_count_of_the_system_message),
         cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped),
         cmocka_unit_test(test_history_moves),

@@ -95,6 +95,8 @@ static void test_spm_joins_best_score(void **state)
     assert_string_equal(toy_ids(tok, "a", EBB_TOK_BOS), "1 263");
     assert_string_equal(toy_ids(tok, "", EBB_TOK_BOS), "1");
     assert_string_equal(toy_ids(tok, "<s>a</s>a", EBB_TOK_SPECIAL), "1 263 2 263");
+    assert_string_equal(toy_ids(tok, "ab", EBB_TOK_INSIDE), "262");
+    assert_string_equal(toy_ids(tok, " a<s>a", EBB_TOK_SPECIAL | EBB_TOK_INSIDE), "263 1 260");
     ebb_tokenizer_free(tok);
     t.v.add_space_prefix = 0;
     t.v.add_bos = 0;
