@@ -200,7 +200,7 @@ def wait_for(what, is_so):
     fail("never", what, counts())
 
 
-def begin(more, n):
+def begin(more, n, s=s):
     """A request whose answer has no end of its own; what came until n bytes were there, and the connection."""
     body = json.dumps({"messages": [{"role": "user", "content": question}], "ignore_eos": True, "stream": True, "temperature": 1.5, "seed": 5, **more}).encode()
     c = s.connect()
@@ -243,6 +243,20 @@ c.close()
 before = counts()["ebb_answers_cancelled_total"]
 if s.ask("DELETE", f"/ebb/v1/answers/{number}")[0] == 200:       # 404: it was quicker
     wait_for("is it stopped", lambda: counts()["ebb_answers_cancelled_total"] > before)
+
+# Passes that are hardly longer than the answers are many: a prompt beside them takes what they leave.
+os.mkdir(folder + "/few")
+few = Server(ebb, folder + "/few", "-m", "guide", "--chunk", "8")
+few_got, few_asks = {}, list(wants)[:4]
+_, c = begin({}, 600, few)
+threads = [threading.Thread(target=lambda i=i: few_got.update({i: few.chat(f"Question {i}: what is a context?", seed=i, max_tokens=60)["choices"][0]["message"]["content"]})) for i in few_asks]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+same("beside others in short passes", few_got, {i: wants[i] for i in few_asks})
+c.close()
+few.end()
 
 # The engine's figures in the stream, for who asks for them: first, and with the end.
 def figures(more):

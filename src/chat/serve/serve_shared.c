@@ -51,18 +51,22 @@ static void catch_up(ebb_serve *s, ebb_served *a)
     ebb_serve_end_failed(s, a, st, &err);
 }
 
+/* Behind the others: of the pass it gets what their tokens leave, one at least, since no more answers run at once than
+ * a pass has tokens (ebb_engine_max_sequences). */
+static void join_prompt(ebb_serve *s, shared_turn *t, ebb_served *a)
+{
+    size_t room = ebb_engine_n_batch(s->engine) - t->n, n;
+
+    (void)ebb_session_ids(a->session, &n);
+    add_step(t, a, n, ebb_serve_part_end(s, a, n, s->n_beside < room ? s->n_beside : room));
+}
+
 static void join(ebb_serve *s, shared_turn *t, ebb_served *a)
 {
     bool has_ended = false;
     ebb_error err = { 0 };
     ebb_status st = EBB_OK;
-    size_t n;
 
-    (void)ebb_session_ids(a->session, &n);
-    if (a->state != SERVED_DECODE) {
-        add_step(t, a, n, ebb_serve_part_end(s, a, n, s->n_beside));
-        return;
-    }
     if (ebb_serve_is_computed(a))
         st = ebb_serve_next_token(s, a, &has_ended, &err);
     if (st != EBB_OK)
@@ -137,6 +141,7 @@ void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n)
 {
     bool has_caught_up[SERVE_SESSIONS] = { false };
     shared_turn t = { .n = 0 };
+    ebb_served *prompt = NULL;                   /* one at most (choose_batch_mates) */
     ebb_error err = { 0 };
     double begin;
     ebb_status st;
@@ -148,9 +153,16 @@ void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n)
         if (has_caught_up[i])
             catch_up(s, all[i]);
     }
-    for (size_t i = 0; i < n; i++)
-        if (!has_caught_up[i] && !is_behind(all[i]))
+    for (size_t i = 0; i < n; i++) {
+        if (has_caught_up[i] || is_behind(all[i]))
+            continue;
+        if (all[i]->state == SERVED_DECODE)
             join(s, &t, all[i]);
+        else
+            prompt = all[i];
+    }
+    if (prompt)
+        join_prompt(s, &t, prompt);
     if (t.n == 0)
         return;
     begin = ebb_clock_s();
