@@ -39,12 +39,13 @@ ebb_status ebb_grammar_match(const ebb_grammar *g, const char *text, size_t n, e
  * outlive s; g need not.  NULL: s is free again.  On failure s is as before.
  * Errors: UNSUPPORTED (m has no tokenizer), NOMEM.
  * Cost: once for each model some 50 ms for 150,000 tokens; a choice at a place of the grammar that
- * was not met before, at most some ms. */
+ * was not met before, some ms.  One that would take longer than some 20 ms is EBB_TOKEN_NONE and
+ * LIMIT. */
 EBB_MUST_CHECK
 ebb_status ebb_sampler_constrain(ebb_sampler *s, const ebb_grammar *g, const ebb_model *m,
                                  ebb_error *err);
-/* The text has begun with these tokens.  false: the grammar does not allow that, and s is as
- * before. */
+/* The text has begun with these tokens.  false: the grammar does not allow that, or ebb_sampler_check
+ * is LIMIT; and s is as before. */
 bool ebb_sampler_accept(ebb_sampler *s, const ebb_token *ids, size_t n);
 /* After EBB_TOKEN_NONE: OK if the text is one of the grammar (or s is free).  Errors: UNSUPPORTED
  * (no token of the model goes on as the grammar wants), LIMIT (too ambiguous), NOMEM. */

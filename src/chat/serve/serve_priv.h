@@ -68,6 +68,7 @@ typedef struct ebb_served {
     ebb_buf  held;               /* text that may be the beginning of a stop */
     uint64_t turn;               /* its last; 0: none yet */
     double   asked_s, decode_from_s;
+    double   owed_s;             /* that its choices under a grammar took; it sits out meanwhile */
     /* under the server's lock */
     ebb_served_state state;
     bool     is_canceled;

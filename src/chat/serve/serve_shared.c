@@ -1,12 +1,14 @@
 /* A turn of several answers in one pass (serve_priv.h).
  *
  * Of a prompt beside them so much is computed that the pass takes at most PATIENCE times what it takes without:
- * nobody waits longer for a token because somebody else asks something long. */
+ * nobody waits longer for a token because somebody else asks something long.  Nor because a grammar makes a choice long:
+ * what choices under grammars take beyond about as much as a pass, their answers sit out. */
 #include "base/clock.h"
 #include "serve/serve_priv.h"
 
 #define PATIENCE 2.5
 #define LEARN_OVER 8
+#define LEAST_CHOICES_S 0.002    /* that the choices of a pass may take */
 
 enum { BESIDE_FIRST = 32, BESIDE_LEAST = 4 };
 
@@ -61,14 +63,35 @@ static void join_prompt(ebb_serve *s, shared_turn *t, ebb_served *a)
     add_step(t, a, n, ebb_serve_part_end(s, a, n, s->n_beside < room ? s->n_beside : room));
 }
 
+/* A pass pays for choices about as long as it takes itself, the same for each answer under a grammar. */
+static void pay_choices(const ebb_serve *s, ebb_served *const *all, size_t n)
+{
+    double paid_s = s->token_pass_s > LEAST_CHOICES_S ? s->token_pass_s : LEAST_CHOICES_S, least_s = 0;
+    size_t n_owing = 0;
+
+    for (size_t i = 0; i < n; i++)
+        n_owing += all[i]->owed_s > 0;
+    for (size_t i = 0; i < n; i++) {
+        double left_s = all[i]->owed_s - paid_s / (double)(n_owing ? n_owing : 1);
+
+        all[i]->owed_s = left_s > 0 ? left_s : 0;
+        least_s = i == 0 || all[i]->owed_s < least_s ? all[i]->owed_s : least_s;
+    }
+    for (size_t i = 0; i < n; i++)               /* they would sit out for nobody */
+        all[i]->owed_s -= least_s;
+}
+
 static void join(ebb_serve *s, shared_turn *t, ebb_served *a)
 {
+    double begin = ebb_clock_s();
     bool has_ended = false;
     ebb_error err = { 0 };
     ebb_status st = EBB_OK;
 
     if (ebb_serve_is_computed(a))
         st = ebb_serve_next_token(s, a, &has_ended, &err);
+    if (a->q.grammar && !has_ended && st == EBB_OK)
+        a->owed_s += ebb_clock_s() - begin;
     if (st != EBB_OK)
         ebb_serve_end_failed(s, a, st, &err);
     else if (!has_ended)
@@ -147,6 +170,7 @@ void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n)
     ebb_status st;
 
     s->n_beside = s->n_beside ? s->n_beside : BESIDE_FIRST;
+    pay_choices(s, all, n);                      /* first, for who catches up may end, and be gone */
     for (size_t i = 0; i < n; i++) {             /* first, for it may take the place of others */
         all[i]->turn = ++s->n_turns;
         has_caught_up[i] = is_behind(all[i]);
@@ -156,10 +180,10 @@ void ebb_serve_shared_turn(ebb_serve *s, ebb_served *const *all, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (has_caught_up[i] || is_behind(all[i]))
             continue;
-        if (all[i]->state == SERVED_DECODE)
-            join(s, &t, all[i]);
-        else
+        if (all[i]->state != SERVED_DECODE)
             prompt = all[i];
+        else if (all[i]->owed_s <= 0)
+            join(s, &t, all[i]);
     }
     if (prompt)
         join_prompt(s, &t, prompt);

@@ -11,11 +11,13 @@ enum {
     MASK_BYTES = 8 << 20,        /* of the masks that are kept, */
     LEAST_MASKS = 8, MOST_MASKS = 1024,          /* and their number */
     FORGET_BYTES = 24 << 20,     /* states take so much memory: older ones are forgotten */
-    MOST_WORK = 50 << 20,        /* steps looked at for one mask */
+    MOST_WORK = 4 << 20,         /* of a choice (ebb_matcher_limit); it cannot fill the matcher's memory */
+    TOKEN_WORK = 8192,           /* of each token of a text that is there */
 };
 
 #define NO_MASK UINT32_MAX
 #define SEEN    (UINT32_MAX - 1) /* no mask, but somebody has asked */
+#define COSTLY  (UINT32_MAX - 2) /* its mask is more than the work of a choice */
 
 /* The text has ended: a token that ends a turn was chosen.  No state has this number. */
 #define ENDED UINT32_MAX
@@ -30,8 +32,9 @@ struct ebb_constraint {
     uint64_t    *masks;          /* [n_masks][n_words] */
     uint32_t    *mask_states;    /* [n_masks] whose they are; 0: of none */
     uint32_t     n_masks, next_mask;
-    uint32_t    *mask_of;        /* [states] NO_MASK, SEEN, or which */
+    uint32_t    *mask_of;        /* [states] NO_MASK, SEEN, COSTLY, or which */
     size_t       n_known, cap_known;
+    bool         met_costly;     /* in this choice */
     ebb_status   failed;         /* beside the matcher */
 };
 
@@ -93,6 +96,18 @@ void ebb_constraint_free(ebb_constraint *c)
     free(c);
 }
 
+void ebb_constraint_begin_choice(ebb_constraint *c)
+{
+    ebb_matcher_limit(c->m, MOST_WORK);
+    c->met_costly = false;
+}
+
+void ebb_constraint_begin_text(ebb_constraint *c, size_t n)
+{
+    ebb_constraint_begin_choice(c);
+    ebb_matcher_limit(c->m, 4 * MOST_WORK + (uint64_t)n * TOKEN_WORK);
+}
+
 ebb_constraint_state ebb_constraint_begin(const ebb_constraint *c)
 {
     return (ebb_constraint_state){ .state = c->start, .epoch = c->epoch };
@@ -109,7 +124,6 @@ static void allow(uint64_t *mask, ebb_token id)
 static void fill_mask(ebb_constraint *c, uint32_t state, uint64_t *mask)
 {
     const ebb_token_trie *t = c->trie;
-    uint64_t most_work = ebb_matcher_work(c->m) + MOST_WORK;
 
     memset(mask, 0, c->n_words * sizeof *mask);
     c->path[0] = state;
@@ -124,10 +138,6 @@ static void fill_mask(ebb_constraint *c, uint32_t state, uint64_t *mask)
         c->path[n->depth] = to;
         for (uint32_t k = n->first; k < n[1].first; k++)
             allow(mask, t->tokens[k]);
-        if (ebb_matcher_work(c->m) > most_work) {
-            c->failed = EBB_LIMIT;
-            return;
-        }
         i++;
     }
     if (ebb_matcher_may_end(c->m, state))
@@ -164,6 +174,12 @@ static uint32_t take_mask(ebb_constraint *c, uint32_t state)
     return i;
 }
 
+static void drop_mask(ebb_constraint *c, uint32_t state)
+{
+    c->mask_states[c->mask_of[state]] = 0;
+    c->mask_of[state] = COSTLY;
+}
+
 static bool is_known_state(const ebb_constraint *c, ebb_constraint_state at)
 {
     return at.epoch == c->epoch && at.state != ENDED && at.state < ebb_matcher_n_states(c->m);
@@ -176,23 +192,29 @@ const uint64_t *ebb_constraint_mask(ebb_constraint *c, ebb_constraint_state at, 
     *n_tokens = c->trie->n_vocab;
     if (!is_known_state(c, at) || at.state == EBB_STATE_NONE || c->failed != EBB_OK || !know_states(c))
         return NULL;
-    if (c->mask_of[at.state] < SEEN)
+    if (c->mask_of[at.state] < COSTLY)
         return c->masks + c->mask_of[at.state] * c->n_words;
+    c->met_costly = c->mask_of[at.state] == COSTLY;
+    if (c->met_costly)
+        return NULL;
     mask = c->masks + take_mask(c, at.state) * c->n_words;
     fill_mask(c, at.state, mask);
-    return c->failed == EBB_OK && ebb_matcher_check(c->m, NULL) == EBB_OK ? mask : NULL;
+    if (ebb_matcher_check(c->m, NULL) == EBB_OK)
+        return mask;
+    drop_mask(c, at.state);
+    return NULL;
 }
 
 bool ebb_constraint_wants_mask(ebb_constraint *c, ebb_constraint_state at)
 {
-    bool was_seen;
+    uint32_t was;
 
     if (!is_known_state(c, at) || !know_states(c))
         return true;                             /* and gets none */
-    was_seen = c->mask_of[at.state] != NO_MASK;
-    if (!was_seen)
+    was = c->mask_of[at.state];
+    if (was == NO_MASK)
         c->mask_of[at.state] = SEEN;
-    return was_seen;
+    return was != NO_MASK && was != COSTLY;
 }
 
 /* -- Going on ----------------------------------------------------------------------------- */
@@ -237,6 +259,7 @@ void ebb_constraint_settle(ebb_constraint *c, ebb_constraint_state *at)
 {
     if (!is_known_state(c, *at) || ebb_matcher_bytes(c->m) < FORGET_BYTES)
         return;
+    ebb_matcher_limit(c->m, UINT64_MAX);
     at->state = ebb_matcher_forget(c->m, at->state);
     at->epoch = ++c->epoch;
     memset(c->mask_states, 0, c->n_masks * sizeof *c->mask_states);
@@ -250,9 +273,9 @@ ebb_status ebb_constraint_check(const ebb_constraint *c, ebb_constraint_state at
 
     if (st != EBB_OK)
         return st;
-    if (c->failed == EBB_LIMIT)
-        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: there are too many ways to go on; write what "
-                                       "they have in common once");
+    if (c->met_costly)
+        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: it takes too long to find what can follow; write "
+                        "what its alternatives have in common once");
     if (c->failed != EBB_OK)
         return EBB_FAIL(err, c->failed, "no memory to follow the grammar");
     if (at.state == ENDED || (is_known_state(c, at) && ebb_matcher_may_end(c->m, at.state)))

@@ -10,6 +10,7 @@ enum {
     MOST_PAIRS = 4096,           /* of one state */
     MOST_VISITS = 65536,         /* steps reached by one byte */
     MOST_BYTES = 96 << 20,       /* of memory */
+    BYTES_A_STEP = 16,           /* of a state, that count as a step's work */
 };
 
 #define UNKNOWN UINT32_MAX       /* where a byte leads; a stack that could not be made */
@@ -47,8 +48,9 @@ struct ebb_matcher {
     pair        *seen;           /* hash table, [2 * MOST_VISITS]; */
     uint32_t    *seen_turn;      /* its entries of this turn */
     uint32_t     turn;
-    uint64_t     work;
+    uint64_t     work, most_work;        /* so far, and before it is LIMIT */
     ebb_status   failed;
+    const char  *why;            /* of LIMIT */
 };
 
 /* -- Hashes ----------------------------------------------------------------------------- */
@@ -111,6 +113,21 @@ static uint32_t fail_matcher(ebb_matcher *m, ebb_status how)
     return EBB_STATE_NONE;
 }
 
+static void exceed_limit(ebb_matcher *m, const char *why)
+{
+    if (m->failed == EBB_OK)
+        m->why = why;
+    fail_matcher(m, EBB_LIMIT);
+}
+
+/* So much more work. */
+static void spend(ebb_matcher *m, uint64_t work)
+{
+    m->work += work;
+    if (m->work > m->most_work)
+        exceed_limit(m, "it takes too long to find what can follow");
+}
+
 /* -- Stacks and states that exist once --------------------------------------------------- */
 
 /* The stack with `step` on top; UNKNOWN: it failed. */
@@ -166,8 +183,10 @@ static uint32_t add_state(ebb_matcher *m, const pair *p, size_t n, bool may_end,
 {
     uint32_t *next;
 
-    if (ebb_matcher_bytes(m) > MOST_BYTES)
-        return fail_matcher(m, EBB_LIMIT);
+    if (ebb_matcher_bytes(m) > MOST_BYTES) {
+        exceed_limit(m, "what can follow takes too much memory");
+        return EBB_STATE_NONE;
+    }
     if (!reserve_state(m, n))
         return fail_matcher(m, EBB_NOMEM);
     if (n)
@@ -224,14 +243,14 @@ static void reach(ebb_matcher *m, uint32_t step, uint32_t stack)
         if (m->seen[i].step == step && m->seen[i].stack == stack)
             return;
     if (m->n_seen == MOST_VISITS) {
-        fail_matcher(m, EBB_LIMIT);
+        exceed_limit(m, "there are too many ways to go on");
         return;
     }
     m->n_seen++;
     m->seen[i] = p;
     m->seen_turn[i] = m->turn;
     m->todo[m->n_todo++] = p;
-    m->work++;
+    spend(m, 1);
 }
 
 static void call_rule(ebb_matcher *m, const ebb_step *s, uint32_t stack)
@@ -267,7 +286,7 @@ static void follow_steps(ebb_matcher *m)
             break;
         case EBB_STEP_BYTES:
             if (m->n_found == MOST_PAIRS)
-                fail_matcher(m, EBB_LIMIT);
+                exceed_limit(m, "there are too many ways to go on");
             else
                 m->found[m->n_found++] = p;
             break;
@@ -284,9 +303,18 @@ static int compare_pairs(const void *a, const void *b)
     return (x->stack > y->stack) - (x->stack < y->stack);
 }
 
+/* What sorting n pairs takes in time, and a state of them in memory, in steps. */
+static uint64_t state_work(const ebb_matcher *m, size_t n)
+{
+    size_t bytes = n * sizeof *m->found + m->g->n_classes * sizeof *m->next;
+
+    return n * (size_t)(64 - __builtin_clzll(n | 1)) / 2 + bytes / BYTES_A_STEP;
+}
+
 static uint32_t end_search(ebb_matcher *m)
 {
     follow_steps(m);
+    spend(m, state_work(m, m->n_found));
     if (m->failed != EBB_OK)
         return EBB_STATE_NONE;
     qsort(m->found, m->n_found, sizeof *m->found, compare_pairs);
@@ -296,7 +324,7 @@ static uint32_t end_search(ebb_matcher *m)
 static uint32_t read_byte(ebb_matcher *m, uint32_t from, uint8_t byte)
 {
     begin_search(m);
-    for (uint32_t i = 0; i < m->states[from].n; i++) {
+    for (uint32_t i = 0; i < m->states[from].n && m->failed == EBB_OK; i++) {
         pair p = m->pairs[m->states[from].first + i];
         const ebb_step *s = &m->g->steps[p.step];
         const ebb_byte_range *r = &m->g->ranges[s->a];
@@ -304,7 +332,7 @@ static uint32_t read_byte(ebb_matcher *m, uint32_t from, uint8_t byte)
         for (uint32_t k = 0; k < s->b; k++)
             if (byte >= r[k].first && byte <= r[k].last)
                 reach(m, r[k].to, p.stack);
-        m->work += s->b;
+        spend(m, s->b);
     }
     return end_search(m);
 }
@@ -331,7 +359,13 @@ uint32_t ebb_matcher_start(ebb_matcher *m)
 
 bool ebb_matcher_may_end(const ebb_matcher *m, uint32_t state) { return m->states[state].may_end; }
 size_t ebb_matcher_n_states(const ebb_matcher *m) { return m->n_states; }
-uint64_t ebb_matcher_work(const ebb_matcher *m) { return m->work; }
+
+void ebb_matcher_limit(ebb_matcher *m, uint64_t work)
+{
+    m->most_work = work < UINT64_MAX - m->work ? m->work + work : UINT64_MAX;
+    if (m->failed == EBB_LIMIT)
+        m->failed = EBB_OK;
+}
 
 size_t ebb_matcher_bytes(const ebb_matcher *m)
 {
@@ -342,9 +376,8 @@ size_t ebb_matcher_bytes(const ebb_matcher *m)
 ebb_status ebb_matcher_check(const ebb_matcher *m, ebb_error *err)
 {
     if (m->failed == EBB_LIMIT)
-        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: there are more than %d ways to go on; write "
-                                       "what they have in common once",
-                        MOST_PAIRS);
+        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: %s; write what its alternatives have in common "
+                        "once", m->why);
     if (m->failed != EBB_OK)
         return EBB_FAIL(err, m->failed, "no memory to follow the grammar");
     return EBB_OK;
@@ -375,6 +408,7 @@ ebb_matcher *ebb_matcher_new(const ebb_grammar *g)
     if (!m)
         return NULL;
     m->g = ebb_grammar_share(g);
+    m->most_work = UINT64_MAX;
     m->stacks = ebb_grow(NULL, 0, &m->cap_stacks, sizeof *m->stacks);
     m->found = malloc(MOST_PAIRS * sizeof *m->found);
     m->todo = malloc(MOST_VISITS * sizeof *m->todo);

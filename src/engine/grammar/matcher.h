@@ -26,12 +26,15 @@ bool ebb_matcher_may_end(const ebb_matcher *m, uint32_t state);
 
 size_t ebb_matcher_n_states(const ebb_matcher *m);       /* states are less than this */
 size_t ebb_matcher_bytes(const ebb_matcher *m);  /* of what it remembers */
-/* How many steps were looked at since it was made: what it cost. */
-uint64_t ebb_matcher_work(const ebb_matcher *m);
+/* From now on so much work, at some 10 ns: a step that is looked at, or as much time or memory as
+ * it takes to sort and keep what was found.  Then nothing more is found, which is LIMIT.  One that
+ * has failed so goes on; without a call there is no limit. */
+void ebb_matcher_limit(ebb_matcher *m, uint64_t work);
 /* Forget all states but this one, and return its new number.  NONE: it failed. */
 uint32_t ebb_matcher_forget(ebb_matcher *m, uint32_t state);
 
-/* OK, or how it failed, for good: LIMIT (too much can follow), NOMEM. */
+/* OK, or how it failed: LIMIT (too much can follow; until the next ebb_matcher_limit), NOMEM (for
+ * good). */
 EBB_MUST_CHECK
 ebb_status ebb_matcher_check(const ebb_matcher *m, ebb_error *err);
 

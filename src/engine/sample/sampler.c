@@ -120,11 +120,13 @@ bool ebb_sampler_accept(ebb_sampler *s, const ebb_token *ids, size_t n)
 {
     ebb_constraint_state at = s->at;
 
-    for (size_t i = 0; s->constraint && i < n; i++)
+    if (!s->constraint)
+        return true;
+    ebb_constraint_begin_text(s->constraint, n);
+    for (size_t i = 0; i < n; i++)
         if (!ebb_constraint_accept(s->constraint, &at, ids[i]))
             return false;
-    if (s->constraint)
-        ebb_constraint_settle(s->constraint, &at);
+    ebb_constraint_settle(s->constraint, &at);
     s->at = at;
     return true;
 }
@@ -261,20 +263,20 @@ static size_t take_candidates(ebb_sampler *s)
 }
 
 /* The n best of those that the grammar allows, asking about each: the same as by a mask, and quicker where most of
- * the likely ones are allowed.  false: too many are not, or there are not so many. */
-static bool take_allowed(ebb_sampler *s, size_t n)
+ * the likely ones are allowed.  Returns how many, less than n if more than most_refused beyond those allowed are not. */
+static size_t take_allowed(ebb_sampler *s, size_t n, size_t most_refused)
 {
     size_t n_taken = 0, n_refused = 0;
 
     order_heap(s);
-    while (n_taken < n && n_refused <= n_taken + MOST_REFUSED && s->n_heap > 0) {
+    while (n_taken < n && n_refused <= n_taken + most_refused && s->n_heap > 0) {
         candidate next = pop_candidate(s->heap, &s->n_heap);
         if (ebb_constraint_allows(s->constraint, s->at, next.id))
             s->best[n_taken++] = next;
         else
             n_refused++;
     }
-    return n_taken == n && s->n_heap > 0;
+    return n_taken;
 }
 
 /* All candidates are in the heap, not yet sorted. */
@@ -349,28 +351,50 @@ static uint32_t rank_candidates(ebb_sampler *s, ebb_choice *out, uint32_t n)
     return n_out;
 }
 
-/* One of those that the grammar allows. */
-static ebb_token choose_allowed(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
+/* Of the n_best that were taken out, in order. */
+static ebb_token choose_taken(ebb_sampler *s, size_t n_best, size_t pos)
 {
-    size_t n_wanted = s->p.temp > 0 ? s->p.top_k : 1;
-
-    if (n_wanted > 0 && !ebb_constraint_wants_mask(s->constraint, s->at)) {
-        if (take_allowed(s, n_wanted))
-            return s->p.temp > 0 ? sample_candidate(s, cut_candidates(s, true, n_wanted), n) : s->best[0].id;
-        fill_candidates(s, logits, ids, n);
-    }
-    if (!keep_allowed(s))
-        return EBB_TOKEN_NONE;
-    return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), n) : best_candidate(s).id;
+    return s->p.temp > 0 ? sample_candidate(s, cut_candidates(s, true, n_best), pos) : s->best[0].id;
 }
 
+static bool is_too_much_work(const ebb_sampler *s)
+{
+    return ebb_constraint_check(s->constraint, s->at, NULL) == EBB_LIMIT;
+}
+
+/* One of those that the grammar allows.  Where their mask is too much work, the likeliest may still be found. */
+static ebb_token choose_allowed(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
+{
+    size_t n_wanted = s->p.temp > 0 ? s->p.top_k : 1, n_taken;
+
+    if (n_wanted > 0 && !ebb_constraint_wants_mask(s->constraint, s->at)) {
+        n_taken = take_allowed(s, n_wanted, MOST_REFUSED);
+        if (n_taken == n_wanted && s->n_heap > 0 && !is_too_much_work(s))
+            return choose_taken(s, n_taken, n);
+        fill_candidates(s, logits, ids, n);
+    }
+    if (keep_allowed(s))
+        return s->p.temp > 0 ? sample_candidate(s, take_candidates(s), n) : best_candidate(s).id;
+    if (n_wanted == 0 || !is_too_much_work(s))
+        return EBB_TOKEN_NONE;
+    ebb_constraint_begin_choice(s->constraint);
+    fill_candidates(s, logits, ids, n);
+    n_taken = take_allowed(s, n_wanted, s->n_vocab);
+    return n_taken > 0 && !is_too_much_work(s) ? choose_taken(s, n_taken, n) : EBB_TOKEN_NONE;
+}
+
+/* A drafter may have been ahead meanwhile: what it left behind is forgotten before the choice, too. */
 static ebb_token sample_allowed(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n)
 {
-    ebb_token id = choose_allowed(s, logits, ids, n);
+    ebb_token id;
 
-    if (id != EBB_TOKEN_NONE && !ebb_sampler_follow(s, id))
-        id = EBB_TOKEN_NONE;
     ebb_constraint_settle(s->constraint, &s->at);
+    ebb_constraint_begin_choice(s->constraint);
+    id = choose_allowed(s, logits, ids, n);
+    if (id != EBB_TOKEN_NONE && !ebb_constraint_accept(s->constraint, &s->at, id))
+        id = EBB_TOKEN_NONE;
+    if (id != EBB_TOKEN_NONE)                    /* else ebb_sampler_check has to know why */
+        ebb_constraint_settle(s->constraint, &s->at);
     return id;
 }
 
@@ -386,6 +410,8 @@ uint32_t ebb_sampler_rank(ebb_sampler *s, const float *logits, const ebb_token *
                           uint32_t n_most)
 {
     fill_candidates(s, logits, ids, n);
+    if (s->constraint)
+        ebb_constraint_begin_choice(s->constraint);
     if (s->constraint && !keep_allowed(s))
         return 0;
     /* None of a drafter's candidates may be allowed by the grammar. */
@@ -396,5 +422,8 @@ uint32_t ebb_sampler_rank(ebb_sampler *s, const float *logits, const ebb_token *
 
 bool ebb_sampler_follow(ebb_sampler *s, ebb_token id)
 {
-    return !s->constraint || ebb_constraint_accept(s->constraint, &s->at, id);
+    if (!s->constraint)
+        return true;
+    ebb_constraint_begin_choice(s->constraint);
+    return ebb_constraint_accept(s->constraint, &s->at, id);
 }

@@ -1,5 +1,5 @@
 /* A server that is closed before its model is there, a large request whose client does not wait for its turn, and
- * answers that are stopped; and a server that leaves when nobody asks. */
+ * answers that are stopped, one that sits out; and a server that leaves when nobody asks. */
 #include "ebb_test.h"
 
 #include <dirent.h>
@@ -394,6 +394,72 @@ static void test_a_request_keeps_it(void **state)
     close(silent);
 }
 
+/* -- Answers whose choices take long ---------------------------------------------------------- */
+
+static int send_body(unsigned short port, const char *text)
+{
+    ebb_buf body = { 0 };
+    int fd;
+
+    ebb_buf_adds(&body, text);
+    fd = send_request(1, port, "/completion", &body);
+    ebb_buf_fini(&body);
+    return fd;
+}
+
+static void wait_for_answers(ebb_serve *s, uint64_t n)
+{
+    for (bool are_there = false; !are_there; usleep(1000)) {
+        pthread_mutex_lock(&s->lock);
+        are_there = s->n_answers == n;
+        pthread_mutex_unlock(&s->lock);
+    }
+}
+
+static void read_all(int fd)
+{
+    char part[4096];
+
+    while (recv(fd, part, sizeof part, 0) > 0)
+        ;
+    close(fd);
+}
+
+/* One that has taken much of the others' time sits out, though it came first and is shorter; alone it goes on. */
+static void test_long_choices_wait(void **state)
+{
+    unsigned short port = 0;
+    ebb_served *owing, *free_one;
+    ebb_serve *s;
+    int fds[2];
+
+    (void)state;
+    s = open_server(&port);
+    pthread_mutex_lock(&s->lock);
+    s->n_most = 0;                               /* no turn for anybody yet */
+    pthread_mutex_unlock(&s->lock);
+    fds[0] = send_body(port, "{\"prompt\":\"x\",\"n_predict\":4,\"grammar\":\"root ::= [a-z]+\","
+                             "\"ebb\":{\"survives\":true}}");
+    wait_for_answers(s, 1);
+    fds[1] = send_body(port, "{\"prompt\":\"y\",\"n_predict\":40,\"ignore_eos\":true,\"ebb\":{\"survives\":true}}");
+    wait_for_answers(s, 2);
+    pthread_mutex_lock(&s->lock);
+    owing = s->answers;
+    free_one = owing->next;
+    owing->owed_s = 1e6;
+    s->n_most = 2;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    read_all(fds[0]);
+    read_all(fds[1]);
+    pthread_mutex_lock(&s->lock);
+    assert_int_equal(owing->stats.n_generated, 4);
+    assert_int_equal(free_one->stats.n_generated, 40);
+    assert_true(owing->ended_s > free_one->ended_s);
+    pthread_mutex_unlock(&s->lock);
+    ebb_serve_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_closed_while_loading),
@@ -401,7 +467,8 @@ int main(void)
                                         cmocka_unit_test(test_large_requests_take_turns),
                                         cmocka_unit_test(test_stopped_is_not_complete),
                                         cmocka_unit_test(test_large_request_when_it_leaves),
-                                        cmocka_unit_test(test_a_request_keeps_it) };
+                                        cmocka_unit_test(test_a_request_keeps_it),
+                                        cmocka_unit_test(test_long_choices_wait) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -197,6 +197,117 @@ static void test_texts_are_of_the_grammar(void **state)
     ebb_grammar_free(g);
 }
 
+/* -- Too much work ------------------------------------------------------------------------ */
+
+/* Behind a b more can follow than is followed, so there is no mask of the beginning; an a leads there again. */
+#define WIDE "root ::= \"a\" root | \"b\" (\"c\"?){5000} | \"!\"\n"
+
+static void test_too_much_is_of_a_choice(void **state)
+{
+    ebb_grammar *g = compile(WIDE);
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&(ebb_tiny_opts){ 0 }, &bytes);
+    ebb_token a = ebb_model_find_token(m, "a"), b = ebb_model_find_token(m, "b");
+    ebb_constraint_state at;
+    ebb_constraint *c;
+    ebb_error err = { 0 };
+    size_t n;
+
+    (void)state;
+    assert_int_equal(ebb_constraint_new(g, ebb_model_token_trie(m), &c, NULL), EBB_OK);
+    at = ebb_constraint_begin(c);
+    for (int i = 0; i < 2; i++) {                /* the second time it is known */
+        ebb_constraint_begin_choice(c);
+        assert_null(ebb_constraint_mask(c, at, &n));
+        assert_int_equal(ebb_constraint_check(c, at, &err), EBB_LIMIT);
+        assert_non_null(strstr(err.msg, "too ambiguous"));
+    }
+    ebb_constraint_begin_choice(c);
+    assert_false(ebb_constraint_wants_mask(c, at));
+    assert_true(ebb_constraint_accept(c, &at, a));
+    assert_int_equal(ebb_constraint_check(c, at, NULL), EBB_UNSUPPORTED);
+    assert_false(ebb_constraint_accept(c, &at, b));
+    assert_int_equal(ebb_constraint_check(c, at, NULL), EBB_LIMIT);
+    ebb_constraint_free(c);
+    ebb_model_close(m);
+    ebb_grammar_free(g);
+    free(bytes);
+}
+
+/* Who looks for drafts and finds too much spoils no choice; and where there is no mask, the likeliest is found. */
+static void test_drafts_of_too_much(void **state)
+{
+    ebb_grammar *g = compile(WIDE);
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&(ebb_tiny_opts){ 0 }, &bytes);
+    ebb_token a = ebb_model_find_token(m, "a"), end = ebb_model_find_token(m, "!");
+    ebb_sampler *drafter = ebb_sampler_new(&(ebb_sampler_params){ .repeat_penalty = 1 }, EBB_TINY_VOCAB);
+    float logits[EBB_TINY_VOCAB] = { 0 };
+    ebb_sampler_state mark = { 0 };
+    ebb_choice choices[1];
+
+    (void)state;
+    for (int drafts = 0; drafts < 2; drafts++) {
+        ebb_sampler *s = ebb_sampler_new(&(ebb_sampler_params){ .repeat_penalty = 1 }, EBB_TINY_VOCAB);
+
+        assert_int_equal(ebb_sampler_constrain(s, g, m, NULL), EBB_OK);
+        for (size_t i = 0; i < 20; i++) {
+            ebb_token likely = i < 19 ? a : end;
+
+            if (drafts) {
+                ebb_sampler_get_state(s, &mark);
+                ebb_sampler_set_state(drafter, &mark);
+                assert_int_equal(ebb_sampler_rank(drafter, logits, NULL, i, choices, 1), 0);
+            }
+            logits[likely] = 1;
+            assert_int_equal(ebb_sampler_sample(s, logits, NULL, i), likely);
+            logits[likely] = 0;
+        }
+        assert_int_equal(ebb_sampler_check(s, NULL), EBB_OK);
+        ebb_sampler_free(s);
+    }
+    ebb_sampler_state_fini(&mark);
+    ebb_sampler_free(drafter);
+    ebb_model_close(m);
+    ebb_grammar_free(g);
+    free(bytes);
+}
+
+/* Asking for tokens one by one has the limit, too: here of a text that is followed in thousands of ways. */
+static void test_asking_has_a_limit(void **state)
+{
+    char grammar[1024] = "root ::= [a-z]* \"a\" [a-z]{0,300} \"#\"";
+    ebb_constraint_state at;
+    ebb_constraint *c;
+    ebb_grammar *g;
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&(ebb_tiny_opts){ 0 }, &bytes);
+    ebb_token letters[14];
+    uint32_t seed = 1;
+    int n = 0;
+
+    (void)state;
+    for (int i = 0; i < 14; i++) {
+        size_t n_text = strlen(grammar);
+
+        letters[i] = ebb_model_find_token(m, (char[]){ (char)('a' + i), '\0' });
+        snprintf(grammar + n_text, sizeof grammar - n_text, " | [a-z]* \"%c\" [a-z]{0,300} \"#\"", 'a' + i);
+    }
+    g = compile(grammar);
+    assert_int_equal(ebb_constraint_new(g, ebb_model_token_trie(m), &c, NULL), EBB_OK);
+    at = ebb_constraint_begin(c);
+    ebb_constraint_begin_choice(c);
+    while (n < 100000 && ebb_constraint_accept(c, &at, letters[noise(&seed) % 14]))
+        n++;
+    assert_int_equal(ebb_constraint_check(c, at, NULL), EBB_LIMIT);
+    ebb_constraint_begin_choice(c);
+    assert_true(ebb_constraint_accept(c, &at, letters[0]));
+    ebb_constraint_free(c);
+    ebb_model_close(m);
+    ebb_grammar_free(g);
+    free(bytes);
+}
+
 /* A sampler that was constrained and is free again chooses as one that never was. */
 static void test_freed_again(void **state)
 {
@@ -309,6 +420,9 @@ int main(void)
         cmocka_unit_test(test_masks_are_what_is_accepted),
         cmocka_unit_test(test_what_led_to_a_text_is_forgotten),
         cmocka_unit_test(test_texts_are_of_the_grammar),
+        cmocka_unit_test(test_too_much_is_of_a_choice),
+        cmocka_unit_test(test_drafts_of_too_much),
+        cmocka_unit_test(test_asking_has_a_limit),
         cmocka_unit_test(test_freed_again),
         cmocka_unit_test(test_lookup_changes_nothing),
         cmocka_unit_test(test_draft_model_changes_nothing),
