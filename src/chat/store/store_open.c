@@ -119,13 +119,19 @@ static ebb_status choose_files(ebb_store *s, ebb_error *err)
     return ebb_sealed_vfs_register(seal, err);
 }
 
+/* No file, and so in no folder, although its name would be one of the current folder. */
+static bool is_in_memory(const char *path)
+{
+    return strcmp(path, ":memory:") == 0;
+}
+
 /* A folder in which no log can be made, and none is: nobody changes what is there. */
 static bool is_immutable(const char *path)
 {
     ebb_buf log = { 0 };
     ebb_file_id id = { 0 };
-    bool is = ebb_buf_addf(&log, "%s-wal", path) && !(ebb_file_look_up(log.data, &id) && id.n_bytes > 0) &&
-              ebb_file_has_readonly_folder(path);
+    bool is = !is_in_memory(path) && ebb_buf_addf(&log, "%s-wal", path) &&
+              !(ebb_file_look_up(log.data, &id) && id.n_bytes > 0) && ebb_file_has_readonly_folder(path);
 
     ebb_buf_fini(&log);
     return is;
@@ -160,7 +166,7 @@ ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
 {
     ebb_store *s = calloc(1, sizeof *s);
     ebb_error why = { .code = EBB_NOMEM, .msg = "no memory for the session database" };
-    bool in_memory = path && strcmp(path, ":memory:") == 0;
+    bool in_memory = path && is_in_memory(path);
     ebb_status st = EBB_NOMEM;
     int rc;
 

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "os/folder.h"
 #include "store/store_sql.h"
 
 /* A save that fails changes nothing, and the next one brings everything. */
@@ -211,10 +212,11 @@ static void test_readonly(void **state)
     ebb_store_close(s);
 }
 
-/* The mode of the file, or of its folder, decides, for everybody but root: who becomes somebody else. */
+enum { NOBODY = 65534 };         /* root may do everything, so it becomes somebody else */
+
+/* The mode of the file, or of its folder, decides. */
 static void check_readonly(mode_t file, mode_t folder, bool has_left_index)
 {
-    enum { NOBODY = 65534 };
     ebb_store *s = open_db();
     bool was_root = geteuid() == 0;
     ebb_error err;
@@ -263,6 +265,32 @@ static void test_readonly_folder_with_an_index(void **state)
 {
     (void)state;
     check_readonly(0600, 0500, true);
+}
+
+/* What is in no folder is kept wherever the program was started. */
+static void test_memory_in_a_readonly_folder(void **state)
+{
+    char here[4096], around[112];
+    bool was_root = geteuid() == 0, is_shut;
+    ebb_store *s;
+    ebb_error err;
+    ebb_status st;
+
+    (void)state;
+    snprintf(around, sizeof around, "%s/shut", dir);
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(mkdir(around, 0555) + chmod(dir, 0755) + chdir(around), 0);
+    if (was_root)
+        assert_int_equal(seteuid(NOBODY), 0);
+    is_shut = ebb_file_has_readonly_folder("x");
+    st = ebb_store_open(":memory:", &s, &err);
+    if (was_root)
+        assert_int_equal(seteuid(0), 0);
+    assert_int_equal(chdir(here), 0);
+    assert_true(is_shut && st == EBB_OK);
+    assert_false(ebb_store_is_readonly(s));
+    talk(s, "t", "q", "a");
+    ebb_store_close(s);
 }
 
 static void expect_open(ebb_status want, const char *words)
@@ -494,7 +522,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_beside), T(test_full), T(test_limits), T(test_a_disk_that_is_gone), T(test_a_file_system_without_locks),
         T(test_locked), T(test_readonly), T(test_readonly_file),
-        T(test_readonly_folder), T(test_readonly_folder_with_an_index), T(test_garbage), T(test_no_file),
+        T(test_readonly_folder), T(test_readonly_folder_with_an_index), T(test_memory_in_a_readonly_folder),
+        T(test_garbage), T(test_no_file),
         T(test_damaged), T(test_newer), T(test_a_wrong_clock), T(test_foreign_sql), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };
