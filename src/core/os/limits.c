@@ -20,6 +20,7 @@
 #define MAX_BYTES     ((size_t)1 << 20)  /* of one file of /proc or /sys */
 #define V1_UNLIMITED  ((uint64_t)1 << 62)/* version 1 writes "no limit" as a number near 2^63 */
 #define MOUNT         "/sys/fs/cgroup"
+#define OVERCOMMIT_NEVER 2                 /* of vm.overcommit_memory */
 #define MAX_CPUS      (1 << 16)
 
 /* Replace *out by the file's text.  A file that is not there is silent: most of them need not be. */
@@ -254,7 +255,10 @@ static ebb_status ask_kernel(ebb_limits *out, ebb_error *err)
 
 static ebb_status read_meminfo(const char *root, ebb_limits *out, ebb_buf *text, ebb_error *err)
 {
+    uint64_t limit, promised, mode;
     ebb_buf path = { 0 };
+    const char *s;
+    bool is_told;
     ebb_status st;
 
     if (!ebb_buf_addf(&path, "%s/proc/meminfo", root))
@@ -265,13 +269,18 @@ static ebb_status read_meminfo(const char *root, ebb_limits *out, ebb_buf *text,
         ebb_buf_fini(&path);
         return ask_kernel(out, err);
     }
-    const char *s = ebb_buf_text(text);
+    s = ebb_buf_text(text);
     if (st == EBB_OK && !ebb_proc_field(s, "MemTotal:", &out->total_bytes))
         st = EBB_FAIL(err, EBB_FORMAT, "%s: has no MemTotal", path.data);
     if (st == EBB_OK && !ebb_proc_field(s, "MemAvailable:", &out->available_bytes))
         ebb_proc_field(s, "MemFree:", &out->available_bytes);
     ebb_proc_field(s, "SwapTotal:", &out->swap_total_bytes);
     ebb_proc_field(s, "SwapFree:", &out->swap_free_bytes);
+    is_told = ebb_proc_field(s, "CommitLimit:", &limit) && ebb_proc_field(s, "Committed_AS:", &promised);
+    ebb_buf_clear(&path);
+    if (is_told && ebb_buf_addf(&path, "%s/proc/sys/vm", root) &&
+        slurp_number(path.data, "overcommit_memory", text, &mode) && mode == OVERCOMMIT_NEVER)
+        out->commit_bytes = limit > promised ? limit - promised : 0;
     ebb_buf_fini(&path);
     return st;
 }
@@ -282,7 +291,8 @@ ebb_status ebb_limits_read(const char *root, ebb_limits *out, ebb_error *err)
     ebb_status st;
 
     root = root ? root : "";
-    *out = (ebb_limits){ .cgroup_limit_bytes = EBB_LIMIT_NONE, .pressure_some_avg10 = -1 };
+    *out = (ebb_limits){ .commit_bytes = EBB_LIMIT_NONE, .cgroup_limit_bytes = EBB_LIMIT_NONE,
+                         .pressure_some_avg10 = -1 };
     st = read_meminfo(root, out, &text, err);
     if (st == EBB_OK) {
         read_cgroups(root, out, &text);

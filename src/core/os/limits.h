@@ -21,6 +21,8 @@ typedef struct ebb_limits {
     uint64_t total_bytes;
     uint64_t available_bytes;    /* MemAvailable: counts pages of files, ours too, as free */
     uint64_t swap_total_bytes, swap_free_bytes;
+    uint64_t commit_bytes;       /* that may still be promised to processes where no more is than
+                                    there is (vm.overcommit_memory 2); NONE elsewhere */
 
     /* of all cgroups above us the one with the least room, which is limit - used + cache */
     uint64_t cgroup_limit_bytes; /* NONE: no cgroup limits memory; the next three are then 0 and

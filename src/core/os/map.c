@@ -14,7 +14,7 @@
 
 #define PAGE_BYTES ((uintptr_t)4096)
 
-ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
+static ebb_status map_anon(size_t n_bytes, bool huge, int flags, ebb_map *out, ebb_error *err)
 {
     size_t total = n_bytes + (huge ? EBB_HUGE_PAGE_BYTES : 0);
     /* so much is no size: roundings would wrap */
@@ -24,7 +24,7 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
     memset(out, 0, sizeof *out);
     if (n_bytes == 0)
         return EBB_OK;
-    p = is_refused ? MAP_FAILED : mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    p = is_refused ? MAP_FAILED : mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (p == MAP_FAILED)
         return EBB_FAIL(err, EBB_NOMEM, "the system refuses %s of memory", ebb_size_text(n_bytes, (char[16]){ 0 }));
     start = p;
@@ -40,6 +40,16 @@ ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
     out->data = start;
     out->n_bytes = n_bytes;
     return EBB_OK;
+}
+
+ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
+{
+    return map_anon(n_bytes, huge, 0, out, err);
+}
+
+ebb_status ebb_map_sparse(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err)
+{
+    return map_anon(n_bytes, huge, MAP_NORESERVE, out, err);
 }
 
 ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err)

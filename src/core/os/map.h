@@ -17,6 +17,10 @@ typedef struct ebb_map {
  * huge pages where the system allows.  Nothing is touched.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_map_anon(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err);
+/* The same for a region of which less is written than there is memory: it may be larger than memory
+ * and swap together, except where vm.overcommit_memory is 2.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_map_sparse(size_t n_bytes, bool huge, ebb_map *out, ebb_error *err);
 /* The first n_bytes of the file, read-only, shared with the page cache.  Error: IO. */
 EBB_MUST_CHECK
 ebb_status ebb_map_file(int fd, const char *path, size_t n_bytes, ebb_map *out, ebb_error *err);

@@ -30,6 +30,7 @@ static ebb_status open_pool(ebb_kv_pool *p, uint32_t n, size_t block_bytes, ebb_
 static ebb_status open_pools(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *err)
 {
     size_t bytes[EBB_KV_GROUPS];
+    uint64_t n_bytes = ebb_kv_pool_bytes(shape);
     char *at;
     ebb_status st;
 
@@ -39,7 +40,8 @@ static ebb_status open_pools(ebb_kv *kv, const ebb_kv_shape *shape, ebb_error *e
     kv->n_layers = shape->n_layers;
     kv->window = ebb_kv_is_split(shape) ? shape->window : 0;
     ebb_kv_lay_out(shape, bytes, kv->layers);
-    st = ebb_map_anon(ebb_kv_pool_bytes(shape), true, &kv->map, err);    /* first: this is what may be too much */
+    /* first: this is what may be too much */
+    st = (shape->has_file ? ebb_map_sparse : ebb_map_anon)(n_bytes, true, &kv->map, err);
     for (int g = 0; g < EBB_KV_GROUPS && st == EBB_OK; g++)
         st = open_pool(&kv->pools[g], ebb_kv_blocks_for(shape, g), bytes[g], err);
     at = kv->map.data;

@@ -59,6 +59,7 @@ typedef struct ebb_kv_shape {
     uint32_t            n_ctx, n_batch;  /* positions of the longest sequence; of the largest
                                           * batch */
     uint32_t            n_sequences;     /* that have room for their windows; 0: 1 */
+    bool                has_file;        /* blocks go to a file before all have memory (spill.c) */
 } ebb_kv_shape;
 
 /* The groups: layers with full attention; with a sliding window.  Where the window's pool would not

@@ -38,6 +38,7 @@ ebb_kv_shape ebb_layout_kv(const ebb_plan *plan, const ebb_net *net, ebb_kv_laye
     return (ebb_kv_shape){
         .n_layers = ebb_net_n_kv_layers(net), .layers = layers, .k_type = plan->kv_k, .v_type = plan->kv_v,
         .window = net->window, .n_ctx = plan->n_ctx, .n_batch = plan->n_batch, .n_sequences = plan->n_sequences,
+        .has_file = plan->kv_spill_bytes > 0,
     };
 }
 

@@ -18,6 +18,7 @@
 #define MIB          ((uint64_t)1 << 20)
 #define KEPT_MACHINE (384 * MIB)                 /* of the machine's memory, for everybody else */
 #define KEPT_CGROUP  (16 * MIB)                  /* of a cgroup's, and 1 % of it */
+#define KEPT_COMMIT  (256 * MIB)                 /* of what may be promised: what the kernel keeps of it, stacks */
 #define KERNEL_AGE_S (30 * 86400)                /* so long a measurement is valid */
 #define DISK_AGE_S   86400
 #define CACHED       2.5                         /* so much faster than direct reads no disk is */
@@ -36,6 +37,7 @@ static void lower_available(ebb_machine *m, uint64_t bytes, uint64_t kept, const
  * Pages of files that it maps are in MemAvailable already. */
 static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
 {
+    uint64_t address_bytes;
     ebb_limits l;
     ebb_proc own;
     ebb_status st = ebb_limits_read(NULL, &l, err);
@@ -54,6 +56,10 @@ static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
         lower_available(m, l.cgroup_limit_bytes > others ? l.cgroup_limit_bytes - others : 0,
               KEPT_CGROUP + l.cgroup_limit_bytes / 100, l.cgroup);
     }
+    if (l.commit_bytes != EBB_LIMIT_NONE)
+        lower_available(m, l.commit_bytes + own.rss_anon_bytes, KEPT_COMMIT, "CommitLimit, vm.overcommit_memory 2");
+    address_bytes = l.rlimit_as_bytes < l.commit_bytes ? l.rlimit_as_bytes : l.commit_bytes;
+    m->address_bytes = address_bytes == EBB_LIMIT_NONE ? 0 : address_bytes;
     lower_available(m, l.rlimit_as_bytes, 0, "the address space limit (ulimit -v)");
     lower_available(m, l.rlimit_data_bytes, 0, "the data limit (ulimit -d)");
     return EBB_OK;

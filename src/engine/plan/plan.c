@@ -155,6 +155,14 @@ static bool try_full(const ebb_planning *q)
     return p->total_bytes <= p->budget_bytes;
 }
 
+/* The pool is reserved as a whole whatever is in memory of it, and its file is mapped beside it. */
+static bool has_addresses_for_file(const ebb_planning *q)
+{
+    uint64_t n = q->machine->address_bytes;
+
+    return n == 0 || ebb_size_plus(q->p->total_bytes, q->p->kv_bytes) <= n;
+}
+
 /* As many blocks of K and V in a file as are too many: all but those of a step. */
 static bool spill_kv_to_file(const ebb_planning *q)
 {
@@ -168,7 +176,8 @@ static bool spill_kv_to_file(const ebb_planning *q)
         return false;
     set_spread(q, 0);
     more = (p->total_bytes - p->budget_bytes + block - 1) / block;
-    if (p->total_bytes <= p->budget_bytes || p->total_bytes == UINT64_MAX || more > n - least)
+    if (p->total_bytes <= p->budget_bytes || p->total_bytes == UINT64_MAX || more > n - least ||
+        !has_addresses_for_file(q))
         return false;
     p->kv_spill_bytes = more * block;
     return true;

@@ -122,6 +122,21 @@ static void test_a_path_that_is_not_there(void **state)
     assert_int_equal(read_fake().cgroup_limit_bytes, EBB_LIMIT_NONE);
 }
 
+/* What may still be promised counts where the kernel promises no more than there is, and nowhere else. */
+static void test_promises(void **state)
+{
+    (void)state;
+    fake_root_put("/proc/meminfo", "MemTotal: 8192 kB\nMemAvailable: 4096 kB\n"
+                                   "CommitLimit:     3072 kB\nCommitted_AS:    1024 kB\n");
+    assert_int_equal(read_fake().commit_bytes, EBB_LIMIT_NONE);
+    fake_root_put("/proc/sys/vm/overcommit_memory", "0\n");
+    assert_int_equal(read_fake().commit_bytes, EBB_LIMIT_NONE);
+    fake_root_put("/proc/sys/vm/overcommit_memory", "2\n");
+    assert_int_equal(read_fake().commit_bytes, 2 * MIB);
+    fake_root_put("/proc/meminfo", "MemTotal: 8192 kB\nCommitLimit: 3072 kB\nCommitted_AS: 4096 kB\n");
+    assert_int_equal(read_fake().commit_bytes, 0);
+}
+
 static void test_rlimits(void **state)
 {
     struct rlimit was, r;
@@ -325,6 +340,7 @@ int main(void)
         cmocka_unit_test_teardown(test_cgroup_2, fake_root_clear),
         cmocka_unit_test_teardown(test_cgroup_1, fake_root_clear),
         cmocka_unit_test_teardown(test_a_path_that_is_not_there, fake_root_clear),
+        cmocka_unit_test_teardown(test_promises, fake_root_clear),
         cmocka_unit_test_teardown(test_rlimits, fake_root_clear),
         cmocka_unit_test_teardown(test_gauge, fake_root_clear),
         cmocka_unit_test_teardown(test_gauge_available, fake_root_clear),

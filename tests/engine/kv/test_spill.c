@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "open/engine_state.h"
 #include "os/fault.h"
+#include "os/limits.h"
 #include "support/own_folder.h"
 #include "support/tiny_engine.h"
 
@@ -331,6 +332,43 @@ static void test_planned(void **state)
     ebb_model_close(m);
 }
 
+/* K and V that are larger than memory and swap together: the system reserves what only the file will ever fill. */
+static void test_planned_larger_than_memory(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 65536, .n_batch = 64, .n_threads = 2, .kv_cache_dir = dir, .has_kv = true,
+                          .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q8_0 };
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8,
+                           .n_ff = 512, .n_ctx = 4096, .seed = 11 };
+    const ebb_machine boundless = { .available_bytes = UINT64_MAX / 4, .n_cpus = 2 };
+    ebb_error err = { 0 };
+    ebb_machine machine;
+    ebb_limits limits;
+    ebb_session *s;
+    ebb_engine *e;
+    ebb_model *m;
+    ebb_plan p;
+
+    (void)state;
+    assert_int_equal(ebb_limits_read(NULL, &limits, NULL), EBB_OK);
+    assert_int_equal(ebb_machine_probe(NULL, false, &machine, NULL), EBB_OK);
+    if (machine.address_bytes > 0)
+        skip();                                  /* test_plan.c: then it is not planned */
+    assert_true(ebb_tiny_write(&tiny, path));
+    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(m, &o, &boundless, &p, NULL), EBB_OK);
+    o.n_ctx = (uint32_t)((limits.total_bytes + limits.swap_total_bytes) / 16 * 17 / (p.kv_bytes / o.n_ctx));
+    assert_int_equal(ebb_plan_make(m, &o, &boundless, &p, NULL), EBB_OK);
+    o.ram_bytes = p.total_bytes - p.kv_bytes + (64 << 20);
+    if (ebb_engine_open(m, &o, NULL, NULL, &e, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_true(e->plan.kv_spill_bytes > limits.total_bytes / 2);
+    assert_int_equal(ebb_session_new(e, &s, NULL), EBB_OK);
+    assert_int_equal(ebb_session_sync(s, ids, 40, NULL, NULL), EBB_OK);
+    ebb_session_free(s);
+    ebb_engine_close(e);
+    ebb_model_close(m);
+}
+
 /* -- What is shown of it -- */
 
 typedef struct watcher {
@@ -450,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_the_file_is_cut_off),
         cmocka_unit_test(test_what_was_lost_is_not_kept),
         cmocka_unit_test(test_planned),
+        cmocka_unit_test(test_planned_larger_than_memory),
         cmocka_unit_test(test_every_frame_adds_up),
     };
 

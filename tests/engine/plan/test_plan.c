@@ -171,6 +171,29 @@ static void test_kv_in_a_file_costs(void **state)
     assert_true(fabs(full_s - kv_s) < 0.05 * kv_s);
 }
 
+/* A file of K and V needs addresses for all of them, twice: where there are not so many, less is planned. */
+static void test_no_file_of_kv_without_addresses(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q8_0 };
+    uint64_t all = plan((uint64_t)1 << 40, o).kv_bytes;
+    ebb_plan p = plan((uint64_t)1 << 20, o);     /* nothing fits: it says how much would */
+    ebb_machine machine = machine_with(p.min_bytes - all / 2);
+    ebb_model *m;
+
+    (void)state;
+    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
+    machine.address_bytes = p.min_bytes + 2 * all;
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    assert_true(p.fits && p.kv_spill_bytes > 0);
+    machine.address_bytes = p.min_bytes + all / 2;
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    assert_false(p.fits);
+    o.n_ctx = 0;
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    assert_true(p.fits && p.n_ctx < 4096 && p.kv_spill_bytes == 0);
+    ebb_model_close(m);
+}
+
 /* A type's own speed counts, the cost of handing work out, and the disk while it shares the CPUs. */
 static void test_prediction_by_type_and_under_reads(void **state)
 {
@@ -444,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_described_machines),
         cmocka_unit_test(test_prediction),
         cmocka_unit_test(test_kv_in_a_file_costs),
+        cmocka_unit_test(test_no_file_of_kv_without_addresses),
         cmocka_unit_test(test_prediction_of_what_is_no_product),
         cmocka_unit_test(test_prediction_of_layers_that_differ),
         cmocka_unit_test(test_prediction_counts_what_is_done_with_states),
