@@ -66,6 +66,22 @@ static void set_token(job *j, const char *key, ebb_token id)
         json_object_set_new(j->context, key, json_stringn(text, n < sizeof text ? n : 0));
 }
 
+/* The one that --template or the configuration names, as a chat takes it. */
+static ebb_status compile_named(const ebb_args *a, job *j, ebb_error *err)
+{
+    ebb_prompter *p = NULL;
+    ebb_buf source = { 0 };
+    ebb_status st = ebb_prompter_new_named(j->m, a->template_name, &p, err);
+
+    if (st == EBB_OK)
+        st = ebb_prompter_source(p, &source, err);
+    if (st == EBB_OK)
+        st = ebb_template_compile(ebb_buf_text(&source), source.len, &j->t, err);
+    ebb_buf_fini(&source);
+    ebb_prompter_free(p);
+    return st;
+}
+
 static ebb_status open_template(const ebb_args *a, job *j, ebb_error *err)
 {
     ebb_buf source = { 0 };
@@ -85,6 +101,8 @@ static ebb_status open_template(const ebb_args *a, job *j, ebb_error *err)
         return st;
     set_token(j, "bos_token", ebb_model_bos(j->m));
     set_token(j, "eos_token", ebb_model_eos(j->m));
+    if (a->template_name && strcmp(a->template_name, "auto") != 0)
+        return compile_named(a, j, err);
     own = ebb_model_template(j->m, NULL);
     if (!own) {
         const ebb_template_family *f = ebb_template_family_choose(j->m, why, sizeof why);

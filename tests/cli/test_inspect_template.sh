@@ -38,6 +38,16 @@ case $got in *"line 3"*"'nothing' is undefined"*) ;; *) fail "a failure" "line a
 "$EBB" inspect template -m guide >out 2>err || fail "which template" 0 $?
 grep -q '^chat template: ' err && grep -q '{' out || fail "which template, and its text" "both" "$(cat err out)"
 "$EBB" inspect template -m guide --template chatml 2>&1 | grep -q 'chatml, as you asked' || fail "--template" chatml "another"
+# The one that is named is rendered, too, on the command line or in the configuration; --file is nearer than that.
+"$EBB" inspect template -m guide --template none --context c.json >out && printf 'Ol\303\241\n' | cmp - out || fail "none with --context" "its text" "$(cat out)"
+"$EBB" inspect template -m guide --template llama3 --context c.json | grep -q 'start_header_id' || fail "llama3 with --context" "its text" "another"
+"$EBB" inspect template -m guide --template nosuch --context c.json >out 2>err; [ $? -eq 1 ] || fail "nosuch with --context" 1 0
+grep -q "no chat template 'nosuch'" err && [ ! -s out ] || fail "nosuch with --context" "its name" "$(cat err out)"
+mkdir ebb && echo 'template = none' >ebb/config && echo '[{{ messages[0].content }}]' >t.jinja
+XDG_CONFIG_HOME=$dir "$EBB" inspect template -m guide --context c.json >out && printf 'Ol\303\241\n' | cmp - out || fail "of the configuration" "its text" "$(cat out)"
+XDG_CONFIG_HOME=$dir "$EBB" inspect template --file t.jinja --context c.json | grep -q '^\[Ol' || fail "--file" "its text" "another"
+"$EBB" inspect template -m guide --template auto --context c.json >out && "$EBB" inspect template -m guide --context c.json | cmp - out || fail "auto" "the model's own" "$(cat out)"
+rm -r ebb
 "$EBB" run -m guide --raw -n 2 --greedy 'Once upon' >/dev/null 2>err </dev/null || fail "--raw" 0 "$(cat err)"
 "$EBB" run -m guide --template nosuch -n 2 'Once upon' >/dev/null 2>err </dev/null && fail "--template nosuch" 1 0
 grep -q "no chat template 'nosuch'" err || fail "--template nosuch" "its name" "$(cat err)"
