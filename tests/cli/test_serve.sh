@@ -97,6 +97,8 @@ same("by ids", "".join(p["content"] for p in parts), greedy)
 same("ids of a stream", sum((p["tokens"] for p in parts), []), whole["tokens"])
 same("progress", [p["prompt_progress"]["total"] for p in parts if "prompt_progress" in p][-1:], [len(ids)])
 same("/v1/completions", s.json("POST", "/v1/completions", {"prompt": ids, "temperature": 0, "max_tokens": 40})["choices"][0]["text"], greedy)
+one = s.json("POST", "/completion", {"prompt": ids, "temperature": 0, "n_predict": 1})["timings"]
+same("one token has no speed", (one["predicted_n"], one["predicted_ms"], one["predicted_per_second"]), (1, 0, 0))
 same("no token", s.json("POST", "/completion", {"prompt": ids, "n_predict": 0})["content"], "")
 
 # Many at once: each gets what it would get alone.

@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "backend/local_priv.h"
-#include "base/clock.h"
 #include "ebb/grammar.h"
 #include "ebb/experimental/cache_salt.h"
 
@@ -105,13 +104,13 @@ static ebb_status decode_answer(ebb_local *l, ebb_sampler *sampler, ebb_turn_sta
     return EBB_FAIL(err, EBB_CANCELED, "stopped");
 }
 
-/* By passes, as the panel counts: the last token was not computed. */
-static void count_decode(ebb_local *l, ebb_turn_stats *turn_stats, const ebb_stats *before, double elapsed_s)
+/* By passes, as the panel counts: the last token was not computed, and where it is the only one, there is no speed. */
+static void count_decode(ebb_local *l, ebb_turn_stats *turn_stats, const ebb_stats *before)
 {
     ebb_stats s;
 
     ebb_engine_stats(l->engine, &s);
-    turn_stats->decode_s = s.decode_tok_s > 0 ? turn_stats->n_generated / s.decode_tok_s : elapsed_s;
+    turn_stats->decode_s = s.generated_tok > 0 ? turn_stats->n_generated / s.decode_tok_s : 0;
     turn_stats->n_accepted = (uint32_t)(s.n_accepted - before->n_accepted);
     turn_stats->n_accepted_reference = (uint32_t)(s.n_accepted_reference - before->n_accepted_reference);
 }
@@ -138,7 +137,6 @@ static ebb_status run_answer(ebb_local *l, ebb_backend_event *end, ebb_error *er
     ebb_sampler *sampler = ebb_sampler_new(&l->sampling, ebb_model_get_info(l->model)->n_vocab);
     ebb_status st = sampler ? ebb_local_constrain(l, sampler, err)
                             : EBB_FAIL(err, EBB_NOMEM, "no memory for the sampler");
-    double start;
     ebb_stats before;
 
     if (st == EBB_OK)
@@ -148,9 +146,8 @@ static ebb_status run_answer(ebb_local *l, ebb_backend_event *end, ebb_error *er
         st = ebb_local_decode_several(l, &end->turn_stats, &end->finish, &end->cache_salt, err);
     } else if (st == EBB_OK) {
         ebb_engine_stats(l->engine, &before);
-        start = ebb_clock_s();
         st = decode_answer(l, sampler, &end->turn_stats, &end->finish, err);
-        count_decode(l, &end->turn_stats, &before, ebb_clock_s() - start);
+        count_decode(l, &end->turn_stats, &before);
     }
     ebb_sampler_free(sampler);
     return st;

@@ -235,7 +235,7 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
         a->error = *err;
     if (finish == EBB_FINISH_CANCELED)
         note_stopped(s, a);
-    a->stats.decode_s = a->decode_from_s > 0 ? now_s - a->decode_from_s : 0;
+    a->stats.decode_s = a->stats.n_generated > 1 ? now_s - a->decode_from_s : 0; /* the first takes no pass */
     a->state = SERVED_ENDED;
     for (ebb_served *b = a->next; b; b = b->next)
         b->n_older -= b->q.client == a->q.client;

@@ -32,6 +32,26 @@ static void test_answer_in_parts(void **state)
     b->ops->close(b);
 }
 
+/* The last token is not computed: of one token there is no speed, least of all that of the answer before. */
+static void test_one_token_has_no_speed(void **state)
+{
+    ebb_backend *b = open_ready(256);
+    int32_t ids[20];
+
+    (void)state;
+    fill(ids, 20);
+    answer(b, ids, 20, 1);
+    assert_int_equal(h.turn_stats.n_generated, 1);
+    assert_true(h.turn_stats.decode_s == 0 && h.turn_stats.prefill_s > 0);
+    answer(b, ids, 20, 3);
+    if (h.turn_stats.n_generated < 2)
+        skip();                                  /* this seed would end its turn early */
+    assert_true(h.turn_stats.decode_s > 0);
+    answer(b, ids, 20, 1);
+    assert_true(h.turn_stats.decode_s == 0);
+    b->ops->close(b);
+}
+
 /* A model with states: the next prompt has other tokens at the end of this one, and only those are computed again. */
 static void test_frame(void **state)
 {
@@ -315,7 +335,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_answer_in_parts), T(test_frame), T(test_cancel_and_go_on), T(test_limits), T(test_busy),
+        T(test_answer_in_parts), T(test_one_token_has_no_speed), T(test_frame),
+        T(test_cancel_and_go_on), T(test_limits), T(test_busy),
         T(test_failures), T(test_budget), T(test_budget_waits),
         T(test_close_while_loading), T(test_swept_and_kept),
     };

@@ -147,6 +147,22 @@ static void test_moved_with_no_room_for_all(void **state)
     }
 }
 
+static void test_one_token_has_no_speed(void **state)
+{
+    ebb_backend *b = open_ready(1024);
+    int32_t ids[N_PROMPT];
+    ebb_backend_request r = request_of(ids, 3, 11, 1);
+
+    (void)state;
+    fill(ids, N_PROMPT);
+    request(b, &r);
+    wait_for(&h.ended);
+    assert_int_equal(h.turn_stats.n_generated, 1);
+    assert_true(h.turn_stats.decode_s == 0);
+    b->ops->close(b);
+    h.ready = false;
+}
+
 static void test_all_are_stopped(void **state)
 {
     ebb_backend *b = open_gated(1024);
@@ -183,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_each_is_what_it_is_alone), T(test_no_room_for_all), T(test_moved_with_no_room_for_all),
+        T(test_one_token_has_no_speed),
         T(test_all_are_stopped),
     };
 
