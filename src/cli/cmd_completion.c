@@ -86,6 +86,23 @@ static void bash_arguments(void)
     }
 }
 
+/* Readline breaks words at the colons of names, llama3.2:1b; it replaces what is behind the last one. */
+static void bash_words(void)
+{
+    puts("_ebb() {\n"
+         "  local i n=0 cur prev words= said=(\"${COMP_WORDS[0]}\")\n"
+         "  for ((i = 1; i <= COMP_CWORD; i++)); do\n"
+         "    if [[ $i -gt 1 && $COMP_WORDBREAKS == *:* && "
+         "( ${COMP_WORDS[i]} == +(:) || ${COMP_WORDS[i-1]} == +(:) ) ]]; then said[n]+=${COMP_WORDS[i]}\n"
+         "    else said[++n]=${COMP_WORDS[i]}; fi\n"
+         "  done\n"
+         "  cur=${said[n]} prev=${said[n-1]}\n"
+         "  COMPREPLY=()\n"
+         "  _ebb_replies\n"
+         "  if [[ $COMP_WORDBREAKS == *:* ]]; then COMPREPLY=(\"${COMPREPLY[@]#\"${cur%\"${cur##*:}\"}\"}\"); fi\n"
+         "}");
+}
+
 static void print_bash(void)
 {
     ebb_option_info o;
@@ -97,12 +114,10 @@ static void print_bash(void)
          " < <(\"${COMP_WORDS[0]}\" completion \"$1\" 2>/dev/null)\n"
          "  if [[ $1 == models ]]; then COMPREPLY+=($(compgen -f -- \"$cur\")); fi\n"
          "}\n"
-         "_ebb() {\n"
-         "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
-         "  COMPREPLY=()\n"
+         "_ebb_replies() {\n"
          "  case $prev in");
     bash_arguments();
-    puts("  esac\n  case ${COMP_WORDS[1]} in");
+    puts("  esac\n  case ${said[1]} in");
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++) {
         printf("    %s) words='--help", c->name);
         for (size_t i = 0; ebb_args_option(i, &o); i++)
@@ -114,24 +129,26 @@ static void print_bash(void)
     for (size_t i = 0; ebb_args_option(i, &o); i++)
         if (o.mask & EBB_FOR_CHAT)
             printf(" %s", o.long_name);
-    fputs("' ;;\n  esac\n  [[ $COMP_CWORD -eq 1 && $cur != -* ]] && words='", stdout);
+    fputs("' ;;\n  esac\n  [[ $n -eq 1 && $cur != -* ]] && words='", stdout);
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         printf("%s%s", c == ebb_subcommands ? "" : " ", c->name);
     puts("'");
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         if (n_subjects(c) > 0) {
-            printf("  [[ ${COMP_WORDS[1]} == %s && $COMP_CWORD -eq 2 && $cur != -* ]] && words='", c->name);
+            printf("  [[ ${said[1]} == %s && $n -eq 2 && $cur != -* ]] && words='", c->name);
             print_subjects(c);
             puts("'");
         }
-    puts("  if [[ $COMP_CWORD -eq 3 && $cur != -* ]]; then\n"
-         "    case ${COMP_WORDS[1]}/${COMP_WORDS[2]} in\n"
+    puts("  if [[ $n -eq 3 && $cur != -* ]]; then\n"
+         "    case ${said[1]}/${said[2]} in\n"
          "      sessions/show|sessions/rename|sessions/delete|sessions/export|sessions/replay) _ebb_names sessions; "
          "return ;;\n"
          "      engines/test|engines/remove) _ebb_names engines; return ;;\n"
          "    esac\n"
          "  fi");
-    puts("  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}\ncomplete -o default -F _ebb ebb");
+    puts("  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n}");
+    bash_words();
+    puts("complete -o default -F _ebb ebb");
 }
 
 /* -- zsh ------------------------------------------------------------------------------- */

@@ -12,6 +12,16 @@ done
 command -v bash >/dev/null || exit 77
 XDG_DATA_HOME=$dir/data XDG_STATE_HOME=$dir/state; export XDG_DATA_HOME XDG_STATE_HOME EBB
 mkdir -p "$dir/data/ebb/models" && cp models/guide.gguf "$dir/data/ebb/models/tiny3-1b.gguf"
+OLLAMA_MODELS=$dir/ollama; export OLLAMA_MODELS
+mkdir -p "$OLLAMA_MODELS/blobs" "$OLLAMA_MODELS/manifests/registry.ollama.ai/library/llama3.2"
+for tag in 1b 3b; do
+    blob=sha256-$(echo $tag | sha256sum | cut -d ' ' -f 1)
+    cp models/guide.gguf "$OLLAMA_MODELS/blobs/$blob"
+    printf '{"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "%s", "size": %s}]}' \
+        "sha256:${blob#sha256-}" "$(stat -c %s models/guide.gguf)" >"$OLLAMA_MODELS/manifests/registry.ollama.ai/library/llama3.2/$tag"
+done
+printf '# Then: what? Why?\n\n## user\n\nA\n\n## assistant\n\nB\n' >"$dir/t.md"
+"$EBB" sessions import "$dir/t.md" >/dev/null
 printf '# Where to?\n\n## user\n\nA\n\n## assistant\n\nB\n' >"$dir/t.md"
 "$EBB" sessions import "$dir/t.md" >/dev/null
 XDG_CONFIG_HOME=$dir/config; export XDG_CONFIG_HOME
@@ -20,7 +30,7 @@ cat >"$dir/try" <<'BASH'
 source "$1"
 ebb() { "$EBB" "$@"; }
 complete_line() {
-    COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ebb; echo "${COMPREPLY[*]}"
+    COMP_WORDBREAKS=$' \t\n"\'><=;|&(:' COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ebb; echo "${COMPREPLY[*]}"
 }
 expect() { [ "$2" = "$3" ] || { echo "$1: '$2', not '$3'"; exit 1; }; }
 expect command "$(complete_line ebb ses)" sessions
@@ -39,5 +49,13 @@ expect engine "$(complete_line ebb run -e big)" big-box
 expect engine "$(complete_line ebb --engine he)" here
 expect engine "$(complete_line ebb engines remove big)" big-box
 expect subject "$(complete_line ebb engines rem)" remove
+expect 'before a colon' "$(complete_line ebb -m lla | tr ' ' '\n' | grep -c '^llama3.2:[13]b$')" 2
+expect 'a colon' "$(printf '%s\n' $(complete_line ebb run -m llama3.2 :) | LC_ALL=C sort | xargs)" '1b 3b'
+expect 'behind a colon' "$(complete_line ebb -m llama3.2 : 1)" 1b
+expect 'a word behind it' "$(complete_line ebb -m llama3.2 : 1b --mode max-t)" max-tps
+expect 'a session' "$(complete_line ebb sessions show The)" 'Then:\ what\?\ Why\?'
+expect 'a session' "$(complete_line ebb sessions show Then :)" '\ what\?\ Why\?'
+expect 'an option behind it' "$(complete_line ebb plan -m llama3.2 : 1b --ol)" --ollama
+unset COMP_WORDBREAKS
 BASH
 bash "$dir/try" "$dir/bash"
