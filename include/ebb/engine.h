@@ -63,7 +63,8 @@ typedef struct ebb_engine_opts {
     uint32_t    resident;        /* layers in memory; or percent of the layers' bytes */
     bool        has_kv;          /* kv_k and kv_v are set; else the plan chooses */
     ebb_kv_type kv_k, kv_v;
-    uint32_t    n_threads;       /* 0: the CPUs that this process may use */
+    uint32_t    n_threads;       /* 0: the CPUs that this process may use; at most 64 or four for
+                                  * each of them */
     ebb_isa     cpu;
     ebb_io      io;
     ebb_placement placement;
@@ -93,8 +94,9 @@ typedef void ebb_progress_fn(void *arg, uint64_t done, uint64_t total);
 /* Opens an engine for `m`, which must outlive it, with `opts` (NULL: defaults).  *opts is copied,
  * but not what its `draft`, `kv_cache_dir` and `kv_seal` point to.  `progress` may be NULL.  The
  * caller owns *out; NULL on failure.
- * Errors: BUDGET (the message says what would fit), UNSUPPORTED, IO, NOMEM.  Cost: a model that
- * fits is mapped (mmap) and starts at once; layers that are to be pinned are read. */
+ * Errors: BUDGET (the message says what would fit), USAGE (too many threads), UNSUPPORTED, IO,
+ * NOMEM.  Cost: a model that fits is mapped (mmap) and starts at once; layers that are to be
+ * pinned are read. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
                            ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err);

@@ -87,7 +87,7 @@ void ebb_machine_describe_speed(double memory_bytes_s, uint32_t n_cpus, uint64_t
  * the kernels and threads of `opts` (NULL: defaults) and, with_disk, that of the disk that holds
  * it.  Those of the last days come from $XDG_CACHE_HOME/ebb/speeds; the others are measured, 20 ms
  * for each type and 0.4 s for a disk, and written there.
- * Errors: NOMEM, IO, UNSUPPORTED (no such kernels). */
+ * Errors: NOMEM, IO, UNSUPPORTED (no such kernels), USAGE (too many threads). */
 EBB_MUST_CHECK
 ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts,
                                bool with_disk, ebb_error *err);

@@ -18,6 +18,8 @@ static ebb_status plan_engine(ebb_engine *e, ebb_error *err)
     if (e->host)
         return ebb_plan_draft(&e->net, &e->host->opts, &e->host->plan, &e->plan, err);
     st = ebb_machine_probe(NULL, false, &e->machine, err);
+    if (st == EBB_OK)
+        st = ebb_machine_check_threads(&e->machine, &e->opts, err);
     ebb_machine_recall_experts(&e->machine, e->model);
     /* whether it is worth its memory is for speeds to say */
     if (st == EBB_OK && e->opts.draft && !e->opts.no_speculation)

@@ -107,6 +107,10 @@ uint64_t ebb_plan_ring_bytes(const ebb_net *net);
 uint64_t ebb_plan_ring_min_bytes(const ebb_net *net);
 /* The least memory for streamed experts: twice what a layer chooses. */
 uint64_t ebb_plan_experts_min_bytes(const ebb_net *net);
+/* USAGE: more threads than are of any use on the machine, so many that a pass takes minutes. */
+EBB_MUST_CHECK
+ebb_status ebb_machine_check_threads(const ebb_machine *m, const ebb_engine_opts *opts,
+                                     ebb_error *err);
 /* What earlier runs learned of the model's experts (expert_profile.h). */
 void ebb_machine_recall_experts(ebb_machine *m, const ebb_model *model);
 void ebb_machine_set_experts(ebb_machine *m, const ebb_expert_profile *u);

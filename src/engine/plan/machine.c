@@ -21,6 +21,8 @@
 #define KEPT_COMMIT  (256 * MIB)                 /* of what may be promised: what the kernel keeps of it, stacks */
 #define KERNEL_AGE_S (30 * 86400)                /* so long a measurement is valid */
 #define DISK_AGE_S   86400
+#define THREADS_LEAST   64u                      /* so many are computed with, if they are asked for */
+#define THREADS_PER_CPU 4u                       /* likewise, where that is more */
 #define CACHED       2.5                         /* so much faster than direct reads no disk is */
 
 static void lower_available(ebb_machine *m, uint64_t bytes, uint64_t kept, const char *why)
@@ -370,10 +372,23 @@ static ebb_status measure_wish(ebb_machine *m, const wish *w, bool with_disk, eb
     return st;
 }
 
+ebb_status ebb_machine_check_threads(const ebb_machine *m, const ebb_engine_opts *opts, ebb_error *err)
+{
+    uint32_t most = m->n_cpus * THREADS_PER_CPU > THREADS_LEAST ? m->n_cpus * THREADS_PER_CPU : THREADS_LEAST;
+
+    if (!opts || opts->n_threads <= most)
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_USAGE,
+                    "%u threads are too many for %u CPUs: each would wait for all others; give %u at most",
+                    opts->n_threads, m->n_cpus, most);
+}
+
 static ebb_status begin_measuring(const ebb_machine *m, wish *w, ebb_speeds *known, ebb_error *err)
 {
-    ebb_status st = ebb_kernels_get(w->o ? w->o->cpu : EBB_ISA_AUTO, &w->kern, err);
+    ebb_status st = ebb_machine_check_threads(m, w->o, err);
 
+    if (st == EBB_OK)
+        st = ebb_kernels_get(w->o ? w->o->cpu : EBB_ISA_AUTO, &w->kern, err);
     w->n_threads = w->o && w->o->n_threads ? w->o->n_threads : m->n_cpus;
     if (st == EBB_OK)
         ebb_speeds_load(known, w->kern, w->n_threads);

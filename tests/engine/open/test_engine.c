@@ -66,6 +66,29 @@ static void test_every_fault_is_survived(void **state)
     ebb_model_close(m);
 }
 
+/* With thousands of threads on a few CPUs a pass lasts for minutes, and no signal is seen before its end. */
+static void test_too_many_threads_are_refused(void **state)
+{
+    ebb_engine_opts o = { .n_ctx = 64, .n_threads = 64 };
+    ebb_model *m = open_model();
+    ebb_error err = { 0 };
+    ebb_machine machine;
+    char most[40];
+    ebb_engine *e;
+
+    (void)state;
+    assert_int_equal(ebb_machine_probe(NULL, false, &machine, NULL), EBB_OK);
+    assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, NULL), EBB_OK);
+    ebb_engine_close(e);
+    o.n_threads = machine.n_cpus * 4 > 64 ? machine.n_cpus * 4 : 64;
+    snprintf(most, sizeof most, "give %u at most", o.n_threads++);
+    assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, &err), EBB_USAGE);
+    assert_null(e);
+    assert_non_null(strstr(err.msg, most));
+    assert_int_equal(ebb_machine_measure(&machine, m, &o, false, &err), EBB_USAGE);
+    ebb_model_close(m);
+}
+
 static void test_a_failing_read_ends_the_pass_only(void **state)
 {
     ebb_engine_opts o = { .n_ctx = 64, .n_threads = 1 };
@@ -226,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_fault_is_survived),
+        cmocka_unit_test(test_too_many_threads_are_refused),
         cmocka_unit_test(test_a_failing_read_ends_the_pass_only),
         cmocka_unit_test(test_pinned_layers_give_the_same_bits),
         cmocka_unit_test(test_plan_is_the_allocation),
