@@ -402,37 +402,64 @@ static bool has_in_name(const ebb_model_file *f, const char *part)
     return strcasestr(ebb_models_name(f), part) || strcasestr(ebb_buf_text(&f->more_names), part);
 }
 
-/* Which of the files is meant; n: none.  Part of a name is enough where it is of one alone. */
-static size_t find_model_named(const ebb_model_file *files, size_t n, const char *name, size_t *n_partly)
-{
-    size_t partly = n;
+typedef bool name_match(const ebb_model_file *f, const char *name);
 
-    *n_partly = 0;
-    for (size_t i = 0; i < n; i++)
-        if (has_name(&files[i], name))
-            return i;
-    for (size_t i = 0; i < n && !strchr(name, '/'); i++)
-        if (files[i].kind == EBB_KIND_CHAT && has_in_name(&files[i], name)) {
-            partly = i;
-            ++*n_partly;
-        }
-    return *n_partly == 1 ? partly : n;
+static bool is_verbatim(const ebb_model_file *f, const char *name)
+{
+    return strcmp(ebb_models_name(f), name) == 0;
 }
 
-/* The names of those that have `part` in them, as many as a line takes. */
-static void add_names(ebb_buf *out, const ebb_model_file *files, size_t n, const char *part)
+/* The only one for a chat of those that match, else one for something else; n: none, or several. */
+static size_t find_only(const ebb_model_file *files, size_t n, name_match *is, const char *name, size_t *n_chat)
+{
+    size_t chat = n, other = n;
+
+    *n_chat = 0;
+    for (size_t i = 0; i < n; i++)
+        if (is(&files[i], name) && files[i].kind == EBB_KIND_CHAT) {
+            chat = i;
+            ++*n_chat;
+        } else if (other == n && is(&files[i], name)) {
+            other = i;
+        }
+    return *n_chat == 1 ? chat : *n_chat > 1 ? n : other;
+}
+
+/* Which of the files is meant; n: none, or *n_meant of them, that match in the way of *by.  Part of a name is enough
+ * where it is of one alone. */
+static size_t find_model_named(const ebb_model_file *files, size_t n, const char *name, name_match **by,
+                               size_t *n_meant)
+{
+    static name_match *const whole[] = { is_verbatim, has_name };
+    size_t i = n;
+
+    for (size_t k = 0; k < sizeof whole / sizeof *whole; k++) {
+        *by = whole[k];
+        i = find_only(files, n, whole[k], name, n_meant);
+        if (i < n || *n_meant > 1 || n == 0)
+            return i;
+    }
+    *by = has_in_name;
+    if (!strchr(name, '/'))
+        i = find_only(files, n, has_in_name, name, n_meant);
+    return *n_meant == 1 ? i : n;
+}
+
+/* The names of those for a chat that match, as many as a line takes; paths of those of one name. */
+static void add_names(ebb_buf *out, const ebb_model_file *files, size_t n, name_match *is, const char *name)
 {
     enum { LINE = 200 };
     size_t n_left = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const char *name = ebb_models_name(&files[i]);
-        if (files[i].kind != EBB_KIND_CHAT || !has_in_name(&files[i], part))
+        const char *called = is == has_in_name ? ebb_models_name(&files[i]) : files[i].path;
+
+        if (files[i].kind != EBB_KIND_CHAT || !is(&files[i], name))
             continue;
-        if (out->len + strlen(name) > LINE)
+        if (out->len > 0 && out->len + strlen(called) > LINE)
             n_left++;
         else
-            ebb_buf_addf(out, "%s%s", out->len ? ", " : "", name);
+            ebb_buf_addf(out, "%s%s", out->len ? ", " : "", called);
     }
     if (n_left)
         ebb_buf_addf(out, " and %zu more", n_left);
@@ -442,16 +469,17 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
 {
     ebb_model_file *files;
     ebb_buf names = { 0 };
-    size_t n, i, n_partly;
+    name_match *by;
+    size_t n, i, n_meant;
     ebb_status st = ebb_models_find(&files, &n, err);
 
     if (st != EBB_OK)
         return st;
-    i = find_model_named(files, n, name, &n_partly);
+    i = find_model_named(files, n, name, &by, &n_meant);
     if (i < n && files[i].kind == EBB_KIND_CHAT)
         *path = strdup(files[i].path);
-    add_names(&names, files, n, n_partly > 1 ? name : "");
-    if (n_partly > 1)
+    add_names(&names, files, n, n_meant > 1 ? by : has_in_name, n_meant > 1 ? name : "");
+    if (n_meant > 1)
         st = EBB_FAIL(err, EBB_LIMIT, "%.100s: which one?  %s", name, ebb_buf_text(&names));
     else if (i < n && files[i].kind != EBB_KIND_CHAT)
         st = EBB_FAIL(err, EBB_UNSUPPORTED, "%.100s: not a chat model but another kind of file: %s", name,

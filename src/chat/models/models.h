@@ -66,9 +66,9 @@ bool ebb_models_is_file(const char *path);
 #define EBB_MODELS_AUTO "auto"
 
 /* The file that a user means by `name`: a file of that path (~/ is the home), else the model found
- * on this machine that is called so (with or without .gguf or :latest, in any case), or, where it
- * has no slash, the only one for a chat whose name has it in it.  NOTFOUND says what there is;
- * LIMIT: several are meant.  *path is for free(). */
+ * on this machine that is called just so, else (with or without .gguf or :latest, in any case)
+ * nearly so, or, where it has no slash, the only one for a chat whose name has it in it.  NOTFOUND
+ * says what there is; LIMIT: several are meant.  *path is for free(). */
 EBB_MUST_CHECK
 ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err);
 

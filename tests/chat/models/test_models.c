@@ -171,6 +171,35 @@ static void test_by_name(void **state)
     resolves("~/tiny-2.gguf", EBB_OK, "tiny-2.gguf");
 }
 
+/* Files of one name in several folders are several models: none is taken by chance. */
+static void test_of_one_name(void **state)
+{
+    char list[256], path[160];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%c", dir, "ab"[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    make("a/same.gguf", "x", 1);
+    make("b/same.gguf", "x", 2);
+    make("b/only.gguf", "x", 3);
+    for (int i = 0; i < 2; i++) {
+        snprintf(list, sizeof list, "%s/%c:%s/%c", dir, "ab"[i], dir, "ba"[i]);
+        setenv("EBB_MODELS", list, 1);
+        resolves("same", EBB_LIMIT, "same: which one?  ");
+        resolves("same.gguf", EBB_LIMIT, "/a/same.gguf");
+        resolves("SAME", EBB_LIMIT, "/b/same.gguf");
+    }
+    snprintf(path, sizeof path, "%s/a/same.gguf", dir);
+    resolves(path, EBB_OK, "same.gguf");
+    resolves("only", EBB_OK, "only.gguf");
+    make("a/Only.gguf", "x", 5);                 /* the very name comes before another case */
+    resolves("only.gguf", EBB_OK, "only.gguf");
+    resolves("Only.gguf", EBB_OK, "Only.gguf");
+    resolves("only", EBB_LIMIT, "/a/Only.gguf");
+}
+
 /* Each is one file, under whatever names, however many there are. */
 static void test_many_files_of_two_names(void **state)
 {
@@ -243,6 +272,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nearly_a_part, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_places, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_by_name, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_of_one_name, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_many_files_of_two_names, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, models_folder_setup, models_folder_teardown),
     };
