@@ -391,6 +391,8 @@ int ebb_cmd_stat(ebb_args *a)
         char *text = json_dumps(list, JSON_COMPACT);
         printf("{\"running\":%s}\n", text ? text : "[]");
         free(text);
+    } else if (n == 0 && a->n_words) {
+        EBB_FAIL(&err, EBB_NOTFOUND, "no ebb runs as process %.40s; `ebb stat` lists those that do", a->words[0]);
     } else if (n == 0) {
         EBB_FAIL(&err, EBB_NOTFOUND, "no chat is running");
     }

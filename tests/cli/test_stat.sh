@@ -44,6 +44,9 @@ try:
             sys.exit("the socket is not private")
         if 'Trip "1"' not in stat(str(p.pid)).stdout or stat("1").returncode != 1:
             sys.exit("by number: %r" % stat(str(p.pid)))
+        for word in "1", 'Trip "1"':             # others run, and that is not denied
+            if stat(word).stderr != "ebb: no ebb runs as process %s; `ebb stat` lists those that do\n" % word:
+                sys.exit("another number: %r" % stat(word))
         # from outside an answer is ended; where none runs, that is told
         if stat().stdout.find("ends the answer") >= 0:
             sys.exit("an idle chat answers")
