@@ -87,10 +87,11 @@ ebb_status ebb_cli_tokenize(const ebb_model *m, const ebb_buf *text, unsigned fl
                             ebb_token **ids, size_t *n, ebb_error *err);
 
 /* The next of token ids that white space or commas part, from *at, which moves behind it;
- * EBB_TOKEN_NONE: there is no more.  FORMAT names `where` if it is none of the vocabulary. */
+ * EBB_TOKEN_NONE: there is no more up to `text_end`, where a zero byte is.  FORMAT names `where` if
+ * it is none of the vocabulary. */
 EBB_MUST_CHECK
-ebb_status ebb_cli_next_id(const char **at, const ebb_model *m, const char *where, ebb_token *id,
-                           ebb_error *err);
+ebb_status ebb_cli_next_id(const char **at, const char *text_end, const ebb_model *m,
+                           const char *where, ebb_token *id, ebb_error *err);
 
 /* Where a server of this user (`ebb serve`) has the model that this process would load, let it
  * answer: a->engine_name names it then.  Where a chat has it, a server takes over for both: the

@@ -31,14 +31,15 @@ static void write_logits(void *arg, size_t pos, const float *logits, size_t n_vo
 static ebb_status read_ids(const char *path, const ebb_model *m, logits_job *job, ebb_error *err)
 {
     ebb_buf text = { 0 };
-    const char *p;
+    const char *p, *end;
     ebb_token id;
     ebb_status st = ebb_file_slurp(path, MAX_TOKENS_BYTES, &text, err);
 
     if (st == EBB_OK && !(job->ids = calloc(text.len / 2 + 1, sizeof *job->ids)))
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its tokens", path);
     p = ebb_buf_text(&text);
-    while (st == EBB_OK && (st = ebb_cli_next_id(&p, m, path, &id, err)) == EBB_OK && id != EBB_TOKEN_NONE)
+    end = p + text.len;
+    while (st == EBB_OK && (st = ebb_cli_next_id(&p, end, m, path, &id, err)) == EBB_OK && id != EBB_TOKEN_NONE)
         job->ids[job->n_ids++] = id;
     if (st == EBB_OK && job->n_ids == 0)
         st = EBB_FAIL(err, EBB_FORMAT, "%s: holds no token ids", path);

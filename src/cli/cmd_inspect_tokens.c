@@ -93,7 +93,8 @@ static ebb_status put_into_object(ebb_buf *text, ebb_error *err)
     return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the text");
 }
 
-ebb_status ebb_cli_next_id(const char **at, const ebb_model *m, const char *where, ebb_token *id, ebb_error *err)
+ebb_status ebb_cli_next_id(const char **at, const char *text_end, const ebb_model *m, const char *where, ebb_token *id,
+                           ebb_error *err)
 {
     enum { SHOWN = 20 };
     const long n_vocab = (long)ebb_model_get_info(m)->n_vocab;
@@ -103,8 +104,10 @@ ebb_status ebb_cli_next_id(const char **at, const ebb_model *m, const char *wher
     while (isspace((unsigned char)**at) || **at == ',')
         ++*at;
     *id = EBB_TOKEN_NONE;
-    if (!**at)
+    if (*at == text_end)
         return EBB_OK;
+    if (!**at)                                   /* what is behind it would not be read */
+        return EBB_FAIL(err, EBB_FORMAT, "%s: a zero byte is among the ids, as in UTF-16; give them in UTF-8", where);
     errno = 0;
     n = strtol(*at, &end, 10);
     if (end == *at || errno || n < 0 || n >= n_vocab)
@@ -118,11 +121,11 @@ ebb_status ebb_cli_next_id(const char **at, const ebb_model *m, const char *wher
 /* The text of the ids in `in`. */
 static ebb_status ids_to_text(const ebb_args *a, const ebb_model *m, const ebb_buf *in, ebb_buf *out, ebb_error *err)
 {
-    const char *p = ebb_buf_text(in);
+    const char *p = ebb_buf_text(in), *end = p + in->len;
     ebb_token id;
     ebb_status st;
 
-    while ((st = ebb_cli_next_id(&p, m, "standard input", &id, err)) == EBB_OK && id != EBB_TOKEN_NONE)
+    while ((st = ebb_cli_next_id(&p, end, m, "standard input", &id, err)) == EBB_OK && id != EBB_TOKEN_NONE)
         if ((st = add_token_piece(m, id, !a->no_special, out, err)) != EBB_OK)
             break;
     return st == EBB_OK && a->json ? put_into_object(out, err) : st;

@@ -20,6 +20,9 @@ for id in 4294967297 99999999999999999999 -1 100000000 x; do
     logits --greedy 2 && fail "$id is taken for a token: $(cat "$dir/out")"
     grep -q "ids: '$(echo "$id" | cut -c -20)' is no token id below [0-9]" "$dir/err" || fail "$id is not named"
 done
+printf '1\0 2' >"$dir/ids"
+logits --greedy 2 && fail "ids behind a zero byte are passed over: $(cat "$dir/out")"
+grep -q 'ids: a zero byte is among the ids' "$dir/err" || fail "a zero byte: $(cat "$dir/err")"
 echo >"$dir/ids"
 logits --greedy 2 && fail "no ids"
 grep -q 'holds no token ids' "$dir/err" || fail "no ids"
