@@ -210,9 +210,11 @@ int ebb_cmd_doctor(ebb_args *a)
     if (st == EBB_OK && a->measures_again)
         st = ebb_machine_doubt_speeds(&a->engine, &err);
     if (st == EBB_OK)
-        st = ebb_machine_probe(path, true, &machine, &err);
+        st = ebb_machine_probe(path, false, &machine, &err);
     if (st == EBB_OK && a->engine.ram_bytes && a->engine.ram_bytes < machine.available_bytes)
         machine.available_bytes = a->engine.ram_bytes;
+    if (st == EBB_OK)                            /* keeps to that, too */
+        st = ebb_machine_measure_usual(&machine, path, &err);
     if (st == EBB_OK) {
         ebb_doctor_memory(r, &limits, &machine);
         ebb_doctor_swap(r, "", &limits);

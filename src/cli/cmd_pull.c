@@ -273,10 +273,12 @@ static int suggest_models(const ebb_args *a)
     if (a->n_words)
         return EBB_FAIL(&err, EBB_USAGE, "pull --suggest: it takes no name; ebb pull %s lists its files", a->words[0]),
                ebb_cli_fail(&err);
-    if (ebb_machine_probe("/proc/self/exe", true, &machine, &err) != EBB_OK)
+    if (ebb_machine_probe(NULL, false, &machine, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     if (a->engine.ram_bytes && a->engine.ram_bytes < machine.available_bytes)
         machine.available_bytes = a->engine.ram_bytes;
+    if (ebb_machine_measure_usual(&machine, "/proc/self/exe", &err) != EBB_OK)
+        return ebb_cli_fail(&err);
     return ebb_pull_print_suggestions(&machine, a->json);
 }
 

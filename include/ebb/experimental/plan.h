@@ -64,6 +64,10 @@ typedef struct ebb_machine {
  * IO, NOTFOUND, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_machine_probe(const char *path, bool measure, ebb_machine *out, ebb_error *err);
+/* The latter, for a machine that was probed without: of *m's memory at most a quarter is taken for
+ * it, and 30 MB. */
+EBB_MUST_CHECK
+ebb_status ebb_machine_measure_usual(ebb_machine *m, const char *path, ebb_error *err);
 /* A typical computer to plan for instead of this one; its figures are round, not measured. */
 typedef struct ebb_machine_kind {
     const char *name, *what;     /* "pi5", "Raspberry Pi 5, 4 cores, 8 GB, NVMe" */

@@ -395,27 +395,31 @@ static ebb_status begin_measuring(const ebb_machine *m, wish *w, ebb_speeds *kno
     return st;
 }
 
-ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, ebb_error *err)
+ebb_status ebb_machine_measure_usual(ebb_machine *m, const char *path, ebb_error *err)
 {
     wish w = { .types = (uint64_t)1 << EBB_TYPE_Q4_K, .weights_bytes = UINT64_MAX, .path = path,
                .device = device_of(path) };
-    ebb_disk_speeds disk = { .io = EBB_IO_AUTO };
+    ebb_disk_speeds disk = { .device = w.device, .io = EBB_IO_AUTO };
     bool with_disk;
     ebb_speeds known;
+    ebb_status st = begin_measuring(m, &w, &known, err);
+
+    if (st != EBB_OK)
+        return st;
+    with_disk = path && !ebb_machine_recall_disk(m, &known, &disk);
+    if (ebb_machine_recall_types(m, &known, w.types) && !with_disk)
+        return EBB_OK;
+    return measure_wish(m, &w, with_disk, &known, err);
+}
+
+ebb_status ebb_machine_probe(const char *path, bool measures, ebb_machine *out, ebb_error *err)
+{
     ebb_status st;
 
     memset(out, 0, sizeof *out);
     out->n_cpus = ebb_limits_cpus(NULL);
     st = probe_memory(out, err);
-    if (st == EBB_OK && measures)
-        st = begin_measuring(out, &w, &known, err);
-    if (st != EBB_OK || !measures)
-        return st;
-    disk.device = w.device;
-    with_disk = path && !ebb_machine_recall_disk(out, &known, &disk);
-    if (ebb_machine_recall_types(out, &known, w.types) && !with_disk)
-        return EBB_OK;
-    return measure_wish(out, &w, with_disk, &known, err);
+    return st == EBB_OK && measures ? ebb_machine_measure_usual(out, path, err) : st;
 }
 
 void ebb_machine_set_experts(ebb_machine *m, const ebb_expert_profile *u)
