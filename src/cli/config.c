@@ -60,7 +60,7 @@ void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, e
     int number = 0, n_wrong = 0;
     char said[512];
 
-    for (char *line = text, *next; line; line = next) {
+    for (char *line = text + ebb_text_mark(text, strlen(text)), *next; line; line = next) {
         ebb_args before;
         ebb_error err = { 0 };
 

@@ -41,6 +41,18 @@ static void test_values(void **state)
     assert_int_equal(a.sampling_given, 0);
 }
 
+/* As editors of Windows write it: the first line is one like the others. */
+static void test_byte_order_mark(void **state)
+{
+    ebb_args a = read_config("\xEF\xBB\xBFtemp = 0.5\r\nplain = perhaps\r\n", EBB_FOR_CHAT);
+
+    (void)state;
+    assert_string_equal(said, "config:2: plain: give on or off, not 'perhaps'\n");
+    assert_true(a.sampling.temp == 0.5f);
+    read_config("\xEF\xBB\xBF", EBB_FOR_CHAT);
+    assert_string_equal(said, "");
+}
+
 /* Each wrong line is told with its number, and the others count. */
 static void test_errors(void **state)
 {
@@ -370,6 +382,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_byte_order_mark),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_wrong_lines_change_nothing),
         cmocka_unit_test(test_quotes),

@@ -236,6 +236,8 @@ static ebb_status read_engines(ebb_buf *path, ebb_buf *text, ebb_error *err)
         st = ebb_file_slurp(path->data, MAX_FILE, text, err);
     if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
         st = EBB_FAIL(err, EBB_USAGE, "%s: not a text file; it may be damaged", path->data);
+    if (st == EBB_OK)
+        ebb_buf_remove(text, 0, ebb_text_mark(ebb_buf_text(text), text->len));
     if (st == EBB_OK && text->len)               /* keys and engines may be commands */
         st = ebb_file_expect_trusted(path->data, err);
     return st;

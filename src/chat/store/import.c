@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "json/json_load.h"
 #include "json/json_mend.h"
 #include "store/export.h"
@@ -378,15 +379,12 @@ ebb_status ebb_import_all(const char *name, const char *data, size_t n, ebb_prog
     ebb_session_facts f = { 0 };
     ebb_tree t = { 0 };
     ebb_export_format format = EBB_EXPORT_JSON;
-    static const char byte_order_mark[] = "\xEF\xBB\xBF";       /* which editors of Windows put in front */
-    size_t n_mark = sizeof byte_order_mark - 1;
+    size_t n_mark = ebb_text_mark(data, n);
     ebb_status st;
 
     *n_done = 0;
-    if (n >= n_mark && memcmp(data, byte_order_mark, n_mark) == 0) {
-        data += n_mark;
-        n -= n_mark;
-    }
+    data += n_mark;
+    n -= n_mark;
     ebb_export_format_parse(name, &format);
     if (format == EBB_EXPORT_JSON)
         st = import_json(data, n, p, fn, arg, n_done, err);

@@ -16,6 +16,14 @@ char *ebb_text_copy(const char *s, size_t n)
     return copy;
 }
 
+size_t ebb_text_mark(const char *s, size_t n)
+{
+    static const char mark[] = "\xEF\xBB\xBF";
+    const size_t n_mark = sizeof mark - 1;
+
+    return n >= n_mark && memcmp(s, mark, n_mark) == 0 ? n_mark : 0;
+}
+
 char *ebb_text_trim(char *s)
 {
     static const char blanks[] = " \t\r";

@@ -1,4 +1,4 @@
-/* base/text.h - short texts: a copy, and one without the blanks around it. */
+/* base/text.h - texts: a copy, one without the blanks around it, where it begins. */
 #ifndef EBB_TEXT_H
 #define EBB_TEXT_H
 #include <stddef.h>
@@ -9,5 +9,9 @@ char *ebb_text_copy(const char *s, size_t n);
 /* The text s without spaces, tabs and carriage returns at its two ends: a pointer into s, which is
  * cut off in place. */
 char *ebb_text_trim(char *s);
+
+/* How many bytes of s[0..n) are a byte order mark, which editors of Windows put in front of
+ * UTF-8. */
+size_t ebb_text_mark(const char *s, size_t n);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/embed.h"
+#include "base/text.h"
 #include "os/file.h"
 
 enum { THEME_BYTES_MAX = 64 << 10 };
@@ -153,12 +154,15 @@ ebb_status ebb_theme_parse(const char *text, size_t n, const char *where, const 
                            ebb_theme *out, ebb_error *err)
 {
     ebb_theme theme = { 0 };
+    size_t n_mark = ebb_text_mark(text, n);
     char line[256];
     ebb_status st = EBB_OK;
 
     snprintf(theme.name, sizeof theme.name, "%s", name);
     for (int f = 0; f < EBB_FACE_COUNT; f++)
         theme.style[f] = (ebb_style){ EBB_COLOR_DEFAULT, EBB_COLOR_DEFAULT, 0 };
+    text += n_mark;
+    n -= n_mark;
     for (int i = 1; st == EBB_OK && n > 0; i++) {
         const char *nl = memchr(text, '\n', n);
         size_t len = nl ? (size_t)(nl - text) : n;

@@ -141,6 +141,11 @@ static void test_file(void **state)
         if (!strstr(err.msg, bad[i].says))
             fail_msg("%s: %s", bad[i].text, err.msg);
     }
+    write_engines("\xEF\xBB\xBF[x]\r\naddress = http://x\r\n", 0644);        /* of an editor of Windows */
+    assert_int_equal(ebb_engines_find("x", &e, NULL), EBB_OK);
+    assert_string_equal(e.address, "http://x");
+    ebb_engine_entry_fini(&e);
+    assert_int_equal(ebb_engines_remove("x", NULL), EBB_OK);
     write_engines("# mine\n[a]\naddress = http://a   # the first\nheader = X: 1\nheader = Y: "
                   "2\ncontext=7\n\n[b.c-d]\naddress=exec:cat\nsilence = 9\ninsecure = on", 0600);
     assert_int_equal(ebb_engines_read(&list, &n, NULL), EBB_OK);

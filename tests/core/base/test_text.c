@@ -38,9 +38,21 @@ static void test_trim(void **state)
     }
 }
 
+static void test_mark(void **state)
+{
+    (void)state;
+    assert_int_equal(ebb_text_mark("\xEF\xBB\xBF", 3), 3);
+    assert_int_equal(ebb_text_mark("\xEF\xBB\xBFx", 4), 3);
+    assert_int_equal(ebb_text_mark("\xEF\xBB\xBF", 2), 0);
+    assert_int_equal(ebb_text_mark("x\xEF\xBB\xBF", 4), 0);
+    assert_int_equal(ebb_text_mark("", 0), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_copy), cmocka_unit_test(test_trim) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copy), cmocka_unit_test(test_trim), cmocka_unit_test(test_mark),
+    };
 
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
 }

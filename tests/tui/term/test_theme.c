@@ -23,6 +23,8 @@ static void reads_styles(void **state)
     assert_int_equal(t.style[EBB_FACE_ERROR].bg, EBB_COLOR_DEFAULT);
     assert_int_equal(t.style[EBB_FACE_ERROR].attrs, EBB_ATTR_REVERSE | EBB_ATTR_UNDERLINE);
     assert_int_equal(t.style[EBB_FACE_DIM].fg, EBB_COLOR_DEFAULT);
+    assert_int_equal(parse("\xEF\xBB\xBFuser = 14\r\n", &t, NULL), EBB_OK);    /* of an editor of Windows */
+    assert_int_equal(t.style[EBB_FACE_USER].fg, 14);
 }
 
 static void errors_name_the_line(void **state)
