@@ -2,6 +2,7 @@
 #include "models/models.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -508,6 +509,12 @@ bool ebb_models_is_file(const char *path)
     return is_there;
 }
 
+/* Whether there is such a file nobody says. */
+static bool is_behind_closed_folder(const char *path)
+{
+    return strchr(path, '/') && access(path, F_OK) != 0 && errno == EACCES;
+}
+
 ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err)
 {
     ebb_buf whole = { 0 };
@@ -521,6 +528,8 @@ ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err)
         st = *path ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
         if (st == EBB_OK && stat(*path, &file) == 0 && S_ISDIR(file.st_mode))
             st = EBB_FAIL(err, EBB_USAGE, "%s: is a folder; name a .gguf file in it", name);
+    } else if (st == EBB_OK && is_behind_closed_folder(ebb_buf_text(&whole))) {
+        st = EBB_FAIL(err, EBB_IO, "%.200s: cannot be reached: this user may not enter a folder on the way", name);
     } else if (st == EBB_OK) {
         st = find_here(name, path, err);
     }

@@ -68,7 +68,8 @@ bool ebb_models_is_file(const char *path);
 /* The file that a user means by `name`: a file of that path (~/ is the home), else the model found
  * on this machine that is called just so, else (with or without .gguf or :latest, in any case)
  * nearly so, or, where it has no slash, the only one for a chat whose name has it in it.  NOTFOUND
- * says what there is; LIMIT: several are meant.  *path is for free(). */
+ * says what there is; LIMIT: several are meant; IO: a folder on the way may not be entered.  *path
+ * is for free(). */
 EBB_MUST_CHECK
 ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err);
 

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "models/models.h"
@@ -200,6 +201,36 @@ static void test_of_one_name(void **state)
     resolves("only", EBB_LIMIT, "/a/Only.gguf");
 }
 
+/* What may not be looked for is not said to be missing.  Root may look everywhere: a child becomes somebody else. */
+static void test_a_closed_folder(void **state)
+{
+    enum { NOBODY = 65534 };
+    char path[160], closed[120];
+    ebb_error err = { 0 };
+    char *found;
+    bool says;
+    int status;
+    pid_t child;
+
+    (void)state;
+    snprintf(closed, sizeof closed, "%s/closed", dir);
+    assert_int_equal(mkdir(closed, 0700), 0);
+    make("closed/x.gguf", "x", 1);
+    snprintf(path, sizeof path, "%s/x.gguf", closed);
+    assert_int_equal(chmod(dir, 0755) + chmod(closed, 0), 0);
+    child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && setuid(NOBODY) != 0)
+            _exit(2);
+        says = ebb_models_resolve(path, &found, &err) == EBB_IO && strstr(err.msg, "may not enter a folder on the way");
+        _exit(says && ebb_models_resolve("/nowhere/x.gguf", &found, &err) == EBB_NOTFOUND ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(chmod(closed, 0700), 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 /* Each is one file, under whatever names, however many there are. */
 static void test_many_files_of_two_names(void **state)
 {
@@ -273,6 +304,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_places, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_by_name, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_of_one_name, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_a_closed_folder, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_many_files_of_two_names, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, models_folder_setup, models_folder_teardown),
     };
