@@ -259,16 +259,19 @@ static ebb_status read_meminfo(const char *root, ebb_limits *out, ebb_buf *text,
     ebb_buf path = { 0 };
     const char *s;
     bool is_told;
+    ebb_error why = { 0 };
     ebb_status st;
 
     if (!ebb_buf_addf(&path, "%s/proc/meminfo", root))
         return EBB_FAIL(err, EBB_NOMEM, "/proc/meminfo: no memory for its name");
     ebb_buf_clear(text);
-    st = ebb_file_slurp(path.data, MAX_BYTES, text, err);
-    if (st == EBB_NOTFOUND) {
+    st = ebb_file_slurp(path.data, MAX_BYTES, text, &why);
+    if (st == EBB_NOTFOUND) {                    /* no error, and none is left in *err */
         ebb_buf_fini(&path);
         return ask_kernel(out, err);
     }
+    if (st != EBB_OK && err)
+        *err = why;
     s = ebb_buf_text(text);
     if (st == EBB_OK && !ebb_proc_field(s, "MemTotal:", &out->total_bytes))
         st = EBB_FAIL(err, EBB_FORMAT, "%s: has no MemTotal", path.data);

@@ -224,6 +224,8 @@ static void test_without_proc(void **state)
     (void)state;
     assert_true(l.total_bytes > 0 && l.available_bytes > 0 && l.available_bytes <= l.total_bytes);
     assert_int_equal(l.cgroup_limit_bytes, EBB_LIMIT_NONE);
+    assert_int_equal(ebb_limits_read(fake_root, &l, &err), EBB_OK);
+    assert_int_equal(err.code, EBB_OK);          /* that there is no file is none of the caller's errors */
     for (int n = 1;; n++) {
         ebb_os_fail_nth(n);
         ebb_status st = ebb_limits_read(fake_root, &l, &err);
