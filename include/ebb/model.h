@@ -94,7 +94,8 @@ bool ebb_model_is_control(const ebb_model *m, ebb_token id);     /* <|im_start|>
 /* The id of the token whose text is exactly `text`; -1: none. */
 ebb_token ebb_model_find_token(const ebb_model *m, const char *text);
 /* The bytes of one token (not NUL-terminated, perhaps a part of a character).  Control tokens give
- * their text if `special`, else nothing.  Writes at most cap bytes, returns the full length. */
+ * their text if `special`, else nothing, but for those that part an answer (<|channel|>) and always
+ * do.  Writes at most cap bytes, returns the full length. */
 size_t ebb_model_piece(const ebb_model *m, ebb_token id, bool special, char *out, size_t cap);
 
 /* A streaming detokenizer: the bytes of an incomplete UTF-8 character are kept until the next

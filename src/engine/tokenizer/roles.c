@@ -66,7 +66,7 @@ static ebb_tok_entry *find_entry(const ebb_tok_table *t, const char *text)
     return id >= 0 ? &t->entries[id] : NULL;
 }
 
-static void add_attr(const ebb_tok_table *t, const char *const *texts, size_t n, uint8_t attr)
+static void add_attr(const ebb_tok_table *t, const char *const *texts, size_t n, uint16_t attr)
 {
     for (size_t i = 0; i < n; i++) {
         ebb_tok_entry *e = find_entry(t, texts[i]);
@@ -84,11 +84,34 @@ static void fix_harmony(const ebb_tok_table *t)
     if (!call)
         call = find_entry(t, "<|calls|>");
     if (end && call && (find_entry(t, "<|return|>") || find_entry(t, "<|flush|>")))
-        end->attr = EBB_TOK_IS_USER;
+        end->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN;
     for (size_t i = 0; i < COUNT(harmony); i++) {
         ebb_tok_entry *e = find_entry(t, harmony[i]);
         if (e)
-            e->attr = EBB_TOK_IS_USER;
+            e->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN;
+    }
+}
+
+/* A name between these marks. */
+static bool is_enclosed(const ebb_tok_entry *e, const char *begin, const char *end)
+{
+    size_t n_begin = strlen(begin), n_end = strlen(end);
+
+    return e->len > n_begin + n_end && memcmp(e->ptr, begin, n_begin) == 0 &&
+           memcmp(e->ptr + e->len - n_end, end, n_end) == 0 && isalpha((unsigned char)e->ptr[n_begin]);
+}
+
+/* Turns begin with such tokens.  Older files type them as user-defined, as which they would be found in what a user
+ * writes, too; newer ones are typed by the same look of their texts. */
+static void fix_types(const ebb_tok_table *t)
+{
+    const ebb_tok_entry *gemma = find_entry(t, "<start_of_turn>");
+
+    for (size_t i = 0; i < t->n; i++) {
+        ebb_tok_entry *e = &t->entries[i];
+        bool frames = e == gemma || is_enclosed(e, "<|", "|>") || is_enclosed(e, "<｜", "｜>");
+        if (frames && (e->attr & EBB_TOK_IS_USER) && !(e->attr & EBB_TOK_IS_CONTROL))
+            e->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN;
     }
 }
 
@@ -117,12 +140,12 @@ static void fix_phi3(const ebb_tok_table *t, const char *name)
     for (size_t i = 0; i < COUNT(keeps); i++) {
         ebb_tok_entry *e = find_entry(t, keeps[i]);
         if (e)
-            e->attr &= (uint8_t)~EBB_TOK_IS_RSTRIP;
+            e->attr &= (uint16_t)~EBB_TOK_IS_RSTRIP;
     }
 }
 
 /* `id` if it names a token; else `usual` if that is one of type `attr`. */
-static ebb_token choose_token(const ebb_tok_table *t, ebb_token id, ebb_token usual, uint8_t attr)
+static ebb_token choose_token(const ebb_tok_table *t, ebb_token id, ebb_token usual, uint16_t attr)
 {
     if (id >= 0 && (size_t)id < t->n)
         return id;
@@ -159,6 +182,7 @@ void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, 
     add_attr(t, eog_names, COUNT(eog_names), EBB_TOK_IS_CONTROL | EBB_TOK_IS_EOG);
     add_attr(t, controls, COUNT(controls), EBB_TOK_IS_CONTROL);
     fix_harmony(t);
+    fix_types(t);
     fix_phi3(t, v->name);
     r->eot = find_eot(t, v->eot);
     set_eog(t, r->eos);

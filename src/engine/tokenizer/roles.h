@@ -2,7 +2,9 @@
  *
  * The file names some by id.  Others are only known by their text, and files
  * often give them the wrong type: those are made control tokens here, by the
- * same list of texts as other readers of these files use. */
+ * same list of texts as other readers of these files use.  What others make user-defined so
+ * that it is printed (gpt-oss's frames) is a control token that is shown: else what a user
+ * writes would hold it, too. */
 #ifndef EBB_TOKENIZER_ROLES_H
 #define EBB_TOKENIZER_ROLES_H
 #include "tokenizer/table.h"

@@ -35,7 +35,7 @@ ebb_token ebb_tok_table_find(const ebb_tok_table *t, const char *s, size_t n)
     return (ebb_token)(uint32_t)*slot_of(t, s, n) - 1;
 }
 
-static uint8_t attr_of_type(int32_t type)
+static uint16_t attr_of_type(int32_t type)
 {
     switch (type) {
     case EBB_VOCAB_UNKNOWN: return EBB_TOK_IS_UNKNOWN;

@@ -12,12 +12,13 @@ enum {
     EBB_TOK_IS_UNUSED = 16, EBB_TOK_IS_BYTE = 32,
     EBB_TOK_IS_EOG = 64,         /* ends a generation */
     EBB_TOK_IS_RSTRIP = 128,     /* swallows white space that follows */
+    EBB_TOK_IS_SHOWN = 256,      /* a control token that is part of the text that is read */
 };
 
 typedef struct ebb_tok_entry {
     const char *ptr;             /* borrowed */
     uint32_t    len;
-    uint8_t     attr;
+    uint16_t    attr;
 } ebb_tok_entry;
 
 typedef struct ebb_tok_table {

@@ -92,7 +92,8 @@ static bool is_padding(const ebb_tok_entry *e)
 
 static bool is_same_entry(const ebb_tok_entry *a, const ebb_tok_entry *b)
 {
-    const uint8_t roles = EBB_TOK_IS_EOG | EBB_TOK_IS_RSTRIP;    /* derived: it does not affect what a text means */
+    /* derived: they do not affect what a text means */
+    const uint16_t roles = EBB_TOK_IS_EOG | EBB_TOK_IS_RSTRIP | EBB_TOK_IS_SHOWN;
 
     return a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0 && ((a->attr ^ b->attr) & ~roles) == 0;
 }
@@ -203,7 +204,7 @@ ebb_token ebb_tokenizer_eot(const ebb_tokenizer *t)
     return t->roles.eot;
 }
 
-static uint8_t attr_of(const ebb_tokenizer *t, ebb_token id)
+static uint16_t attr_of(const ebb_tokenizer *t, ebb_token id)
 {
     return id >= 0 && (size_t)id < t->table.n ? t->table.entries[id].attr : 0;
 }
@@ -238,13 +239,13 @@ static bool spells_spaces(const ebb_tokenizer *t)
 
 size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, char *out, size_t cap)
 {
-    const uint8_t attr = attr_of(t, id), hidden = EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN;
+    const uint16_t attr = attr_of(t, id), unread = EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN;
     const ebb_tok_entry *e;
 
-    if (attr == 0 || (!special && (attr & hidden)))
+    if (attr == 0 || (!special && (attr & unread) && !(attr & EBB_TOK_IS_SHOWN)))
         return 0;
     e = &t->table.entries[id];
-    if (attr & (hidden | EBB_TOK_IS_USER))
+    if (attr & (unread | EBB_TOK_IS_USER))
         return copy_piece(e->ptr, e->len, out, cap);
     if (attr & EBB_TOK_IS_BYTE) {
         int byte = ebb_tok_byte_value(e->ptr, e->len);

@@ -14,6 +14,7 @@ typedef struct chat_vocab {
                                   * EOS */
     const char *source;          /* chat template, or NULL */
     bool        adds_bos, is_spm;
+    bool        is_old;          /* they are user-defined, as older files type them */
 } chat_vocab;
 
 /* The bytes are kept in *file, which must outlive the model. */
@@ -32,7 +33,7 @@ static inline ebb_model *chat_vocab_open(const chat_vocab *c, ebb_buf *file)
     }
     first = t.v.n_tokens;
     for (; n < 12 && c->tokens[n]; n++)
-        toy_add(&t, c->tokens[n], EBB_VOCAB_CONTROL, 0);
+        toy_add(&t, c->tokens[n], c->is_old ? EBB_VOCAB_USER : EBB_VOCAB_CONTROL, 0);
     *file = (ebb_buf){ 0 };
     gguf_head(file, 3, 0, 10 + (c->source != NULL) + c->is_spm);
     gguf_kv_str(file, "general.architecture", c->arch ? c->arch : "llama");

@@ -275,6 +275,15 @@ static void test_special_twins(void **state)
     ebb_tok_table_fini(&table);
 }
 
+static size_t count_ids(const ebb_tokenizer *t, const char *text, unsigned flags)
+{
+    size_t n = 0;
+
+    assert_int_equal(ebb_tokenizer_encode(t, text, strlen(text), &(ebb_tokenize_opts){ .flags = flags }, NULL, 0, &n,
+                                          NULL), EBB_OK);
+    return n;
+}
+
 static void test_harmony(void **state)
 {
     static toy t;
@@ -295,6 +304,35 @@ static void test_harmony(void **state)
     assert_false(ebb_tokenizer_is_eog(tok, 258));
     assert_int_equal(ebb_tokenizer_piece(tok, 259, false, out, sizeof out), 11);
     assert_memory_equal(out, "<|channel|>", 11);
+    assert_int_equal(ebb_tokenizer_piece(tok, 258, false, out, sizeof out), 7);
+    for (ebb_token id = 256; id < 260; id++)
+        assert_true(ebb_tokenizer_is_control(tok, id));
+    assert_string_equal(toy_ids(tok, "<|end|><|channel|>", EBB_TOK_SPECIAL), "258 259");
+    assert_int_equal(count_ids(tok, "<|end|><|channel|>", 0), 7 + 11);
+    ebb_tokenizer_free(tok);
+}
+
+/* What begins a turn is no text, whatever the file says of it; other tokens that it calls user-defined are. */
+static void test_types_by_their_look(void **state)
+{
+    static const char *const texts[] = { "<|im_start|>", "<｜User｜>", "<start_of_turn>", "<tool_call>", "<|\"|>" };
+    static toy t;
+    ebb_tokenizer *tok;
+
+    (void)state;
+    toy_init_bpe(&t, "gpt-2");
+    toy_merge(&t, "x x");
+    for (size_t i = 0; i < 5; i++)
+        toy_add(&t, texts[i], EBB_VOCAB_USER, 0);            /* 256 ... */
+    tok = toy_open(&t);
+    for (ebb_token id = 256; id < 261; id++) {
+        const char *text = texts[id - 256];
+        bool frames = id < 259;
+        assert_int_equal(ebb_tokenizer_is_control(tok, id), frames);
+        assert_int_equal(ebb_tokenizer_piece(tok, id, false, NULL, 0), strlen(text));
+        assert_int_equal(count_ids(tok, text, EBB_TOK_SPECIAL), 1);
+        assert_int_equal(count_ids(tok, text, 0), frames ? strlen(text) : 1);
+    }
     ebb_tokenizer_free(tok);
 }
 
@@ -533,6 +571,7 @@ int main(void)
         cmocka_unit_test(test_tokens_that_grow),
         cmocka_unit_test(test_special_twins),
         cmocka_unit_test(test_harmony),
+        cmocka_unit_test(test_types_by_their_look),
         cmocka_unit_test(test_phi3_swallows_space_behind_special),
         cmocka_unit_test(test_capacity_and_pieces),
         cmocka_unit_test(test_quoted),
