@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "prompt/prompt_render.h"
+#include "tree/thought.h"
 
 typedef struct prompt_build {
     const ebb_prompter *p;
@@ -325,19 +326,25 @@ static ebb_status add_new(prompt_build *w, ebb_error *err)
 /* Its ids are those of its text alone, so that what follows them stands behind it, and not behind a blank more. */
 static ebb_status add_open(prompt_build *w, ebb_error *err)
 {
+    enum { MOST_TEXTS = 8 };
     const ebb_message *m = w->open;
-    size_t before = w->out->n_ids;
-    ebb_tokenize_opts o = tokenize_opts(w, NULL, 0);
+    size_t before = w->out->n_ids, n = 0;
+    ebb_text_range said[MOST_TEXTS];
+    ebb_tokenize_opts o;
     ebb_status st = EBB_OK;
-
-    o.flags = EBB_TOK_INSIDE;
 
     if (!m)
         return EBB_OK;
-    if (m->n_ids)
+    if (m->n_ids) {
         st = append_ids(w, m->ids, m->n_ids, err);
-    else if (m->n_text)
+    } else if (m->n_text) {
+        n = w->p->names_channels ? ebb_thought_texts(m->text, m->n_text, said, MOST_TEXTS) : 0;
+        if (n == 0)
+            said[n++] = (ebb_text_range){ 0, m->n_text };
+        o = tokenize_opts(w, said, n);
+        o.flags |= EBB_TOK_INSIDE;
         st = tokenize_text(w, m->text, m->n_text, o, err);
+    }
     w->out->n_ids_of[w->job.n] = w->out->n_ids - before;
     return st;
 }
@@ -395,19 +402,29 @@ static void compare_old(prompt_build *w, const ebb_message *const *messages, siz
     o->rewritten = o->n_kept + w->drops_end_token < o->n_old;
 }
 
+/* Does the rendering have s[0..n) within what it prints of message i? */
+static bool prints_of(const prompt_build *w, size_t i, const char *s, size_t n)
+{
+    for (size_t k = 0; k < w->now.n_ranges; k++) {
+        ebb_template_range r = w->now.ranges[k];
+        if (r.message == i && memmem(w->now.text.data + r.begin, r.end - r.begin, s, n))
+            return true;
+    }
+    return false;
+}
+
 /* Why old ids could not be reused, as a text for the user. */
 static const char *why_rewritten(const prompt_build *w)
 {
     for (size_t i = 0; i < w->job.n; i++) {
         const ebb_message *m = w->job.messages[i];
-        if (m->role != EBB_ROLE_ASSISTANT || !ebb_message_behind_thought(m->text, m->n_text))
-            continue;
-        for (size_t k = 0; k < w->now.n_ranges; k++) {
-            ebb_template_range r = w->now.ranges[k];
-            if (r.message == i && ebb_message_behind_thought(w->now.text.data + r.begin, r.end - r.begin))
-                return "prints earlier turns in another way";
-        }
-        return "drops the thinking of earlier answers";
+        ebb_thought t = m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+
+        while (t.end > t.start && is_template_space(m->text[t.end - 1]))
+            t.end--;
+        if (t.end > t.start)
+            return prints_of(w, i, m->text + t.start, t.end - t.start) ? "prints earlier turns in another way"
+                                                                        : "drops the thinking of earlier answers";
     }
     return "prints earlier turns in another way";
 }

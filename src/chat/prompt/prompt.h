@@ -6,6 +6,9 @@
  * earlier answers, moves the system prompt) are ids made anew from the first
  * changed place, and the prompt says how many and why.
  *
+ * A template gets an answer as the model wrote it, its thought included, or both apart where it has
+ * a field for thoughts and does not find them in a text, as gpt-oss's.
+ *
  * Text of a message cannot forge a turn: control tokens are read in what the
  * template prints, never in what a message says. */
 #ifndef EBB_CHAT_PROMPT_H
@@ -43,6 +46,8 @@ ebb_status ebb_prompter_source(const ebb_prompter *p, ebb_buf *out, ebb_error *e
 
 typedef enum ebb_thinking { EBB_THINKING_DEFAULT, EBB_THINKING_ON, EBB_THINKING_OFF } ebb_thinking;
 
+typedef struct ebb_prompt_thought { const char *text; size_t n; } ebb_prompt_thought;
+
 typedef struct ebb_prompt_opts {
     int64_t      now_ms;         /* Unix time of the conversation: pinned, so that a date in the
                                   * prompt stays; 0: now */
@@ -50,6 +55,8 @@ typedef struct ebb_prompt_opts {
     bool       (*stop)(void *arg);       /* as ebb_tokenize_opts has it */
     void        *stop_arg;
     bool         counts_system;  /* fill in n_system, for messages without ids */
+    const ebb_prompt_thought *thoughts;  /* of each message, what was thought before its text where
+                                  * that is known apart, n 0: nothing; NULL: of no message */
 } ebb_prompt_opts;
 
 /* A message as a remote engine gets it. */

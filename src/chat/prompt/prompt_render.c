@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "json/json_text.h"
+#include "tree/thought.h"
 
 #define OWN_OUTPUT ((size_t)1 << 20)
 #define MAX_OUTPUT ((size_t)64 << 20)
@@ -48,18 +49,111 @@ static json_t *content_of(const ebb_render_job *job, size_t i)
     return j;
 }
 
+/* An answer as the template gets it. */
+typedef struct answer_parts {
+    const char *thought, *text;
+    size_t      n_thought, n_text;
+    bool        is_apart;        /* the thought goes into fields, not in front of the text */
+} answer_parts;
+
+static size_t trimmed(const char *s, size_t n)
+{
+    while (n > 0 && (s[n - 1] == '\n' || s[n - 1] == ' '))
+        n--;
+    return n;
+}
+
+static answer_parts parts_of(const ebb_prompter *p, const ebb_render_job *job, size_t i)
+{
+    const ebb_message *m = job->messages[i];
+    answer_parts a = { .text = m->text ? m->text : "", .n_text = m->n_text };
+    ebb_thought t = ebb_thought_find(a.text, a.n_text);
+
+    if (job->opts->thoughts && job->opts->thoughts[i].n > 0) {
+        a.thought = job->opts->thoughts[i].text;
+        a.n_thought = job->opts->thoughts[i].n;
+        a.is_apart = p->takes_thoughts || !p->names_thoughts;
+    } else if (t.in_channels ? !p->keeps_channels : p->takes_thoughts && p->keeps_thoughts) {
+        a = (answer_parts){ .thought = a.text + t.start, .n_thought = trimmed(a.text + t.start, t.end - t.start),
+                            .text = a.text + t.body, .n_text = a.n_text - t.body, .is_apart = true };
+    }
+    return a;
+}
+
+/* Text in which nothing looks like the mark of a channel, of which some templates refuse any. */
+static bool append_without_channels(ebb_buf *out, const char *s, size_t n)
+{
+    static const char mark[] = "<|channel|>";
+    const char *end = s + n, *at;
+    bool ok = true;
+
+    for (; ok && (at = memmem(s, (size_t)(end - s), mark, sizeof mark - 1)) != NULL; s = at + sizeof mark - 1)
+        ok = ebb_buf_add(out, s, (size_t)(at - s)) && ebb_buf_adds(out, "<|channel |>");
+    return ok && ebb_buf_add(out, s, (size_t)(end - s));
+}
+
+static json_t *part_json(const ebb_prompter *p, const char *s, size_t n)
+{
+    ebb_buf text = { 0 };
+    json_t *j;
+
+    if (!p->refuses_channels)
+        return ebb_json_text(s, n);
+    j = append_without_channels(&text, s, n) ? ebb_json_text(ebb_buf_text(&text), text.len) : NULL;
+    ebb_buf_fini(&text);
+    return j;
+}
+
+static json_t *answer_text(const ebb_prompter *p, const answer_parts *a)
+{
+    ebb_buf text = { 0 };
+    bool ok;
+    json_t *j;
+
+    if (a->is_apart || a->n_thought == 0)
+        return part_json(p, a->text, a->n_text);
+    ok = ebb_buf_adds(&text, "<think>\n") && ebb_buf_add(&text, a->thought, a->n_thought) &&
+         ebb_buf_adds(&text, "\n</think>\n\n") && ebb_buf_add(&text, a->text, a->n_text);
+    j = ok ? part_json(p, ebb_buf_text(&text), text.len) : NULL;
+    ebb_buf_fini(&text);
+    return j;
+}
+
+/* Fields that templates read thoughts from. */
+static json_t *answer_json(const ebb_prompter *p, const ebb_render_job *job, size_t i)
+{
+    answer_parts a = parts_of(p, job, i);
+    json_t *text = answer_text(p, &a), *thought = NULL;
+
+    if (a.is_apart && a.n_thought > 0 && !(thought = part_json(p, a.thought, a.n_thought))) {
+        json_decref(text);
+        return NULL;
+    }
+    return text ? json_pack("{s:s, s:o, s:O*, s:o*}", "role", "assistant", "content", text, "thinking", thought,
+                            "reasoning_content", thought) : NULL;
+}
+
+static json_t *message_json(const ebb_prompter *p, const ebb_render_job *job, size_t i)
+{
+    json_t *content;
+
+    if (job->messages[i]->role == EBB_ROLE_ASSISTANT)
+        return answer_json(p, job, i);
+    content = content_of(job, i);
+    return content ? json_pack("{s:s, s:o}", "role", ebb_role_name(job->messages[i]->role), "content", content) : NULL;
+}
+
 /* map[i]: which message of the job the ith of the list is. */
-static json_t *messages_json(const ebb_render_job *job, size_t *map)
+static json_t *messages_json(const ebb_prompter *p, const ebb_render_job *job, size_t *map)
 {
     json_t *list = json_array();
     size_t k = 0;
 
     for (size_t i = 0; list && i < job->n; i++) {
-        json_t *m, *content;
+        json_t *m;
         if (job->merge_system && job->messages[i]->role == EBB_ROLE_SYSTEM)
             continue;
-        content = content_of(job, i);
-        m = content ? json_pack("{s:s, s:o}", "role", ebb_role_name(job->messages[i]->role), "content", content) : NULL;
+        m = message_json(p, job, i);
         if (!m || json_array_append_new(list, m) != 0) {
             json_decref(list);
             return NULL;
@@ -72,7 +166,7 @@ static json_t *messages_json(const ebb_render_job *job, size_t *map)
 /* tools and documents are none, not undefined: that is what templates are tested with. */
 static json_t *context_json(const ebb_prompter *p, const ebb_render_job *job, size_t *map)
 {
-    json_t *messages = messages_json(job, map);
+    json_t *messages = messages_json(p, job, map);
     json_t *c = json_pack("{s:o*, s:o*, s:o*, s:n, s:n}", "messages", messages, "bos_token",
                           ebb_json_text(p->bos, strlen(p->bos)),
                           "eos_token", ebb_json_text(p->eos, strlen(p->eos)), "tools", "documents");
@@ -103,7 +197,7 @@ static size_t most_output(const ebb_render_job *job)
     size_t n_text = 0;
 
     for (size_t i = 0; i < job->n; i++)
-        n_text += job->messages[i]->n_text;
+        n_text += job->messages[i]->n_text + (job->opts->thoughts ? job->opts->thoughts[i].n : 0);
     return n_text < MAX_OUTPUT / 8 ? OWN_OUTPUT + 8 * n_text : MAX_OUTPUT;
 }
 

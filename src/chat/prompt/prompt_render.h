@@ -12,6 +12,12 @@ struct ebb_prompter {
     bool     adds_bos;           /* the vocabulary asks for BOS */
     char   **ends;               /* texts of the tokens that end a turn */
     size_t   n_ends;
+    bool     takes_thoughts;     /* the template reads a field of a message for them, */
+    bool     keeps_thoughts;     /* but not from the text of an answer, */
+    bool     names_thoughts;     /* names </think>, or the vocabulary has it */
+    bool     names_channels;     /* names <|channel|>, */
+    bool     keeps_channels;     /* does not, though the model writes it, */
+    bool     refuses_channels;   /* names it and may refuse texts with it */
     char     origin[280];
     ebb_buf  source;             /* the template's text */
 };

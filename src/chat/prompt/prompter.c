@@ -50,22 +50,66 @@ static bool asks_for_bos(const ebb_model *m)
            ids[0] == ebb_model_bos(m) && ids[0] >= 0;
 }
 
-/* The file's template counts if it can render a question and its answer.  A
- * template that refuses by raise_exception is no failure. */
-static bool template_works(ebb_prompter *p, ebb_error *err)
+/* A question, this answer, and another question. */
+static ebb_status render_sample(const ebb_prompter *p, const char *answer, ebb_rendering *out, ebb_error *err)
 {
     char one[] = "1";
     const ebb_message user = { .role = EBB_ROLE_USER, .text = one, .n_text = 1 };
-    const ebb_message assistant = { .role = EBB_ROLE_ASSISTANT, .text = one, .n_text = 1 };
+    const ebb_message assistant = { .role = EBB_ROLE_ASSISTANT, .text = (char *)answer, .n_text = strlen(answer) };
     const ebb_message *const list[] = { &user, &assistant, &user };
     const ebb_prompt_opts opts = { 0 };
     ebb_render_job job = { .messages = list, .n = 3, .opts = &opts };
+
+    return ebb_prompt_render(p, &job, out, err);
+}
+
+/* The file's template counts if it can render a question and its answer.  A
+ * template that refuses by raise_exception is no failure. */
+static bool template_works(const ebb_prompter *p, ebb_error *err)
+{
     ebb_rendering r;
-    bool ok = ebb_prompt_render(p, &job, &r, err) == EBB_OK || r.raised;
+    bool ok = render_sample(p, "1", &r, err) == EBB_OK || r.raised;
 
     ebb_rendering_fini(&r);
     return ok;
 }
+
+/* -- What it does with thoughts ------------------------------------------------------------ */
+
+static bool names(const ebb_prompter *p, const char *what)
+{
+    return strstr(ebb_buf_text(&p->source), what) != NULL;
+}
+
+/* Is an earlier answer printed with the thought that its text begins with, as a text like any other?  Also if that is
+ * refused. */
+static bool keeps_a_thought(const ebb_prompter *p)
+{
+    ebb_rendering r;
+    bool keeps = render_sample(p, "<think>\nWhy not 2?\n</think>\n\n1", &r, NULL) != EBB_OK;
+
+    for (size_t i = 0; i < r.n_ranges; i++)
+        keeps |= memmem(r.text.data + r.ranges[i].begin, r.ranges[i].end - r.ranges[i].begin, "</think>", 8) != NULL;
+    ebb_rendering_fini(&r);
+    return keeps;
+}
+
+static void learn_thoughts(ebb_prompter *p)
+{
+    static const char *const fields[] = { "reasoning_content", ".thinking", "'thinking'", "\"thinking\"" };
+    bool takes = false;
+
+    p->names_channels = names(p, "<|channel|>");
+    p->names_thoughts = names(p, "</think>") || ebb_model_find_token(p->m, "</think>") >= 0;
+    p->keeps_channels = !p->names_channels && ebb_model_find_token(p->m, "<|channel|>") >= 0;
+    p->refuses_channels = p->names_channels && names(p, "raise_exception");
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        takes |= names(p, fields[i]);
+    p->keeps_thoughts = takes && keeps_a_thought(p);     /* as its text: no field is given yet */
+    p->takes_thoughts = takes;
+}
+
+/* -- Which template -------------------------------------------------------------------------- */
 
 static ebb_status compile_and_keep(ebb_prompter *p, const char *source, size_t n, ebb_error *err)
 {
@@ -113,9 +157,12 @@ static ebb_status prompter_init(const ebb_model *m, ebb_prompter **out, ebb_erro
     return EBB_OK;
 }
 
-static ebb_status free_prompter_on_error(ebb_prompter **p, ebb_status st)
+/* The prompter is complete, or gone. */
+static ebb_status end_prompter(ebb_prompter **p, ebb_status st)
 {
-    if (st != EBB_OK) {
+    if (st == EBB_OK) {
+        learn_thoughts(*p);
+    } else {
         ebb_prompter_free(*p);
         *p = NULL;
     }
@@ -126,14 +173,14 @@ ebb_status ebb_prompter_new(const ebb_model *m, ebb_prompter **out, ebb_error *e
 {
     ebb_status st = prompter_init(m, out, err);
 
-    return free_prompter_on_error(out, st == EBB_OK ? choose_template(*out, err) : st);
+    return end_prompter(out, st == EBB_OK ? choose_template(*out, err) : st);
 }
 
 ebb_status ebb_prompter_new_with(const ebb_model *m, const char *source, size_t n, ebb_prompter **out, ebb_error *err)
 {
     ebb_status st = prompter_init(m, out, err);
 
-    return free_prompter_on_error(out, st == EBB_OK ? ebb_template_compile(source, n, &(*out)->tpl, err) : st);
+    return end_prompter(out, st == EBB_OK ? compile_and_keep(*out, source, n, err) : st);
 }
 
 #define NO_TEMPLATE "{%- for m in messages -%}{{- m.content -}}{%- endfor -%}"
@@ -181,7 +228,7 @@ ebb_status ebb_prompter_new_named(const ebb_model *m, const char *name, ebb_prom
     if (!name || strcmp(name, "auto") == 0)
         return ebb_prompter_new(m, out, err);
     st = prompter_init(m, out, err);
-    return free_prompter_on_error(out, st == EBB_OK ? compile_named(*out, name, err) : st);
+    return end_prompter(out, st == EBB_OK ? compile_named(*out, name, err) : st);
 }
 
 void ebb_prompter_free(ebb_prompter *p)

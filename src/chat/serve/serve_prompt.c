@@ -18,6 +18,7 @@ static ebb_status check_text(size_t n, ebb_error *err)
 typedef struct messages {
     ebb_message        *list;
     const ebb_message **pointers;
+    ebb_prompt_thought *thoughts;        /* texts of the request */
     size_t              n;
 } messages;
 
@@ -27,6 +28,7 @@ static void messages_fini(messages *m)
         free(m->list[i].text);
     free(m->list);
     free(m->pointers);
+    free(m->thoughts);
     *m = (messages){ 0 };
 }
 
@@ -68,18 +70,30 @@ static ebb_status read_content(const json_t *content, ebb_buf *out, ebb_error *e
     return EBB_OK;
 }
 
-/* A separate reasoning_content goes back into the answer's text, where the model wrote it. */
-static ebb_status read_message(const json_t *o, ebb_message *m, ebb_error *err)
+static ebb_status read_thought(const json_t *o, ebb_role role, ebb_prompt_thought *out, ebb_error *err)
 {
     const json_t *thought = json_object_get(o, "reasoning_content");
+
+    if (thought && !json_is_null(thought) && !json_is_string(thought))
+        return EBB_FAIL(err, EBB_USAGE, "the reasoning_content of a message is a text");
+    if (role == EBB_ROLE_ASSISTANT && json_string_length(thought))
+        *out = (ebb_prompt_thought){ json_string_value(thought), json_string_length(thought) };
+    return EBB_OK;
+}
+
+/* A separate reasoning_content is for the template; of an answer that goes on it is in the text, where the model wrote
+ * it. */
+static ebb_status read_message(const json_t *o, bool goes_on, ebb_message *m, ebb_prompt_thought *thought,
+                               ebb_error *err)
+{
     ebb_buf text = { 0 };
     ebb_status st = read_role(o, &m->role, err);
 
-    if (st == EBB_OK && thought && !json_is_null(thought) && !json_is_string(thought))
-        st = EBB_FAIL(err, EBB_USAGE, "the reasoning_content of a message is a text");
-    if (st == EBB_OK && m->role == EBB_ROLE_ASSISTANT && json_string_length(thought)) {
+    if (st == EBB_OK)
+        st = read_thought(o, m->role, thought, err);
+    if (st == EBB_OK && goes_on && thought->n > 0) {
         ebb_buf_adds(&text, "<think>\n");
-        ebb_buf_add(&text, json_string_value(thought), json_string_length(thought));
+        ebb_buf_add(&text, thought->text, thought->n);
         ebb_buf_adds(&text, "\n</think>\n\n");
     }
     if (st == EBB_OK)
@@ -100,13 +114,14 @@ static ebb_status read_all_messages(const json_t *list, messages *m, ebb_error *
         return EBB_FAIL(err, EBB_USAGE, "messages is a list of one message at least, and of %d at most", MAX_MESSAGES);
     m->list = calloc(n, sizeof *m->list);
     m->pointers = calloc(n, sizeof *m->pointers);
-    if (!m->list || !m->pointers)
+    m->thoughts = calloc(n, sizeof *m->thoughts);
+    if (!m->list || !m->pointers || !m->thoughts)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for messages");
     for (size_t i = 0; i < n && st == EBB_OK; i++) {
         m->pointers[i] = &m->list[i];
         m->n = i + 1;
-        st = read_message(json_array_get(list, i), &m->list[i], err);
-        n_text += m->list[i].n_text;
+        st = read_message(json_array_get(list, i), i > 0 && i + 1 == n, &m->list[i], &m->thoughts[i], err);
+        n_text += m->list[i].n_text + m->thoughts[i].n;
     }
     return st == EBB_OK ? check_text(n_text, err) : st;
 }
@@ -155,6 +170,7 @@ ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_
 
     opts.stop = ebb_serve_stops_waiting;
     opts.stop_arg = who;
+    opts.thoughts = m.thoughts;
     if (st == EBB_OK)
         st = make_prompt(who->s, &m, &opts, q, err);
     messages_fini(&m);
@@ -169,6 +185,7 @@ ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_err
     ebb_status st = read_all_messages(json_object_get(o, "messages"), &m, err);
 
     if (st == EBB_OK) {
+        opts.thoughts = m.thoughts;
         ebb_render_job job = { .messages = m.pointers, .n = m.n, .opts = &opts };
         st = ebb_prompt_render_or_merge(s->prompter, &job, &r, err);
     }

@@ -1,18 +1,24 @@
 /* tree/thought.h - what a model thinks before it answers, as it is written in the text:
- * <think>...</think>, gpt-oss's analysis channel, Gemma 4's thought channel. */
+ * <think>...</think>, gpt-oss's channels in front of the final one, Gemma 4's thought channel. */
 #ifndef EBB_TREE_THOUGHT_H
 #define EBB_TREE_THOUGHT_H
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ebb/model.h"
+
 typedef struct ebb_thought {
     size_t start, end;           /* bytes of the thought; start == end: there is none */
     size_t body;                 /* where the answer begins; everything, if nothing was thought */
     bool   is_open;              /* it has not ended yet */
+    bool   in_channels;          /* the answer is a row of messages in gpt-oss's channels */
 } ebb_thought;
 
 /* Look at s[0..n), an answer so far.  Cost: a search for the end mark. */
 ebb_thought ebb_thought_find(const char *s, size_t n);
+/* Of an answer in channels, the ranges of what its messages say, in order: what is between them are
+ * marks.  At most cap > 0, of which the last then has all the rest; 0: it is not in channels. */
+size_t ebb_thought_texts(const char *s, size_t n, ebb_text_range *texts, size_t cap);
 size_t ebb_thought_words(const char *s, size_t n);
 
 #endif

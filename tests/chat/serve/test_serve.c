@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "net/listen.h"
+#include "prompt/prompt_render.h"
 #include "serve/serve_priv.h"
 
 /* What is said of the model is said while it is loading, and whoever listens takes his time. */
@@ -460,6 +461,43 @@ static void test_long_choices_wait(void **state)
     ebb_serve_close(s);
 }
 
+/* -- Prompts ------------------------------------------------------------------------------------------------------- */
+
+/* The prompt of this request to a model with this template. */
+static void assert_rendered(ebb_serve *s, const char *source, const char *request, const char *want)
+{
+    json_t *o = json_loads(request, 0, NULL);
+    ebb_buf text = { 0 };
+    ebb_error err = { 0 };
+
+    assert_non_null(o);
+    ebb_prompter_free(s->prompter);
+    assert_int_equal(ebb_prompter_new_with(s->model, source, strlen(source), &s->prompter, &err), EBB_OK);
+    if (ebb_serve_render(s, o, &text, &err) != EBB_OK)
+        ebb_buf_adds(&text, err.msg);
+    assert_string_equal(ebb_buf_text(&text), want);
+    ebb_buf_fini(&text);
+    json_decref(o);
+}
+
+static void test_thoughts_of_requests(void **state)
+{
+    static const char request[] = "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\","
+                                  "\"reasoning_content\": \"Hm\", \"content\": \"Yes\"}, {\"role\": \"user\","
+                                  "\"content\": \"b\"}]}";
+    unsigned short port = 0;
+    ebb_serve *s;
+
+    (void)state;
+    s = open_server(&port);
+    assert_rendered(s, "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }};{% endfor %}", request,
+                    "|a;Hm|Yes;|b;");
+    assert_rendered(s, "{% for m in messages %}{{ m.content.replace('</think>', '/') }};{% endfor %}", request,
+                    "a;<think>\nHm\n/\n\nYes;b;");
+    assert_rendered(s, "{% for m in messages %}{{ m.content }};{% endfor %}", request, "a;Yes;b;");
+    ebb_serve_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_closed_while_loading),
@@ -468,7 +506,8 @@ int main(void)
                                         cmocka_unit_test(test_stopped_is_not_complete),
                                         cmocka_unit_test(test_large_request_when_it_leaves),
                                         cmocka_unit_test(test_a_request_keeps_it),
-                                        cmocka_unit_test(test_long_choices_wait) };
+                                        cmocka_unit_test(test_long_choices_wait),
+                                        cmocka_unit_test(test_thoughts_of_requests) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

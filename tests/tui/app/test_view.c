@@ -39,6 +39,13 @@ static void thoughts_are_found(void **state)
         { "<|channel>thought\nhm<channel|>Yes", "hm", "Yes", false },
         { "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Yes", "hm",
           "Yes", false },
+        { "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary<|message|>so<|end|>"
+          "<|start|>assistant<|channel|>final<|message|>Yes",
+          "hm<|end|><|start|>assistant<|channel|>commentary<|message|>so", "Yes", false },
+        { "<|channel|>analysis<|message|>hm", "hm", "", true },
+        { "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>fin", "hm", "", false },
+        { "<|channel|>final<|message|>Yes", "", "Yes", false },
+        { "<|channel|> begins one, <|message|> its text", "", "<|channel|> begins one, <|message|> its text", false },
         { "opened before</think>\nHi", "opened before", "Hi", false },
         { "<think>\n\n</think>\n\nHi", "", "Hi", false },
         { "plain", "", "plain", false },
