@@ -182,7 +182,7 @@ ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
 static ebb_status continue_messages(ebb_chat *c, const ebb_node *leaf, ebb_error *err)
 {
     const ebb_backend_facts *facts = ebb_chat_facts(c);
-    ebb_thought t = ebb_thought_find(leaf->m.text, leaf->m.n_text);
+    ebb_thought t = ebb_message_thought(&leaf->m);
 
     if (facts && leaf->m.n_text && t.body >= leaf->m.n_text)
         return EBB_FAIL(err, EBB_USAGE, "the answer was cut off while thinking, which no server can continue; /retry "

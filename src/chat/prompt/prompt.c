@@ -418,7 +418,7 @@ static const char *why_rewritten(const prompt_build *w)
 {
     for (size_t i = 0; i < w->job.n; i++) {
         const ebb_message *m = w->job.messages[i];
-        ebb_thought t = m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+        ebb_thought t = ebb_message_thought(m);
 
         while (t.end > t.start && is_template_space(m->text[t.end - 1]))
             t.end--;
@@ -509,4 +509,20 @@ ebb_status ebb_prompt_delta(const ebb_prompter *p, const ebb_message *const *mes
     }
     ebb_rendering_fini(&w.now);
     return st;
+}
+
+bool ebb_prompt_opens_thought(const ebb_model *m, const int32_t *ids, size_t n)
+{
+    static const char mark[] = "<think>";
+    enum { MOST_IDS = 16, MOST_BYTES = 64 };     /* it is a token, or some */
+    char text[MOST_IDS * MOST_BYTES];
+    size_t len = 0;
+
+    for (size_t i = n < MOST_IDS ? 0 : n - MOST_IDS; i < n; i++) {
+        size_t n_piece = ebb_model_piece(m, ids[i], true, text + len, MOST_BYTES);
+        len += n_piece < MOST_BYTES ? n_piece : MOST_BYTES;
+    }
+    while (len > 0 && is_template_space(text[len - 1]))
+        len--;
+    return len >= sizeof mark - 1 && memcmp(text + len - (sizeof mark - 1), mark, sizeof mark - 1) == 0;
 }

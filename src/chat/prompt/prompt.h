@@ -64,8 +64,10 @@ typedef struct ebb_prompt_message {
     ebb_role role;
     char    *text;               /* a copy, terminated; free() it */
     size_t   n_text;             /* bytes before its end */
+    ebb_thought thought;         /* in an answer */
 } ebb_prompt_message;
-/* text[0..n) is copied, and may be NULL if n is 0.  false: no memory, *out is unchanged. */
+/* Nothing is thought in it; text[0..n) is copied, and may be NULL if n is 0.  false: no memory,
+ * *out is unchanged. */
 EBB_MUST_CHECK
 bool ebb_prompt_message_init(ebb_prompt_message *out, ebb_role role, const char *text, size_t n);
 
@@ -106,5 +108,8 @@ void ebb_prompt_fini(ebb_prompt *p);
 EBB_MUST_CHECK
 ebb_status ebb_prompt_delta(const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                             const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
+
+/* Do these ids of `m`, a prompt, end with <think>, but for white space? */
+bool ebb_prompt_opens_thought(const ebb_model *m, const int32_t *ids, size_t n);
 
 #endif

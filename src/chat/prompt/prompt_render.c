@@ -67,7 +67,7 @@ static answer_parts parts_of(const ebb_prompter *p, const ebb_render_job *job, s
 {
     const ebb_message *m = job->messages[i];
     answer_parts a = { .text = m->text ? m->text : "", .n_text = m->n_text };
-    ebb_thought t = ebb_thought_find(a.text, a.n_text);
+    ebb_thought t = ebb_message_thought(m);
 
     if (job->opts->thoughts && job->opts->thoughts[i].n > 0) {
         a.thought = job->opts->thoughts[i].text;

@@ -59,7 +59,7 @@ ebb_server_kind ebb_server_kind_parse(const char *name)
 /* A thought is sent in a field of its own, or not at all: templates drop earlier thoughts. */
 static json_t *one_message(const ebb_dialect *d, const ebb_prompt_message *m)
 {
-    ebb_thought t = m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+    ebb_thought t = m->thought;
     json_t *o = json_object();
 
     if (t.end > t.start && m->text[t.end - 1] == '\n')

@@ -261,9 +261,11 @@ static bool copy_messages(ebb_remote *r, const ebb_backend_request *q)
 {
     free_messages(r);
     r->messages = calloc(q->n_messages + 1, sizeof *r->messages);
-    for (size_t i = 0; r->messages && i < q->n_messages; i++, r->n_messages++)
+    for (size_t i = 0; r->messages && i < q->n_messages; i++, r->n_messages++) {
         if (!ebb_prompt_message_init(&r->messages[i], q->messages[i].role, q->messages[i].text, q->messages[i].n_text))
             return false;
+        r->messages[i].thought = q->messages[i].thought;
+    }
     return r->messages != NULL;
 }
 

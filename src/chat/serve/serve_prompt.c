@@ -89,6 +89,7 @@ static ebb_status read_message(const json_t *o, bool goes_on, ebb_message *m, eb
     ebb_buf text = { 0 };
     ebb_status st = read_role(o, &m->role, err);
 
+    m->finish = EBB_FINISH_STOP;
     if (st == EBB_OK)
         st = read_thought(o, m->role, thought, err);
     if (st == EBB_OK && goes_on && thought->n > 0) {

@@ -33,17 +33,28 @@ static bool parse_hex(const json_t *o, const char *key, uint8_t name[NAME])
     return true;
 }
 
+static json_t *begin_json(ebb_thought_begin begin)
+{
+    return begin == EBB_THOUGHT_UNSURE ? NULL : json_boolean(begin == EBB_THOUGHT_OPENED);
+}
+
+static ebb_thought_begin parse_begin(const json_t *o)
+{
+    return json_is_true(o) ? EBB_THOUGHT_OPENED : json_is_false(o) ? EBB_THOUGHT_UNOPENED : EBB_THOUGHT_UNSURE;
+}
+
 static json_t *sample_record_json(const ebb_sample_record *d)
 {
     const ebb_sampler_params *s = &d->sampling;
 
-    return json_pack("{s:I,s:I,s:I,s:I,s:f,s:I,s:f,s:f,s:f,s:I,s:s,s:I,s:b,s:o,s:o,s:s*}",
+    return json_pack("{s:I,s:I,s:I,s:I,s:f,s:I,s:f,s:f,s:f,s:I,s:s,s:I,s:b,s:o,s:o,s:s*,s:o*}",
                      "from", (json_int_t)d->from, "n", (json_int_t)d->n, "sampler", (json_int_t)d->sampler,
                      "seed", (json_int_t)s->seed, "temp", (double)s->temp, "top_k", (json_int_t)s->top_k,
                      "top_p", (double)s->top_p, "min_p", (double)s->min_p,
                      "repeat_penalty", (double)s->repeat_penalty, "repeat_last", (json_int_t)s->repeat_last_n,
                      "kv", d->kv, "ctx", (json_int_t)d->n_ctx, "moved", d->is_shifted, "before",
-                     hex_json(d->context_hash), "drawn", hex_json(d->ids_hash), "grammar", d->grammar);
+                     hex_json(d->context_hash), "drawn", hex_json(d->ids_hash), "grammar", d->grammar,
+                     "thinks", begin_json(d->begin));
 }
 
 char *ebb_sample_records_json(const ebb_message *m)
@@ -76,7 +87,8 @@ static bool parse_sample_record(const json_t *o, ebb_sample_record *d)
     const char *grammar = json_string_value(json_object_get(o, "grammar"));
 
     *d = (ebb_sample_record){ .from = json_uint(o, "from"), .n = json_uint(o, "n"), .n_ctx = json_uint(o, "ctx"),
-                              .is_shifted = json_is_true(json_object_get(o, "moved")) };
+                              .is_shifted = json_is_true(json_object_get(o, "moved")),
+                              .begin = parse_begin(json_object_get(o, "thinks")) };
     d->sampler = json_object_get(o, "sampler") ? json_uint(o, "sampler") : 1;    /* the first one had no number */
     d->sampling = (ebb_sampler_params){ .temp = json_float(o, "temp"), .top_k = json_uint(o, "top_k"),
                                         .top_p = json_float(o, "top_p"), .min_p = json_float(o, "min_p"),

@@ -57,20 +57,24 @@ bool ebb_message_omits(const ebb_message *note, size_t i)
     return true;
 }
 
+ebb_thought ebb_message_thought(const ebb_message *m)
+{
+    bool is_known = m->n_sample_records > 0 && m->sample_records[0].from == 0;
+    ebb_thought t = { 0 };
+
+    if (m->role == EBB_ROLE_ASSISTANT && m->n_text > 0)
+        t = ebb_thought_find(m->text, m->n_text, is_known ? m->sample_records[0].begin : EBB_THOUGHT_UNSURE,
+                             m->finish != EBB_FINISH_NONE);
+    if (t.is_open && !t.in_channels && m->finish == EBB_FINISH_STOP)
+        t = (ebb_thought){ 0 };
+    return t;
+}
+
 const char *ebb_message_behind_thought(const char *text, size_t n)
 {
-    static const char *const ends[] = { "</think>", "<channel|>" };
-    const char *behind = NULL;
+    ebb_thought t = n > 0 ? ebb_thought_find(text, n, EBB_THOUGHT_UNSURE, true) : (ebb_thought){ 0 };
 
-    for (size_t i = 0; n > 0 && i < sizeof ends / sizeof *ends; i++) {
-        size_t len = strlen(ends[i]);
-
-        for (const char *p = text; (p = memmem(p, n - (size_t)(p - text), ends[i], len)) != NULL;) {
-            p += len;
-            behind = behind && behind > p ? behind : p;
-        }
-    }
-    return behind;
+    return t.body > 0 ? text + t.body : NULL;
 }
 
 bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ebb/session.h"
+#include "tree/thought.h"
 
 typedef enum ebb_role {
     EBB_ROLE_SYSTEM, EBB_ROLE_USER, EBB_ROLE_ASSISTANT,
@@ -82,6 +83,7 @@ typedef struct ebb_sample_record {
     char         kv[16];         /* type of K and V; "": not known */
     uint32_t     n_ctx;
     bool         is_shifted;     /* K before it were moved, not computed */
+    ebb_thought_begin begin;     /* where `from` is 0: how the prompt ended */
     char        *grammar;        /* of the whole answer; NULL: none */
     uint8_t      context_hash[16]; /* ebb_token_ids_hash of all ids before them, and of theirs */
     uint8_t      ids_hash[16];
@@ -114,7 +116,10 @@ typedef struct ebb_message {
     size_t        n_sample_records;
 } ebb_message;
 
-/* Behind the last mark in text[0..n) that ends what a model thought; NULL: there is none. */
+/* What was thought in an answer; nothing in any other message.  An answer whose turn the model
+ * itself has ended is not all thought: then the mark in front of it is part of the text. */
+ebb_thought ebb_message_thought(const ebb_message *m);
+/* Where text[0..n), an answer, begins behind what the model thought; NULL: it thought nothing. */
 const char *ebb_message_behind_thought(const char *text, size_t n);
 
 /* d->grammar is the message's then; false: no memory, and it stays the caller's. */

@@ -14,8 +14,15 @@ typedef struct ebb_thought {
     bool   in_channels;          /* the answer is a row of messages in gpt-oss's channels */
 } ebb_thought;
 
-/* Look at s[0..n), an answer so far.  Cost: a search for the end mark. */
-ebb_thought ebb_thought_find(const char *s, size_t n);
+/* Did the prompt end within <think>, so that the answer begins within the thought? */
+typedef enum ebb_thought_begin { EBB_THOUGHT_UNSURE, EBB_THOUGHT_OPENED, EBB_THOUGHT_UNOPENED }
+        ebb_thought_begin;
+
+/* Look at s[0..n), an answer, or what there is of it.  A mark within code, or of which a sentence
+ * speaks, ends a thought only if it is known to have begun and no other mark does, in the whole
+ * answer; where it is UNSURE whether one has begun, </think> on a line of its own or behind a word
+ * says so.  Cost: a search for the end mark. */
+ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, bool is_whole);
 /* Of an answer in channels, the ranges of what its messages say, in order: what is between them are
  * marks.  At most cap > 0, of which the last then has all the rest; 0: it is not in channels. */
 size_t ebb_thought_texts(const char *s, size_t n, ebb_text_range *texts, size_t cap);

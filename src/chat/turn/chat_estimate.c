@@ -258,7 +258,8 @@ ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v
         if (m->n_text == 0 && i + 1 == n && m->role == EBB_ROLE_ASSISTANT)
             continue;                            /* an empty answer cannot be continued */
         ok = ebb_prompt_message_init(&p->messages[p->n_messages], m->role, m->text, m->n_text);
-        p->n_messages += ok;
+        if (ok)
+            p->messages[p->n_messages++].thought = ebb_message_thought(m);
     }
     if (!ok) {
         ebb_prompt_fini(p);

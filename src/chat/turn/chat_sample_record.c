@@ -22,6 +22,16 @@ static uint64_t make_seed(void)
     return (seed & INT32_MAX) | 1;
 }
 
+/* How the prompt of an answer ends.  One that goes on has its own text in it. */
+static ebb_thought_begin how_it_begins(const ebb_chat *c, const ebb_backend_request *r, const ebb_message *m)
+{
+    const ebb_model *model = c->backend->ops->model(c->backend);
+
+    if (!model || m->n_ids > 0 || m->n_text > 0)
+        return EBB_THOUGHT_UNSURE;
+    return ebb_prompt_opens_thought(model, r->ids, r->n_ids) ? EBB_THOUGHT_OPENED : EBB_THOUGHT_UNOPENED;
+}
+
 void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node *node)
 {
     ebb_sample_record d = { .from = (uint32_t)node->m.n_ids, .n_ctx = c->backend->ops->n_ctx(c->backend) };
@@ -33,6 +43,7 @@ void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node 
     if (node->m.role != EBB_ROLE_ASSISTANT)
         return;
     c->backend->ops->stats(c->backend, &s);
+    d.begin = how_it_begins(c, r, &node->m);
     d.sampling = r->sampling;
     d.sampler = EBB_SAMPLER_VERSION;
     snprintf(d.kv, sizeof d.kv, "%s", s.kv_type);

@@ -197,7 +197,7 @@ void ebb_app_fini(ebb_app *a)
 static void announce_end(ebb_app *a, const ebb_message *m)
 {
     const ebb_tui_opts *opts = a->frontend.opts;
-    ebb_thought thought = m ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+    ebb_thought thought = m ? ebb_message_thought(m) : (ebb_thought){ 0 };
     char title[120] = "";
     const char *text = title;
     ebb_buf out = { 0 };

@@ -143,8 +143,7 @@ static void browse_history(ebb_app *a, int direction)
 /* What message i has folded: a thought, or the files that went along. */
 static size_t folded_part(const ebb_message *m, const char **text)
 {
-    ebb_thought thought = m->text && m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text)
-                                                                   : (ebb_thought){ 0 };
+    ebb_thought thought = ebb_message_thought(m);
     size_t body = m->text && m->role == EBB_ROLE_USER ? ebb_attachments_end(m->text, m->n_text) : 0;
 
     *text = m->text + thought.start;

@@ -167,7 +167,7 @@ static ebb_status copy_filtered(ebb_frontend *f, const char *s, size_t n, char *
 ebb_status ebb_clipboard_copy_message(ebb_frontend *f, size_t i, char *how, size_t cap, ebb_error *err)
 {
     const ebb_message *m = ebb_chat_message(f->chat, i);
-    ebb_thought thought = m->role == EBB_ROLE_ASSISTANT ? ebb_thought_find(m->text, m->n_text) : (ebb_thought){ 0 };
+    ebb_thought thought = ebb_message_thought(m);
 
     return copy_filtered(f, m->text + thought.body, m->n_text - thought.body, how, cap, err);
 }
@@ -185,7 +185,7 @@ ebb_status ebb_clipboard_copy_answer(ebb_frontend *f, const char *which, char *h
 
     if (!m)
         return EBB_FAIL(err, EBB_NOTFOUND, "there is no answer to copy yet");
-    thought = ebb_thought_find(m->text, m->n_text);
+    thought = ebb_message_thought(m);
     s = m->text + thought.body;
     n = m->n_text - thought.body;
     if (*which) {

@@ -30,7 +30,7 @@ typedef struct ebb_item {
     ebb_wrap turn_stats;         /* beneath an answer that is done */
     bool     is_left_out;        /* the model no longer sees it */
     bool     is_done;            /* the message had ended when it was last looked at */
-    size_t   n_scanned;           /* bytes of it when it was last searched for thoughts, and one */
+    size_t   n_scanned;           /* when it was last searched for thoughts; 0: never */
     size_t   body;               /* where the answer begins in the message, after the thought */
     ebb_wrap label, thought;     /* "thought, 212 words", and what it was */
     size_t   n_head;             /* rows of these */

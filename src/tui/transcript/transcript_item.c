@@ -131,18 +131,21 @@ static void split_attachments(ebb_transcript *t, ebb_item *it, const ebb_message
 static void split_thought(ebb_transcript *t, ebb_item *it, const ebb_message *m)
 {
     const char *s = m->text ? m->text : "";
-    size_t n = m->n_text;
+    size_t scanned = 2 * m->n_text + 1 + it->is_done;    /* what was open may be no thought once it has ended */
     ebb_thought thought;
 
-    if (it->role != EBB_ROLE_ASSISTANT || it->n_scanned == n + 1)
+    if (it->role != EBB_ROLE_ASSISTANT || it->n_scanned == scanned)
         return;
-    thought = ebb_thought_find(s, n);
+    thought = ebb_message_thought(m);
     if (it->body != thought.body)
         ebb_wrap_fini(&it->wrap);
     it->body = thought.body;
-    it->n_scanned = n + 1;
-    if (thought.start == thought.end && !thought.is_open)
+    it->n_scanned = scanned;
+    if (thought.start == thought.end && !thought.is_open) {
+        ebb_wrap_fini(&it->label);
+        ebb_wrap_fini(&it->thought);
         return;
+    }
     set_label(t, it, m, &thought);
     it->thought.ascii = t->ascii;
     it->thought.md.base = EBB_FACE_THINKING;

@@ -401,6 +401,33 @@ static void test_thoughts_that_came_apart(void **state)
     ebb_buf_fini(&other);
 }
 
+static void test_prompts_that_open_a_thought(void **state)
+{
+    static const struct { const char *source, *question; bool opens; } cases[] = {
+        { EACH("{{ m.content }}") "<|im_start|>assistant\n<think>\n", "a", true },
+        { EACH("{{ m.content }}") "<think>", "a", true },
+        { EACH("{{ m.content }}") "<think>\n\n</think>\n\n", "a", false },
+        { EACH("{{ m.content }}") "<|im_start|>assistant\n", "a <think>", false },
+        { EACH("{{ m.content }}"), "", false },
+    };
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&chatml, &file);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_prompter *p = prompter(m, cases[i].source);
+        talk t = { 0 };
+
+        say(&t, EBB_ROLE_USER, cases[i].question);
+        ask(&t, p);
+        assert_int_equal(ebb_prompt_opens_thought(m, t.p.ids, t.p.n_ids), cases[i].opens);
+        talk_fini(&t);
+        ebb_prompter_free(p);
+    }
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 /* -- Where the system message ends --------------------------------------------------------------------- */
 
 /* What of the prompt for it and a question is said to be its own. */
@@ -960,7 +987,7 @@ int main(void)
         cmocka_unit_test(test_retry_continue_and_empty), cmocka_unit_test(test_goes_on_without_a_blank),
         cmocka_unit_test(test_nobody_forges_a_turn),
         cmocka_unit_test(test_answers_in_channels), cmocka_unit_test(test_an_open_answer_in_channels),
-        cmocka_unit_test(test_thoughts_that_came_apart),
+        cmocka_unit_test(test_thoughts_that_came_apart), cmocka_unit_test(test_prompts_that_open_a_thought),
         cmocka_unit_test(test_count_of_the_system_message),
         cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped),
         cmocka_unit_test(test_history_moves),

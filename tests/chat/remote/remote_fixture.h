@@ -105,7 +105,8 @@ static inline void remote_close(heard *h, ebb_backend *b)
 
 static inline void remote_begin(heard *h, ebb_backend *b, const char *question)
 {
-    const ebb_prompt_message messages[] = { { EBB_ROLE_USER, (char *)question, strlen(question) } };
+    const ebb_prompt_message messages[] = { { .role = EBB_ROLE_USER, .text = (char *)question,
+                                              .n_text = strlen(question) } };
     const ebb_backend_request r = { .messages = messages, .n_messages = 1 };
     ebb_error err = { 0 };
 

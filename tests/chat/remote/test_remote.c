@@ -152,10 +152,13 @@ static void test_thoughts_go_back(void **state)
     need_server();
     for (size_t i = 0; i < 3; i++) {
         const ebb_prompt_message messages[] = {
-            { EBB_ROLE_USER, (char *)"a", 1 }, { EBB_ROLE_ASSISTANT, (char *)"<think>\nhm\n</think>\n\nb", 22 },
-            { EBB_ROLE_USER, (char *)"c", 1 },
+            { EBB_ROLE_USER, (char *)"a", 1, { 0 } },
+            { EBB_ROLE_ASSISTANT, (char *)"<think>\nhm\n</think>\n\nb", 22, { .start = 8, .end = 11, .body = 21 } },
+            { EBB_ROLE_USER, (char *)"c", 1, { 0 } },
+            { EBB_ROLE_ASSISTANT, (char *)"one ends\n</think>\nhere", 22, { 0 } },   /* no thought: all of it is sent */
+            { EBB_ROLE_USER, (char *)"d", 1, { 0 } },
         };
-        const ebb_backend_request r = { .messages = messages, .n_messages = 3 };
+        const ebb_backend_request r = { .messages = messages, .n_messages = 5 };
         ebb_error err;
         heard h;
         char log[8192];
@@ -168,13 +171,14 @@ static void test_thoughts_go_back(void **state)
         assert_non_null(strstr(log, "\"content\": \"b\""));
         assert_non_null(strstr(log, back[i].name));
         assert_null(strstr(log, "<think>"));
+        assert_non_null(strstr(log, "\"content\": \"one ends\\n</think>\\nhere\""));
         remote_close(&h, b);
     }
 }
 
 static void test_sampling_is_sent_where_it_was_chosen(void **state)
 {
-    const ebb_prompt_message messages[] = { { EBB_ROLE_USER, (char *)"a", 1 } };
+    const ebb_prompt_message messages[] = { { .role = EBB_ROLE_USER, .text = (char *)"a", .n_text = 1 } };
     ebb_backend_request r = { .messages = messages, .n_messages = 1, .n_predict = 77,
                               .sampling = { .temp = 0.7f, .top_k = 40, .min_p = 0.05f, .seed = 5 },
                               .chosen = EBB_SAMPLING_BIT(min_p) };

@@ -38,6 +38,26 @@ static void test_many_values(void **state)
     ebb_buf_fini(&b);
 }
 
+/* Whether the prompt had opened a thought: yes, no, or nothing is said, as of answers of before. */
+static void test_how_an_answer_begins(void **state)
+{
+    for (int begin = EBB_THOUGHT_UNSURE; begin <= EBB_THOUGHT_UNOPENED; begin++) {
+        ebb_sample_record record = { .begin = (ebb_thought_begin)begin };
+        const ebb_message m = { .sample_records = &record, .n_sample_records = 1 };
+        char *json = ebb_sample_records_json(&m);
+        ebb_message again = { 0 };
+
+        assert_non_null(json);
+        assert_int_equal(strstr(json, "thinks") != NULL, begin != EBB_THOUGHT_UNSURE);
+        assert_true(ebb_sample_records_parse(json, &again));
+        assert_int_equal(again.n_sample_records, 1);
+        assert_int_equal(again.sample_records[0].begin, begin);
+        free(again.sample_records);
+        free(json);
+    }
+    (void)state;
+}
+
 static void test_what_is_read(void **state)
 {
     ebb_message m = { 0 };
@@ -66,6 +86,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_values),
         cmocka_unit_test(test_what_is_read),
+        cmocka_unit_test(test_how_an_answer_begins),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

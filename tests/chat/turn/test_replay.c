@@ -246,10 +246,39 @@ static void test_unknown(void **state)
     ebb_tree_fini(&t);
 }
 
+/* Kept with an answer: whether its prompt had opened a thought. */
+static void test_opened_thoughts(void **state)
+{
+    static const char source[] = "{% for m in messages %}{{ m.content }}{% endfor %}<think>\n";
+    char path[sizeof db + 8];
+    ebb_chat *c = open_chat(4);
+    ebb_tree t = { 0 };
+    ebb_error err;
+    FILE *f;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s.jinja", db);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(source, f);
+    fclose(f);
+    done(c, ebb_chat_send(c, "What?", 5, &err));
+    assert_int_equal(ebb_chat_message(c, 1)->sample_records->begin, EBB_THOUGHT_UNOPENED);
+    assert_int_equal(ebb_chat_set_template(c, path, &err), EBB_OK);
+    done(c, ebb_chat_send(c, "Why?", 4, &err));
+    assert_int_equal(ebb_chat_message(c, 3)->sample_records->begin, EBB_THOUGHT_OPENED);
+    ebb_chat_close(c);
+    unlink(path);
+    load(&t);
+    assert_int_equal(last_answer(&t)->sample_records->begin, EBB_THOUGHT_OPENED);
+    ebb_tree_fini(&t);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_same), T(test_pieces), T(test_differs), T(test_unknown) };
+    const struct CMUnitTest tests[] = { T(test_same), T(test_pieces), T(test_differs), T(test_unknown),
+                                        T(test_opened_thoughts) };
 
     return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void thoughts_are_found(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *s = cases[i].text;
-        ebb_thought t = ebb_thought_find(s, strlen(s));
+        ebb_thought t = ebb_thought_find(s, strlen(s), EBB_THOUGHT_UNSURE, true);
         assert_int_equal(t.end - t.start, strlen(cases[i].thought));
         assert_memory_equal(s + t.start, cases[i].thought, t.end - t.start);
         assert_string_equal(s + t.body, cases[i].body);
@@ -82,6 +82,26 @@ static void thoughts_are_folded(void **state)
     assert_has(&s, "\nBecause.\n");
     screen_keys(&s, "\x0F");
     assert_lacks(&s, "Let me see");
+    screen_close(&s);
+}
+
+/* An answer that speaks of the mark is no thought; what is open is one until the model says that this was all. */
+static void thoughts_spoken_of(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_ready(&s, 16, 60);
+    screen_keys(&s, "How?\r");
+    screen_answer(&s, "Write the tag </think> on a line of its own.");
+    assert_has(&s, "> How?\n\nWrite the tag </think> on a line of its own.\n");
+    screen_keys(&s, "And before?\r");
+    fake_text(s.chat, "<think>\nis");
+    screen_step(&s, 0.1);
+    assert_has(&s, "thinking, 1 words (Ctrl-O shows it)");
+    screen_answer(&s, " what begins it.");
+    assert_has(&s, "<think>\nis what begins it.\n");
+    assert_lacks(&s, "(Ctrl-O shows it)");
     screen_close(&s);
 }
 
@@ -820,7 +840,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(thoughts_are_found),
-        cmocka_unit_test(thoughts_are_folded),
+        cmocka_unit_test(thoughts_are_folded), cmocka_unit_test(thoughts_spoken_of),
         cmocka_unit_test(find_goes),
         cmocka_unit_test(patterns),
         cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(finds_nothing),

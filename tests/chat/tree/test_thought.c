@@ -1,0 +1,153 @@
+/* Which part of an answer is a thought: marks that end one, and marks that are spoken of. */
+#include "ebb_test.h"
+
+#include "tree/message.h"
+
+static void assert_body(const char *text, ebb_thought_begin begin, const char *body)
+{
+    ebb_thought t = ebb_thought_find(text, strlen(text), begin, true);
+
+    assert_string_equal(text + t.body, body);
+    assert_true(t.start <= t.end && t.end <= strlen(text));
+}
+
+/* The template has opened the thought in the prompt, so that nothing begins it here. */
+static void test_ends_without_a_beginning(void **state)
+{
+    static const char *const ends[][2] = {
+        { "Let me see.\n</think>\n\nYes", "Yes" }, { "Let me see.\n  </think>  \r\nYes", "Yes" },
+        { "Let me see.</think>Yes", "Yes" }, { "Let me see</think>\nYes", "Yes" }, { "Let me see.</think> Yes", "Yes" },
+        { "\n</think>\n\nYes", "Yes" }, { "</think>Yes", "Yes" }, { "Hm.\n</think>", "" },
+        { "它是。</think>对", "对" },
+        { "It asks how `</think>` works.\n```\n</think>\n```\n</think>\n\nYes", "Yes" },
+        { "It's a ` mark.</think>Yes", "Yes" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        assert_body(ends[i][0], EBB_THOUGHT_UNSURE, ends[i][1]);
+        assert_body(ends[i][0], EBB_THOUGHT_OPENED, ends[i][1]);
+        assert_body(ends[i][0], EBB_THOUGHT_UNOPENED, ends[i][0]);
+    }
+}
+
+static void test_spoken_of(void **state)
+{
+    static const char *const texts[] = {
+        "A model ends its thought with `</think>`; what stands before it is hidden.",
+        "Important first paragraph.\n\nWrite the tag </think> on a line of its own. Then the answer follows.",
+        "It ends with \"</think>\".", "It ends with “</think>”, always.", "(see </think>)",
+        "It ends with </think>\nand goes on.",
+        "</think> is the tag that ends it.", "Between <think> and </think>\nit thinks.",
+        "So it looks:\n\n<think>\nHm.\n</think>\n\nThen comes the answer.",
+        "So it looks:\n\n```\nHm.\n</think>\nYes\n```\n\nThat is all.", "~~~\n</think>\n~~~\nThat is all.",
+        "The tags <think></think> are empty.", "**</think>**", "",
+        "<think> opens a thought, and </think> closes it.",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_body(texts[i], EBB_THOUGHT_UNSURE, texts[i]);
+        assert_body(texts[i], EBB_THOUGHT_UNOPENED, texts[i]);
+    }
+}
+
+/* What is known to be a thought may speak of the mark that ends it. */
+static void test_a_thought_on_marks(void **state)
+{
+    static const char on_marks[] = "<think>\nIt asks for `</think>`, the tag </think> itself.\n</think>\n\nYes";
+    ebb_thought t;
+
+    (void)state;
+    assert_body(on_marks, EBB_THOUGHT_UNSURE, "Yes");
+    assert_body(on_marks, EBB_THOUGHT_UNOPENED, "Yes");
+    assert_body(on_marks + 8, EBB_THOUGHT_OPENED, "Yes");
+    assert_body("<think>\nA tag </think> yes", EBB_THOUGHT_UNSURE, "yes");
+    assert_body("A tag </think> yes", EBB_THOUGHT_OPENED, "yes");
+    t = ebb_thought_find("A tag </think> yes", 18, EBB_THOUGHT_OPENED, false);
+    assert_true(t.is_open && t.body == 18);      /* the end may still come */
+    assert_body("A tag. </think>\nYes", EBB_THOUGHT_OPENED, "Yes");
+    t = ebb_thought_find("Hm", 2, EBB_THOUGHT_OPENED, true);
+    assert_true(t.is_open && t.start == 0 && t.end == 2 && t.body == 2);
+}
+
+/* A million marks in a line take no longer than any other line. */
+static void test_many_marks(void **state)
+{
+    enum { N = 200000 };
+    char *text = malloc(9 * N + 1);
+
+    (void)state;
+    for (size_t i = 0; i < N; i++)
+        memcpy(text + 9 * i, " </think>", 10);
+    memcpy(text + 9 * N - 3, "x y", 4);
+    assert_body(text, EBB_THOUGHT_UNSURE, text);
+    free(text);
+}
+
+static ebb_message answer_of(const char *text, ebb_finish finish)
+{
+    return (ebb_message){ .role = EBB_ROLE_ASSISTANT, .text = (char *)text, .n_text = strlen(text), .finish = finish };
+}
+
+static void test_of_a_message(void **state)
+{
+    ebb_sample_record record = { .begin = EBB_THOUGHT_OPENED };
+    ebb_message m = answer_of("Hm.\n</think>\nYes", EBB_FINISH_STOP);
+
+    (void)state;
+    assert_int_equal(ebb_message_thought(&m).body, 13);
+    m.role = EBB_ROLE_USER;
+    assert_int_equal(ebb_message_thought(&m).body, 0);
+    m = answer_of("Hm", EBB_FINISH_NONE);
+    assert_int_equal(ebb_message_thought(&m).body, 0);
+    m.sample_records = &record;
+    m.n_sample_records = 1;
+    assert_true(ebb_message_thought(&m).is_open);
+    m.finish = EBB_FINISH_CANCELED;
+    assert_true(ebb_message_thought(&m).is_open);
+    m.finish = EBB_FINISH_STOP;                  /* the model has said all it wanted */
+    assert_int_equal(ebb_message_thought(&m).body, 0);
+    m = answer_of("<think>\nYes", EBB_FINISH_STOP);
+    assert_int_equal(ebb_message_thought(&m).body, 0);
+    record.from = 5;                             /* of the part that a continuation added */
+    m = answer_of("x </think> y", EBB_FINISH_STOP);
+    m.sample_records = &record;
+    m.n_sample_records = 1;
+    assert_int_equal(ebb_message_thought(&m).body, 0);
+}
+
+static void assert_behind(const char *text, const char *want)
+{
+    const char *behind = ebb_message_behind_thought(text, strlen(text));
+
+    if (want)
+        assert_string_equal(behind, want);
+    else
+        assert_null(behind);
+}
+
+/* What a summary keeps of what the model wrote. */
+static void test_behind_a_thought(void **state)
+{
+    (void)state;
+    assert_behind("<think>\nHm\n</think>\n\nThey spoke of `</think>`; then of X.",
+                  "They spoke of `</think>`; then of X.");
+    assert_behind("They spoke of `</think>`; then of X.", NULL);
+    assert_behind("They spoke of <channel|> and </think> in turn.", NULL);
+    assert_behind("<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>They met.",
+                  "They met.");
+    assert_behind("<|channel|>final<|message|>They met.", "They met.");
+    assert_behind("", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ends_without_a_beginning), cmocka_unit_test(test_spoken_of),
+        cmocka_unit_test(test_a_thought_on_marks), cmocka_unit_test(test_many_marks),
+        cmocka_unit_test(test_of_a_message), cmocka_unit_test(test_behind_a_thought),
+    };
+
+    return cmocka_run_group_tests_name("thoughts", tests, NULL, NULL);
+}
