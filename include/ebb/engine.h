@@ -78,8 +78,10 @@ typedef struct ebb_engine_opts {
     const ebb_model *draft;      /* draft model with the same vocabulary; must outlive the engine;
                                   * NULL: none */
     uint32_t    n_draft;         /* draft tokens of each pass; 0: as many as save time */
-    bool        no_kv_cache;     /* do not read or write the KV cache on disk */
-    const char *kv_cache_dir;    /* must outlive the engine; NULL: $XDG_CACHE_HOME/ebb/kv */
+    bool        no_kv_cache;     /* do not read or write the KV cache on disk, nor spill K and V */
+    const char *kv_cache_dir;    /* must outlive the engine; NULL: $XDG_CACHE_HOME/ebb/kv.  A folder
+                                  * that cannot be used, or that others may write to: no_kv_cache,
+                                  * and an event says why */
     const struct ebb_kv_seal *kv_seal;   /* encrypts it (experimental/kv_cache.h), and K and V are
                                   * not spilled; must outlive the engine; NULL: in the clear */
     uint64_t    kv_cache_bytes;  /* cap of that directory; 0: 4 GiB, at most a tenth of the file

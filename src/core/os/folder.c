@@ -91,10 +91,15 @@ void ebb_folder_sync_name(const char *path)
     free(copy);
 }
 
+bool ebb_folder_is_readonly(const char *path)
+{
+    return faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EROFS);
+}
+
 bool ebb_file_has_readonly_folder(const char *path)
 {
     char *copy = strdup(path);
-    bool is = copy && faccessat(AT_FDCWD, dirname(copy), W_OK, AT_EACCESS) != 0 && (errno == EACCES || errno == EROFS);
+    bool is = copy && ebb_folder_is_readonly(dirname(copy));
 
     free(copy);
     return is;

@@ -36,7 +36,9 @@ ebb_status ebb_folder_sync(const char *path, ebb_error *err);
 /* The name `path` was given to a file or folder just now: it is there after a power failure, too.
  * The file is there whatever comes of it, so this is no error.  Cost: milliseconds. */
 void ebb_folder_sync_name(const char *path);
-/* No file can be made beside `path`: the folder's mode or its file system forbids it. */
+/* No file can be made in the folder: its mode or its file system forbids it. */
+bool ebb_folder_is_readonly(const char *path);
+/* The same of the folder that `path` is in. */
 bool ebb_file_has_readonly_folder(const char *path);
 /* No error if it is not there; false: it stays. */
 bool ebb_file_remove(const char *path);

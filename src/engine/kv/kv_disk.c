@@ -449,6 +449,16 @@ void ebb_kv_disk_close(ebb_kv_disk *d)
     free(d);
 }
 
+const char *ebb_kv_disk_dir(const ebb_kv_disk *d)
+{
+    return d->dir;
+}
+
+ebb_status ebb_kv_disk_check_writable(const ebb_kv_disk *d, ebb_error *err)
+{
+    return ebb_folder_is_readonly(d->dir) ? EBB_FAIL(err, EBB_IO, "%s: cannot be written to", d->dir) : EBB_OK;
+}
+
 void ebb_kv_disk_note_swept(const ebb_kv_disk *d, ebb_kv_swept *out)
 {
     (void)!ebb_kv_swept_read(d->dir, out);       /* else what it was, which says no less */

@@ -30,6 +30,10 @@ EBB_MUST_CHECK
 ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **out, ebb_error *err);
 /* After all jobs are reaped; NULL is fine. */
 void ebb_kv_disk_close(ebb_kv_disk *d);
+const char *ebb_kv_disk_dir(const ebb_kv_disk *d);
+/* Whether files can be made in the directory, as far as modes and mounts say.  Error: IO. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_disk_check_writable(const ebb_kv_disk *d, ebb_error *err);
 
 /* Has the job's files written that do not exist yet; returns at once.  The job stays the caller's,
  * unchanged until it is reaped. */

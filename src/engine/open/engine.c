@@ -11,30 +11,45 @@
 
 /* -- Opening --------------------------------------------------------------------- */
 
+/* Says also what keeps K and V out of a file, if that is what is in the way. */
+static ebb_status refuse_plan(ebb_engine *e, ebb_error *err)
+{
+    ebb_engine_opts spilling = e->opts;
+    ebb_error why;
+    ebb_plan p;
+
+    spilling.no_kv_cache = false;
+    spilling.kv_seal = NULL;
+    if (ebb_persist_check_spill(e, &why) == EBB_OK ||
+        ebb_plan_net(&e->net, e->model, &spilling, &e->machine, &p, NULL) != EBB_OK || !p.fits)
+        return EBB_FAIL(err, EBB_BUDGET, "%s", e->plan.why);
+    return EBB_FAIL(err, EBB_BUDGET, "%s; less would do if K and V could go to a file: %s", e->plan.why, why.msg);
+}
+
 static ebb_status plan_engine(ebb_engine *e, ebb_error *err)
 {
+    ebb_engine_opts o = e->opts;
     ebb_status st;
 
     if (e->host)
         return ebb_plan_draft(&e->net, &e->host->opts, &e->host->plan, &e->plan, err);
+    o.no_kv_cache = ebb_persist_check_spill(e, NULL) != EBB_OK;  /* what cannot go to a file takes memory */
     st = ebb_machine_probe(NULL, false, &e->machine, err);
     if (st == EBB_OK)
         st = ebb_machine_check_threads(&e->machine, &e->opts, err);
     ebb_machine_recall_experts(&e->machine, e->model);
     /* whether it is worth its memory is for speeds to say */
-    if (st == EBB_OK && e->opts.draft && !e->opts.no_speculation)
-        st = ebb_machine_measure(&e->machine, e->model, &e->opts, true, err);
+    if (st == EBB_OK && o.draft && !o.no_speculation)
+        st = ebb_machine_measure(&e->machine, e->model, &o, true, err);
     if (st == EBB_OK)
-        st = ebb_plan_net(&e->net, e->model, &e->opts, &e->machine, &e->plan, err);
+        st = ebb_plan_net(&e->net, e->model, &o, &e->machine, &e->plan, err);
     if (st != EBB_OK)
         return st;
     ebb_log("plan", "%s: total %llu, budget %llu: %s", ebb_tier_name(e->plan.tier),
             (unsigned long long)e->plan.total_bytes, (unsigned long long)e->plan.budget_bytes, e->plan.why);
     if (e->plan.draft_why[0])
         ebb_log("plan", "draft model: %s", e->plan.draft_why);
-    if (!e->plan.fits)
-        return EBB_FAIL(err, EBB_BUDGET, "%s", e->plan.why);
-    return EBB_OK;
+    return e->plan.fits ? EBB_OK : refuse_plan(e, err);
 }
 
 /* What stops a pass. */
@@ -112,8 +127,10 @@ static ebb_status open_parts(ebb_engine *e, const ebb_engine_opts *o, ebb_progre
 
     if (st == EBB_OK)
         st = ebb_net_bind(&e->net, ebb_model_gguf(e->model), o->is_forced, err);
-    if (st == EBB_OK)
+    if (st == EBB_OK) {
+        ebb_persist_open_folder(e);
         st = plan_engine(e, err);
+    }
     if (st == EBB_OK && e->host)
         e->pool = e->host->pool;
     else if (st == EBB_OK)
@@ -128,6 +145,8 @@ static ebb_status open_parts(ebb_engine *e, const ebb_engine_opts *o, ebb_progre
         st = ebb_budget_open(e, progress, arg, err);
     if (st == EBB_OK)
         st = ebb_draft_head_open(e, err);
+    if (st == EBB_OK)
+        st = ebb_persist_open(e, err);
     return st;
 }
 
@@ -151,7 +170,6 @@ static ebb_status engine_new(const ebb_model *m, const ebb_engine_opts *opts, eb
         ebb_engine_close(e);
         return st;
     }
-    ebb_persist_open(e, opts);
     pthread_mutex_lock(&e->lock);                /* the monitor looks already */
     ebb_stats_init(e, ebb_clock_s() - begin);
     pthread_mutex_unlock(&e->lock);

@@ -65,8 +65,18 @@ static uint32_t blocks_in_memory(const ebb_engine *e)
     return ebb_kv_n_blocks(e->kv, EBB_KV_ALL) - (uint32_t)(e->plan.kv_spill_bytes / block);
 }
 
-void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o)
+/* Nothing is kept; the user is told. */
+static void close_folder(ebb_engine *e, const ebb_error *why)
 {
+    ebb_kv_disk_close(e->cache.disk);
+    e->cache.disk = NULL;
+    ebb_log("kv", "no KV cache on disk: %s", why->msg);
+    snprintf(e->cache.notice, sizeof e->cache.notice, "no KV cache on disk: %.130s", why->msg);
+}
+
+void ebb_persist_open_folder(ebb_engine *e)
+{
+    const ebb_engine_opts *o = &e->opts;
     ebb_error err = { 0 };
     ebb_buf dir = { 0 };
     ebb_status st = EBB_OK;
@@ -81,18 +91,39 @@ void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o)
     if (st == EBB_OK && dir.failed)
         st = EBB_FAIL(&err, EBB_NOMEM, "no memory for a path");
     if (st == EBB_OK)
-        st = ebb_kv_disk_open(dir.data, o->kv_cache_bytes, &e->cache.disk, &err);
-    if (st == EBB_OK && !o->kv_seal)             /* what is spilled is read where it is, so it would be in the clear */
-        st = ebb_kv_set_spill(e->kv, dir.data, e->plan.kv_spill_bytes ? blocks_in_memory(e) : 0, &err);
-    if (st == EBB_OK)
-        st = hash_cache_root(e, &err);
-    if (st != EBB_OK) {
-        ebb_kv_disk_close(e->cache.disk);
-        e->cache.disk = NULL;
-        ebb_log("kv", "no KV cache on disk: %s", err.msg);
-        snprintf(e->cache.notice, sizeof e->cache.notice, "no KV cache on disk: %.130s", err.msg);
-    }
+        st = ebb_kv_disk_open(ebb_buf_text(&dir), o->kv_cache_bytes, &e->cache.disk, &err);
+    if (st != EBB_OK)
+        close_folder(e, &err);
     ebb_buf_fini(&dir);
+}
+
+ebb_status ebb_persist_check_spill(const ebb_engine *e, ebb_error *err)
+{
+    if (e->opts.no_kv_cache)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the KV cache on disk is off (--no-kv-cache)");
+    if (!e->cache.disk)
+        return EBB_FAIL(err, EBB_IO, "%s", e->cache.notice);
+    if (e->cache.seal)                           /* what is spilled is read where it is, so it would be in the clear */
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the KV cache on disk is encrypted");
+    return ebb_kv_disk_check_writable(e->cache.disk, err);
+}
+
+ebb_status ebb_persist_open(ebb_engine *e, ebb_error *err)
+{
+    ebb_error why;
+    ebb_status st;
+
+    if (!e->cache.disk)
+        return EBB_OK;
+    if (!e->cache.seal) {
+        st = ebb_kv_set_spill(e->kv, ebb_kv_disk_dir(e->cache.disk), e->plan.kv_spill_bytes ? blocks_in_memory(e) : 0,
+                              err);
+        if (st != EBB_OK)                        /* what the plan counts on */
+            return st;
+    }
+    if (hash_cache_root(e, &why) != EBB_OK)
+        close_folder(e, &why);
+    return EBB_OK;
 }
 
 /* -- Jobs ---------------------------------------------------------------------------------- */

@@ -20,9 +20,15 @@ typedef struct ebb_prefix_cache {
                                             nobody's */
 } ebb_prefix_cache;
 
-/* Without a folder to write to, and of this user's alone, there is none; the log and a notice say
- * why. */
-void ebb_persist_open(ebb_engine *e, const ebb_engine_opts *o);
+/* Before the plan is made, which asks whether K and V can be spilled there.  Without a folder of
+ * this user's alone there is no KV cache on disk; the log and a notice say why. */
+void ebb_persist_open_folder(ebb_engine *e);
+/* Whether K and V can be spilled to a file in it.  Errors, which say why not: UNSUPPORTED, IO. */
+EBB_MUST_CHECK
+ebb_status ebb_persist_check_spill(const ebb_engine *e, ebb_error *err);
+/* When all else is open.  Error: NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_persist_open(ebb_engine *e, ebb_error *err);
 /* Write what waits. */
 void ebb_persist_close(ebb_engine *e);
 /* Have written what s holds, in the background.  Nothing is drafted at the time. */

@@ -7,12 +7,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "open/engine_state.h"
 #include "os/fault.h"
 #include "os/limits.h"
 #include "support/own_folder.h"
+#include "support/small_disk.h"
 #include "support/tiny_engine.h"
 
 enum { N_CTX = 320, N_IDS = 300, ALL = 1000 };
@@ -281,36 +283,56 @@ static void test_what_was_lost_is_not_kept(void **state)
     ids[0]--;
 }
 
+/* A model, and a memory that takes it with half of K and V in a file, which the options do not allow yet. */
+static ebb_engine_opts open_large_context(ebb_model **m)
+{
+    ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .n_threads = 2, .no_kv_cache = true, .ram_bytes = 1 << 20,
+                          .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q8_0, .kv_cache_dir = dir };
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8,
+                           .n_ff = 512, .n_ctx = 4096, .seed = 11 };
+    ebb_machine machine;
+    ebb_plan p;
+
+    assert_true(ebb_tiny_write(&tiny, path));
+    assert_int_equal(ebb_model_open(path, m, NULL), EBB_OK);
+    assert_int_equal(ebb_machine_probe(NULL, false, &machine, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(*m, &o, &machine, &p, NULL), EBB_OK);
+    assert_false(p.fits);
+    o.ram_bytes = p.min_bytes - p.kv_bytes / 2;
+    return o;
+}
+
+/* It is refused, and the message says why K and V cannot go to a file. */
+static void expect_no_room(const ebb_model *m, const ebb_engine_opts *o, const char *why)
+{
+    ebb_error err = { 0 };
+    ebb_engine *e;
+
+    assert_int_equal(ebb_engine_open(m, o, NULL, NULL, &e, &err), EBB_BUDGET);
+    if (!strstr(err.msg, why))
+        fail_msg("%s", err.msg);
+}
+
 /* A machine too small for the context: planned with a file from the beginning. */
 static void test_planned(void **state)
 {
-    ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .n_threads = 2, .no_kv_cache = true, .ram_bytes = 1 << 20 };
-    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8,
-                           .n_ff = 512, .n_ctx = 4096, .seed = 11 };
     static ebb_token many[2600];
     static float want[EBB_TINY_VOCAB];
-    ebb_machine machine;
     ebb_error err = { 0 };
+    ebb_engine_opts o;
+    uint64_t least;
     ebb_session *s;
     ebb_engine *e;
     ebb_model *m;
-    ebb_plan p;
 
     (void)state;
     fill_ids(many, 2600, 4);
-    assert_true(ebb_tiny_write(&tiny, path));
-    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
-    assert_int_equal(ebb_machine_probe(NULL, false, &machine, NULL), EBB_OK);
-    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
-    assert_false(p.fits);                        /* nothing may be written to disk */
-    o.ram_bytes = p.min_bytes - p.kv_bytes / 2;
-    assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, &err), EBB_BUDGET);
+    o = open_large_context(&m);
+    least = o.ram_bytes;
+    expect_no_room(m, &o, "--no-kv-cache");
     for (int is_small = 0; is_small < 2; is_small++) {
-        o.ram_bytes = is_small ? p.min_bytes - p.kv_bytes / 2 : 0;
+        o.ram_bytes = is_small ? least : 0;
         o.no_kv_cache = !is_small;
-        o.kv_cache_dir = dir;
-        o.has_kv = true;
-        o.kv_k = o.kv_v = EBB_KV_Q8_0;
         assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, &err), EBB_OK);
         assert_int_equal(ebb_session_new(e, &s, NULL), EBB_OK);
         assert_int_equal(e->plan.kv_spill_bytes > 0, is_small);
@@ -369,6 +391,35 @@ static void test_planned_larger_than_memory(void **state)
     ebb_model_close(m);
 }
 
+/* Where K and V cannot go to a file, no plan counts on it: a smaller context, or none. */
+static void test_planned_without_a_folder(void **state)
+{
+    char disk[] = "/var/tmp/ebb-spill-disk-XXXXXX";
+    ebb_engine_opts o;
+    ebb_engine *e;
+    ebb_model *m;
+
+    (void)state;
+    o = open_large_context(&m);
+    o.no_kv_cache = false;
+    assert_int_equal(chmod(dir, 0777), 0);
+    expect_no_room(m, &o, "chmod 700");
+    o.n_ctx = 0;
+    assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, NULL), EBB_OK);
+    assert_true(e->plan.kv_spill_bytes == 0 && e->plan.n_ctx < 4096);
+    ebb_engine_close(e);
+    assert_int_equal(chmod(dir, 0700), 0);
+    o.n_ctx = 4096;
+    o.kv_cache_dir = mkdtemp(disk);
+    if (ebb_small_disk_mount(disk, 64)) {
+        assert_true(ebb_small_disk_read_only(disk));
+        expect_no_room(m, &o, "cannot be written to");
+        ebb_small_disk_unmount(disk);
+    }
+    assert_int_equal(rmdir(disk), 0);
+    ebb_model_close(m);
+}
+
 /* -- What is shown of it -- */
 
 typedef struct watcher {
@@ -411,29 +462,18 @@ static void *watch(void *arg)
 /* A run through the critical tier: a long prompt, an answer, back to the middle, K and V that go out and come in. */
 static void test_every_frame_adds_up(void **state)
 {
-    ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .n_threads = 2, .no_kv_cache = true, .ram_bytes = 1 << 20 };
-    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8,
-                           .n_ff = 512, .n_ctx = 4096, .seed = 11 };
     static ebb_token many[2600];
     watcher w = { 0 };
-    ebb_machine machine;
+    ebb_engine_opts o;
     ebb_session *s;
     pthread_t thread;
     ebb_model *m;
-    ebb_plan p;
     uint32_t n;
 
     (void)state;
     fill_ids(many, 2600, 9);
-    assert_true(ebb_tiny_write(&tiny, path));
-    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
-    assert_int_equal(ebb_machine_probe(NULL, false, &machine, NULL), EBB_OK);
-    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
-    o.ram_bytes = p.min_bytes - p.kv_bytes / 2;
+    o = open_large_context(&m);
     o.no_kv_cache = false;
-    o.kv_cache_dir = dir;
-    o.has_kv = true;
-    o.kv_k = o.kv_v = EBB_KV_Q8_0;
     assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &w.engine, NULL), EBB_OK);
     assert_int_equal(w.engine->plan.tier, EBB_TIER_CRITICAL);
     assert_true(w.engine->plan.kv_spill_bytes > 0);
@@ -489,6 +529,7 @@ int main(void)
         cmocka_unit_test(test_what_was_lost_is_not_kept),
         cmocka_unit_test(test_planned),
         cmocka_unit_test(test_planned_larger_than_memory),
+        cmocka_unit_test(test_planned_without_a_folder),
         cmocka_unit_test(test_every_frame_adds_up),
     };
 
