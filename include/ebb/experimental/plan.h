@@ -143,7 +143,8 @@ typedef struct ebb_plan {
     uint64_t    spread_bytes;    /* ... with at most so many bytes in all; n_resident is how many
                                   * layers that would be */
     uint64_t    budget_bytes, total_bytes;
-    uint64_t    min_bytes;       /* the smallest budget with which this context would run */
+    uint64_t    min_bytes;       /* if it does not fit: the smallest budget with which this context
+                                  * (and `resident`, where that is asked for) would run */
 
     /* parts of total_bytes */
     uint64_t    weights_resident_bytes, weights_ring_bytes;

@@ -97,18 +97,61 @@ static bool fit_spread(const ebb_planning *q)
     return true;
 }
 
+/* Everything resident. */
+static void set_full(const ebb_planning *q)
+{
+    ebb_plan *p = q->p;
+
+    p->is_spread = p->streams_output = false;
+    p->n_resident = p->n_layers;
+    ebb_planning_count(q);
+}
+
+/* What of the choices takes least: all streamed, but where the model is in memory already or smaller than the ring. */
+static void set_least(const ebb_planning *q)
+{
+    uint64_t full;
+
+    set_full(q);
+    full = q->p->total_bytes;
+    if (!q->in_memory)
+        set_spread(q, 0);
+    if (full < q->p->total_bytes && !q->o->has_resident)
+        set_full(q);
+}
+
+static uint32_t asked_layers(const ebb_planning *q)
+{
+    uint64_t n = q->net->n_layers;
+
+    if (q->o->has_resident)
+        n = q->o->resident_is_percent ? n * q->o->resident / 100 : q->o->resident;
+    return n < q->net->n_layers ? (uint32_t)n : q->net->n_layers;
+}
+
+/* Nobody can choose them where all are in memory already. */
+static bool asks_for_layers(const ebb_planning *q)
+{
+    return q->o->has_resident && q->o->resident > 0 && !q->in_memory;
+}
+
 /* As many bytes as fit, or the layers that the user asked for, with the output or without. */
 static bool fit_layers(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
 
     p->is_spread = p->streams_output = false;
+    if (q->in_memory) {
+        set_full(q);
+        return p->total_bytes <= p->budget_bytes;
+    }
     if (!q->o->has_resident && q->o->placement == EBB_PLACEMENT_INTERLEAVED)
         return fit_spread(q);
     if (q->o->has_resident && q->o->resident_is_percent && q->o->placement == EBB_PLACEMENT_INTERLEAVED) {
         set_spread(q, ebb_size_times(whole_bytes(q->net), q->o->resident) / 100);
         return p->total_bytes <= p->budget_bytes;
     }
+    p->n_resident = asked_layers(q);             /* whatever was tried before */
     for (int without = 0; without < 2; without++) {
         p->streams_output = without;
         for (uint32_t n = p->n_layers + 1; !q->o->has_resident && n-- > 0;) {
@@ -124,15 +167,6 @@ static bool fit_layers(const ebb_planning *q)
     p->streams_output = false;
     ebb_planning_count(q);
     return false;
-}
-
-static uint32_t asked_layers(const ebb_planning *q)
-{
-    uint64_t n = q->net->n_layers;
-
-    if (q->o->has_resident)
-        n = q->o->resident_is_percent ? n * q->o->resident / 100 : q->o->resident;
-    return n < q->net->n_layers ? (uint32_t)n : q->net->n_layers;
 }
 
 /* Everything in memory: f16 KV, then q8_0, then less context. */
@@ -163,20 +197,29 @@ static bool has_addresses_for_file(const ebb_planning *q)
     return n == 0 || ebb_size_plus(q->p->total_bytes, q->p->kv_bytes) <= n;
 }
 
-/* As many blocks of K and V in a file as are too many: all but those of a step. */
+/* Bytes of a block of K and V, and how many can be in a file: all but those of a step. */
+static uint64_t spillable_blocks(const ebb_planning *q, uint64_t *block)
+{
+    ebb_kv_shape shape = ebb_layout_kv(q->p, q->net, q->layers);
+    uint64_t n = ebb_kv_blocks_of(q->p->n_ctx) + 1, least = ebb_kv_blocks_of(q->p->n_batch) + OPEN_BLOCKS;
+
+    *block = ebb_kv_all_block_bytes(&shape);
+    if (q->o->no_kv_cache || q->o->kv_seal || asks_for_layers(q) || *block == 0 || n <= least)
+        return 0;
+    return n - least;
+}
+
+/* As many blocks of K and V in a file as are too many. */
 static bool spill_kv_to_file(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
-    ebb_kv_shape shape = ebb_layout_kv(p, q->net, q->layers);
-    uint64_t block = ebb_kv_all_block_bytes(&shape), n = ebb_kv_blocks_of(p->n_ctx) + 1,
-             least = ebb_kv_blocks_of(p->n_batch) + OPEN_BLOCKS;
-    uint64_t more;
+    uint64_t block, most = spillable_blocks(q, &block), more;
 
-    if (q->o->no_kv_cache || q->o->kv_seal || block == 0 || p->kv_spill_bytes > 0 || n <= least)
+    if (most == 0 || p->kv_spill_bytes > 0)
         return false;
-    set_spread(q, 0);
+    set_least(q);
     more = (p->total_bytes - p->budget_bytes + block - 1) / block;
-    if (p->total_bytes <= p->budget_bytes || p->total_bytes == UINT64_MAX || more > n - least ||
+    if (p->total_bytes <= p->budget_bytes || p->total_bytes == UINT64_MAX || more > most ||
         !has_addresses_for_file(q))
         return false;
     p->kv_spill_bytes = more * block;
@@ -243,25 +286,43 @@ static bool try_streaming(const ebb_planning *q)
     lend_memory(q);
     why_streaming(p);
     if (p->stream_bytes == 0 && p->kv_spill_bytes == 0)
-        set_why(p, EBB_TIER_TIGHT, "everything fits with a smaller chunk");
+        set_why(p, EBB_TIER_TIGHT, "everything fits with a chunk of %u and a context of %u", p->n_batch, p->n_ctx);
     return true;
 }
 
-/* What the least would be: nothing resident but the ring, for the message. */
+/* What the least would be: with the layers that the user asked for; else with K and V in a file as far as they can be,
+ * where that is still to be chosen. */
+static void set_smallest_plan(const ebb_planning *q)
+{
+    ebb_plan *p = q->p;
+    uint64_t block, n;
+
+    if (asks_for_layers(q)) {
+        p->kv_spill_bytes = 0;
+        (void)fit_layers(q);
+        p->streams_output = true;
+        ebb_planning_count(q);
+        return;
+    }
+    set_least(q);
+    n = q->is_live || p->total_bytes == UINT64_MAX ? 0 : spillable_blocks(q, &block);
+    if (n > 0) {
+        p->kv_spill_bytes = n * block;
+        set_least(q);
+    }
+}
+
+/* For the message. */
 static void explain_refusal(const ebb_planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
     char need[16], have[16];
 
-    p->n_resident = asked_layers(q);
-    if (!q->o->has_resident)
-        p->n_resident = 0;
-    p->streams_output = !q->o->has_resident;
-    ebb_planning_count(q);
+    set_smallest_plan(q);
     p->min_bytes = p->total_bytes;
     ebb_size_text(p->total_bytes, need);
     ebb_size_text(p->budget_bytes, have);
-    if (q->o->has_resident && p->n_resident > 0)
+    if (asks_for_layers(q) && p->n_resident > 0)
         set_why(p, EBB_TIER_CRITICAL, "%u resident layers take %s; there is room for %s (%.60s); fewer would fit",
                 p->n_resident, need, have, limit);
     else
@@ -308,13 +369,12 @@ static void choose_plan(const ebb_planning *q, const char *limit)
     p->n_resident = asked_layers(q);
     p->is_mapped = q->in_memory;
     if (q->in_memory || p->n_resident == p->n_layers) {
-        p->fits = try_full(q) || q->in_memory;
+        p->fits = try_full(q);
         if (!q->o->has_resident && p->total_bytes <= p->budget_bytes / 100 * COMFORT_PERCENT)
             p->is_mapped = true;
         ebb_planning_count(q);
     }
     if (!p->fits) {
-        p->n_resident = asked_layers(q);
         p->fits = try_streaming(q);
         if (p->fits)
             widen_chunk(q);

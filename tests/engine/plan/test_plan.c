@@ -113,6 +113,65 @@ static void test_layers_that_do_not_fit_are_refused(void **state)
     assert_non_null(strstr(p.why, "fewer would fit"));
 }
 
+/* Whatever is given up for them, context or K and V in memory: fewer layers than were asked for are no plan. */
+static void test_asked_layers_stay_as_memory_gets_less(void **state)
+{
+    ebb_engine_opts o = { .has_resident = true, .resident = N_LAYERS - 1, .has_kv = true, .kv_k = EBB_KV_F32,
+                          .kv_v = EBB_KV_F32 };
+    ebb_plan p = plan((uint64_t)1 << 40, o);
+
+    (void)state;
+    for (uint64_t bytes = p.total_bytes; bytes > 16 << 20; bytes -= 2 << 20) {
+        p = plan(bytes, o);
+        assert_true(p.fits ? p.n_resident == N_LAYERS - 1 : strstr(p.why, "fewer would fit") != NULL);
+    }
+    assert_false(p.fits);
+}
+
+/* What a refusal names is enough, and a byte less is not. */
+static void expect_least(const ebb_model *m, ebb_engine_opts o)
+{
+    ebb_machine machine = machine_with(1 << 20);
+    ebb_plan p;
+
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    assert_true(!p.fits && p.min_bytes > machine.available_bytes);
+    machine.available_bytes = p.min_bytes - 1;
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    assert_true(!p.fits && p.min_bytes == machine.available_bytes + 1);
+    machine.available_bytes++;
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    assert_true(p.fits && p.total_bytes <= machine.available_bytes);
+}
+
+/* With K and V in a file where they may be, and without a ring for a model that is smaller than that; one in memory
+ * has no choice but of context, chunk, and K and V. */
+static void test_refusals_name_the_least(void **state)
+{
+    const ebb_engine_opts opts[] = {
+        { 0 },
+        { .n_ctx = 8192, .has_kv = true, .kv_k = EBB_KV_F32, .kv_v = EBB_KV_F32 },
+        { .n_ctx = 8192, .no_kv_cache = true },
+        { .n_ctx = 512, .has_resident = true, .resident = N_LAYERS - 1 },
+        { .n_ctx = 512, .has_resident = true },
+        { .n_ctx = 512, .has_resident = true, .resident_is_percent = true, .resident = 5 },
+    };
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_F32, .n_ctx = 8192 };
+    ebb_model *large, *small;
+    char *bytes;
+
+    (void)state;
+    assert_int_equal(ebb_model_open(path, &large, NULL), EBB_OK);
+    small = ebb_tiny_open(&tiny, &bytes);
+    for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
+        expect_least(large, opts[i]);
+        expect_least(small, opts[i]);
+    }
+    ebb_model_close(large);
+    ebb_model_close(small);
+    free(bytes);
+}
+
 /* The budget is used to the last part, and what is read is read evenly through the pass. */
 static void test_the_budget_is_used_up(void **state)
 {
@@ -461,6 +520,8 @@ int main(void)
         cmocka_unit_test(test_tight_fits_are_pinned),
         cmocka_unit_test(test_asked_layers_are_the_resident_ones),
         cmocka_unit_test(test_layers_that_do_not_fit_are_refused),
+        cmocka_unit_test(test_asked_layers_stay_as_memory_gets_less),
+        cmocka_unit_test(test_refusals_name_the_least),
         cmocka_unit_test(test_the_budget_is_used_up),
         cmocka_unit_test(test_longest_context),
         cmocka_unit_test(test_longest_context_of_a_streamed_model),
