@@ -44,9 +44,11 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
 /* How many of ids[0..n) a sync would reuse; computes nothing. */
 size_t ebb_session_common_prefix(const ebb_session *s, const ebb_token *ids, size_t n);
 
-/* Appends one token and computes its logits.  Errors: as ebb_session_sync.  The same pass may
- * compute draft tokens behind it (speculative decoding): if the next call appends the first of
- * them, no pass is needed.  Logits are bit-identical with and without. */
+/* Appends one token and computes its logits.  The same pass may compute draft tokens behind it
+ * (speculative decoding): if the next call appends the first of them, no pass is needed.  Logits
+ * are bit-identical with and without.
+ * Errors: as ebb_session_sync; nothing was added.  But a sequence of a model with recurrent layers
+ * whose state could not be computed again is empty then, as if it had been evicted. */
 EBB_MUST_CHECK
 ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
 

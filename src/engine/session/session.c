@@ -162,15 +162,24 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
     return sync_ids(s, ids, n, result, err);
 }
 
+/* Where that fails nothing is left: a sequence that had become shorter could be taken for what it was. */
 ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err)
 {
+    uint32_t n_before;
+    ebb_status st;
+
     if (ebb_state_is_live(s))
         return EBB_OK;
     ebb_speculate_discard(s, EBB_TOKEN_NONE);    /* no one asked for them to be computed again */
-    if (s->table.n_pos > 0)
-        return sync_ids(s, s->ids, s->table.n_pos, NULL, err);
-    (void)ebb_checkpoint_restore(s, s->ids, 0, 0);
-    return EBB_OK;
+    n_before = s->table.n_pos;
+    if (n_before == 0) {
+        (void)ebb_checkpoint_restore(s, s->ids, 0, 0);
+        return EBB_OK;
+    }
+    st = sync_ids(s, s->ids, n_before, NULL, err);
+    if (st != EBB_OK && s->table.n_pos < n_before)
+        ebb_session_clear(s);
+    return st;
 }
 
 /* Whether it is a token, and the context has a position for it where it is not the next draft token. */

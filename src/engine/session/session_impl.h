@@ -81,7 +81,7 @@ ebb_status ebb_session_check_ids(const ebb_session *s, const ebb_token *ids, siz
                                  ebb_error *err);
 
 /* A recurrent state that was lost is computed again, from a checkpoint to where s ends, and draft
- * tokens are dropped then.  Errors: as ebb_session_sync. */
+ * tokens are dropped then.  Errors: as ebb_session_sync; s is empty then. */
 EBB_MUST_CHECK
 ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err);
 

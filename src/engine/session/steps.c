@@ -69,19 +69,15 @@ static void insert_part(parts *p, const ebb_pass_part *part)
     p->parts[i] = *part;
 }
 
-/* Drops draft tokens and restores the recurrent state: what is left is what the caller appended.  Where that fails
- * nothing is left: one that had become shorter could be taken for what it was. */
+/* Drops draft tokens and restores the recurrent state: what is left is what the caller appended. */
 static ebb_status add_part(parts *p, const ebb_session_step *step, ebb_error *err)
 {
     ebb_session *s = step->session;
-    uint32_t n = (uint32_t)step->n, end, n_before;
+    uint32_t n = (uint32_t)step->n, end;
     ebb_status st;
 
     ebb_speculate_discard(s, n == 1 ? *step->ids : EBB_TOKEN_NONE);
-    n_before = s->table.n_pos;
     st = ebb_session_restore_state(s, err);
-    if (st != EBB_OK && s->table.n_pos < n_before)
-        ebb_session_clear(s);
     end = s->table.n_pos + n;
     insert_part(p, &(ebb_pass_part){ .session = s, .ids = step->ids, .n = n, .n_out = 1, .commit_pos = end,
                                      .prompt_end = n > 1 ? end - 1 : 0 });

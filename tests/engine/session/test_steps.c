@@ -280,6 +280,42 @@ static void test_a_lost_state_leaves_nothing(void **state)
     close_tiny_engine(&f);
 }
 
+/* One token of one sequence: its state went to the others, and bringing it back is stopped when a part of that is done.
+ */
+static void test_a_state_that_is_stopped_half_way_leaves_nothing(void **state)
+{
+    const ebb_tiny_opts tiny = tiny_of("qwen35");
+    ebb_engine_opts o = { .n_ctx = 512, .n_threads = 1, .no_kv_cache = true };
+    ebb_session *others[7];
+    ebb_session_step step;
+    ebb_token ids[64], first;
+    tiny_engine f;
+
+    (void)state;
+    open_tiny_engine(&f, &tiny, &o);
+    for (int is_plain = 0; is_plain < 2; is_plain++) {
+        fill_ids(ids, 64, 1);
+        first = ids[0];
+        assert_int_equal(ebb_session_sync(f.s, ids, 40, NULL, NULL), EBB_OK);
+        for (size_t i = 40; i < 60; i++)
+            assert_int_equal(ebb_session_append(f.s, ids[i], NULL), EBB_OK);
+        for (ebb_token k = 0; k < 7; k++) {      /* the last one leaves a checkpoint of the same text */
+            ids[0] = k < 6 ? (first + k + 1) % (ebb_token)EBB_TINY_VOCAB : first;
+            assert_int_equal(ebb_session_new(f.engine, &others[k], NULL), EBB_OK);
+            assert_int_equal(ebb_session_sync(others[k], ids, k < 6 ? 20 : 31, NULL, NULL), EBB_OK);
+        }
+        step = (ebb_session_step){ .session = f.s, .ids = ids + 60, .n = 1 };
+        ebb_engine_cancel(f.engine);
+        assert_int_equal(is_plain ? ebb_session_append(f.s, ids[60], NULL) : ebb_sessions_append(&step, 1, NULL),
+                         EBB_CANCELED);
+        ebb_engine_cancel_clear(f.engine);
+        assert_int_equal(length_of(f.s), 0);
+        for (int k = 0; k < 7; k++)
+            ebb_session_free(others[k]);
+    }
+    close_tiny_engine(&f);
+}
+
 static void test_what_cannot_share_is_refused(void **state)
 {
     const ebb_tiny_opts tiny = tiny_of("llama");
@@ -383,6 +419,7 @@ int main(void)
         cmocka_unit_test(test_bits_are_those_of_one_alone),
         cmocka_unit_test(test_draft_heads_follow),
         cmocka_unit_test(test_a_lost_state_leaves_nothing),
+        cmocka_unit_test(test_a_state_that_is_stopped_half_way_leaves_nothing),
         cmocka_unit_test(test_no_room_changes_nothing),
         cmocka_unit_test(test_what_cannot_share_is_refused),
         cmocka_unit_test(test_cancel_is_taken_back),
