@@ -35,8 +35,8 @@ EBB_MUST_CHECK
 ebb_status ebb_grammar_match(const ebb_grammar *g, const char *text, size_t n, ebb_match *out,
                              ebb_error *err);
 
-/* From its next choice on s writes a text of g, from the beginning, in tokens of m, which must
- * outlive s; g need not.  NULL: s is free again.  On failure s is as before.
+/* From its next choice on s writes a text of g, from the beginning, in tokens of m; neither need
+ * outlive s.  NULL: s is free again.  On failure s is as before.
  * Errors: UNSUPPORTED (m has no tokenizer), NOMEM.
  * Cost: once for each model some 50 ms for 150,000 tokens; a choice at a place of the grammar that
  * was not met before, some ms.  One that would take longer than some 20 ms is EBB_TOKEN_NONE and

@@ -25,7 +25,7 @@ enum {
 struct ebb_constraint {
     atomic_uint  n_owners;
     ebb_matcher *m;
-    const ebb_token_trie *trie;
+    ebb_token_trie *trie;
     uint32_t     start, epoch;
     uint32_t    *path;           /* [depth + 1] states along a path of the trie */
     size_t       n_words;        /* of a mask */
@@ -53,7 +53,7 @@ static bool alloc_masks(ebb_constraint *c)
     return c->masks && c->mask_states && c->path;
 }
 
-ebb_status ebb_constraint_new(const ebb_grammar *g, const ebb_token_trie *trie, ebb_constraint **out, ebb_error *err)
+ebb_status ebb_constraint_new(const ebb_grammar *g, ebb_token_trie *trie, ebb_constraint **out, ebb_error *err)
 {
     ebb_constraint *c = calloc(1, sizeof *c);
     ebb_status st;
@@ -62,7 +62,7 @@ ebb_status ebb_constraint_new(const ebb_grammar *g, const ebb_token_trie *trie, 
     if (!c)
         return EBB_FAIL(err, EBB_NOMEM, "no memory to follow the grammar");
     c->n_owners = 1;
-    c->trie = trie;
+    c->trie = ebb_token_trie_share(trie);
     c->m = ebb_matcher_new(g);
     if (!c->m || !alloc_masks(c)) {
         ebb_constraint_free(c);
@@ -89,6 +89,7 @@ void ebb_constraint_free(ebb_constraint *c)
     if (!c || atomic_fetch_sub(&c->n_owners, 1) > 1)
         return;
     ebb_matcher_free(c->m);
+    ebb_token_trie_free(c->trie);
     free(c->path);
     free(c->masks);
     free(c->mask_states);

@@ -17,10 +17,10 @@ typedef struct ebb_constraint_state {
     uint32_t epoch;
 } ebb_constraint_state;
 
-/* Shares g; `trie` must outlive it.  For ebb_constraint_free.  Error: NOMEM. */
+/* Shares g and `trie`.  For ebb_constraint_free.  Error: NOMEM. */
 EBB_MUST_CHECK
-ebb_status ebb_constraint_new(const ebb_grammar *g, const ebb_token_trie *trie,
-                              ebb_constraint **out, ebb_error *err);
+ebb_status ebb_constraint_new(const ebb_grammar *g, ebb_token_trie *trie, ebb_constraint **out,
+                              ebb_error *err);
 ebb_constraint *ebb_constraint_share(ebb_constraint *c); /* another owner; NULL is fine */
 void ebb_constraint_free(ebb_constraint *c);     /* NULL is fine */
 

@@ -132,6 +132,7 @@ ebb_token_trie *ebb_token_trie_new(const ebb_model *m)
 
     if (!t)
         return NULL;
+    t->n_owners = 1;
     t->n_vocab = ebb_model_get_info(m)->n_vocab;
     t->at = calloc(t->n_vocab + 1, sizeof *t->at);
     ok = t->at && gather_texts(t, m) && (list = sort_texts(t)) != NULL;
@@ -144,9 +145,15 @@ ebb_token_trie *ebb_token_trie_new(const ebb_model *m)
     return NULL;
 }
 
+ebb_token_trie *ebb_token_trie_share(ebb_token_trie *t)
+{
+    atomic_fetch_add(&t->n_owners, 1);
+    return t;
+}
+
 void ebb_token_trie_free(ebb_token_trie *t)
 {
-    if (!t)
+    if (!t || atomic_fetch_sub(&t->n_owners, 1) > 1)
         return;
     free(t->nodes);
     free(t->tokens);

@@ -289,7 +289,7 @@ ebb_status ebb_model_check_tokenizer(const ebb_model *m, ebb_error *err)
 }
 
 /* Of two threads that make it at once, the later one throws its own away. */
-const ebb_token_trie *ebb_model_token_trie(const ebb_model *m)
+ebb_token_trie *ebb_model_token_trie(const ebb_model *m)
 {
     _Atomic(ebb_token_trie *) *slot = (_Atomic(ebb_token_trie *) *)(uintptr_t)&m->trie;
     ebb_token_trie *there = atomic_load(slot), *made;

@@ -28,9 +28,9 @@ ebb_status ebb_model_check_tokenizer(const ebb_model *m, ebb_error *err);
 EBB_MUST_CHECK
 ebb_status ebb_model_check_draft(const ebb_model *m, const ebb_model *draft, ebb_error *err);
 
-/* The texts of its tokens, made when they are first asked for; as long as the model.  NULL: no
- * memory. */
-const ebb_token_trie *ebb_model_token_trie(const ebb_model *m);
+/* The texts of its tokens, made when they are first asked for; as long as the model, or who shares
+ * it.  NULL: no memory. */
+ebb_token_trie *ebb_model_token_trie(const ebb_model *m);
 
 /* Bytes of memory that the open model holds: header, index, tokenizer. */
 size_t ebb_model_bytes(const ebb_model *m);

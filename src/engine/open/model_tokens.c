@@ -206,7 +206,7 @@ ebb_status ebb_model_check_draft(const ebb_model *m, const ebb_model *draft, ebb
 
 ebb_status ebb_sampler_constrain(ebb_sampler *s, const ebb_grammar *g, const ebb_model *m, ebb_error *err)
 {
-    const ebb_token_trie *trie;
+    ebb_token_trie *trie;
     ebb_constraint *c = NULL;
     ebb_status st = g ? ebb_model_check_tokenizer(m, err) : EBB_OK;
 

@@ -2,6 +2,8 @@
  * draft tokens change no bit of them. */
 #include "ebb_test.h"
 
+#include <malloc.h>
+
 #include "ebb/grammar.h"
 #include "grammar/constraint.h"
 #include "open/engine_state.h"
@@ -91,6 +93,36 @@ static void test_masks_are_what_is_accepted(void **state)
     ebb_model_close(m);
     ebb_grammar_free(g);
     free(bytes);
+}
+
+/* What a sampler leaves behind, in a session that drafts for it, is used when its model is closed. */
+static void test_a_model_that_is_closed(void **state)
+{
+    ebb_grammar *g = compile(JSON);
+    char *bytes[2];
+    ebb_model *m[2];
+    ebb_constraint *c[2];
+    const uint64_t *mask[2];
+    size_t n[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        m[i] = ebb_tiny_open(&(ebb_tiny_opts){ 0 }, &bytes[i]);
+        assert_int_equal(ebb_constraint_new(g, ebb_model_token_trie(m[i]), &c[i], NULL), EBB_OK);
+    }
+    (void)mallopt(M_PERTURB, 0xa5);              /* what is free is not what it was */
+    ebb_model_close(m[0]);
+    (void)mallopt(M_PERTURB, 0);
+    for (int i = 0; i < 2; i++)
+        mask[i] = ebb_constraint_mask(c[i], ebb_constraint_begin(c[i]), &n[i]);
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(mask[0], mask[1], (n[1] + 63) / 64 * sizeof **mask);
+    for (int i = 0; i < 2; i++) {
+        ebb_constraint_free(c[i]);
+        free(bytes[i]);
+    }
+    ebb_model_close(m[1]);
+    ebb_grammar_free(g);
 }
 
 /* A text so long that what led to it is forgotten meanwhile, more than once; an old state is known as old. */
@@ -418,6 +450,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks_are_what_is_accepted),
+        cmocka_unit_test(test_a_model_that_is_closed),
         cmocka_unit_test(test_what_led_to_a_text_is_forgotten),
         cmocka_unit_test(test_texts_are_of_the_grammar),
         cmocka_unit_test(test_too_much_is_of_a_choice),
