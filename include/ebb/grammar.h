@@ -27,6 +27,7 @@ typedef struct ebb_grammar ebb_grammar;
 EBB_MUST_CHECK
 ebb_status ebb_grammar_new(const char *text, size_t n, ebb_grammar **out, ebb_error *err);
 void ebb_grammar_free(ebb_grammar *g);           /* NULL is fine */
+size_t ebb_grammar_bytes(const ebb_grammar *g);  /* of memory that it takes; 0 for NULL */
 
 /* Whether text[0..n) is of the language, or the beginning of a text that is. */
 typedef enum ebb_match { EBB_MATCH_NONE, EBB_MATCH_PREFIX, EBB_MATCH_WHOLE } ebb_match;
@@ -44,8 +45,8 @@ ebb_status ebb_grammar_match(const ebb_grammar *g, const char *text, size_t n, e
 EBB_MUST_CHECK
 ebb_status ebb_sampler_constrain(ebb_sampler *s, const ebb_grammar *g, const ebb_model *m,
                                  ebb_error *err);
-/* The text has begun with these tokens.  false: the grammar does not allow that, or ebb_sampler_check
- * is LIMIT; and s is as before. */
+/* The text has begun with these tokens.  false: the grammar does not allow that, or
+ * ebb_sampler_check is LIMIT; and s is as before. */
 bool ebb_sampler_accept(ebb_sampler *s, const ebb_token *ids, size_t n);
 /* After EBB_TOKEN_NONE: OK if the text is one of the grammar (or s is free).  Errors: UNSUPPORTED
  * (no token of the model goes on as the grammar wants), LIMIT (too ambiguous), NOMEM. */

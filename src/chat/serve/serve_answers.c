@@ -81,6 +81,23 @@ static size_t count_unended(const ebb_serve *s, uint64_t client, size_t *n_of_cl
     return n;
 }
 
+/* Few answers of large forms wait, so that they take no memory that nobody counts. */
+static ebb_status check_forms(const ebb_serve *s, const ebb_serve_question *q, ebb_error *err)
+{
+    size_t own = ebb_grammar_bytes(q->grammar), all = own, of_client = own;
+
+    for (const ebb_served *a = s->answers; a; a = a->next) {
+        size_t n = ebb_grammar_bytes(a->q.grammar);      /* none of an answer that has ended */
+
+        all += n;
+        of_client += a->q.client == q->client ? n : 0;
+    }
+    if (own == 0 || (all <= SERVE_FORMS && of_client <= SERVE_FORMS / 2))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_LIMIT, "the forms of answers under way or waiting take %zu MiB already; %d are accepted, "
+                    "%d of one client", (all - own) >> 20, SERVE_FORMS >> 20, SERVE_FORMS >> 21);
+}
+
 /* A path begins at a slash behind nothing or a blank, and ends before a colon; its folders may have blanks. */
 void ebb_serve_hide_folders(char *line)
 {
@@ -117,7 +134,7 @@ static ebb_status check_submit(const ebb_serve *s, const ebb_serve_question *q, 
         return EBB_FAIL(err, EBB_LIMIT, "%d answers are already under way or waiting", SERVE_ANSWERS);
     if (*n_of_client >= SERVE_FROM_ONE)
         return EBB_FAIL(err, EBB_LIMIT, "%d answers for this client are already under way or waiting", SERVE_FROM_ONE);
-    return EBB_OK;
+    return check_forms(s, q, err);
 }
 
 /* Whoever knows it may read the answer and stop it, so nobody can guess it.  53 bits are exact in JSON's numbers. */

@@ -155,27 +155,27 @@ static uint32_t flags_of(const json_t *o)
 }
 
 /* What all forms have beside their question. */
-static ebb_status read_rest(ebb_serve *s, const json_t *o, const ebb_serve_form *form, ebb_serve_asked *asked,
-                            ebb_error *err)
+static ebb_status read_rest(ebb_serve_waiting *who, const json_t *o, const ebb_serve_form *form,
+                            ebb_serve_asked *asked, ebb_error *err)
 {
     asked->form = form;
     asked->streams = json_is_true(json_object_get(o, "stream"));
     asked->flags = flags_of(o);
-    return ebb_serve_read_settings(s, o, &asked->q, err);
+    return ebb_serve_read_settings(who, o, &asked->q, err);
 }
 
 ebb_status ebb_serve_chat_completions(ebb_serve_waiting *who, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
 {
     ebb_status st = ebb_serve_read_messages(who, o, &asked->q, err);
 
-    return st == EBB_OK ? read_rest(who->s, o, &chat_form, asked, err) : st;
+    return st == EBB_OK ? read_rest(who, o, &chat_form, asked, err) : st;
 }
 
 ebb_status ebb_serve_completions(ebb_serve_waiting *who, const json_t *o, ebb_serve_asked *asked, ebb_error *err)
 {
     ebb_status st = ebb_serve_read_prompt(who, json_object_get(o, "prompt"), &asked->q, err);
 
-    return st == EBB_OK ? read_rest(who->s, o, &text_form, asked, err) : st;
+    return st == EBB_OK ? read_rest(who, o, &text_form, asked, err) : st;
 }
 
 void ebb_serve_resume(ebb_serve *s, ebb_http_exchange *x, uint64_t number, size_t from)

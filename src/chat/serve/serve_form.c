@@ -56,11 +56,10 @@ static ebb_status compile_format(const json_t *format, ebb_grammar **out, ebb_er
     return st;
 }
 
-ebb_status ebb_serve_read_form(const json_t *o, ebb_grammar **out, ebb_error *err)
+static ebb_status compile_form(const json_t *o, ebb_grammar **out, ebb_error *err)
 {
     const json_t *grammar = given(o, "grammar"), *schema = given(o, "json_schema"), *format = format_of(o);
 
-    *out = NULL;
     if (!!grammar + !!schema + !!format > 1)
         return EBB_FAIL(err, EBB_USAGE, "grammar, json_schema and response_format: give only one of them");
     if (grammar && !json_is_string(grammar))
@@ -70,4 +69,22 @@ ebb_status ebb_serve_read_form(const json_t *o, ebb_grammar **out, ebb_error *er
     if (schema)
         return compile_schema(schema, out, err);
     return format ? compile_format(format, out, err) : EBB_OK;
+}
+
+/* One at a time: a few bytes make many MiB. */
+ebb_status ebb_serve_read_form(ebb_serve_waiting *who, const json_t *o, ebb_grammar **out, ebb_error *err)
+{
+    ebb_serve_place place;
+    ebb_status st;
+
+    *out = NULL;
+    if (!ebb_serve_has_form(o))
+        return EBB_OK;
+    ebb_serve_begin_form(who->s, ebb_http_client(who->x), &place);
+    if (ebb_serve_stops_waiting(who))
+        st = EBB_FAIL(err, EBB_CANCELED, "stopped before the request was read");
+    else
+        st = compile_form(o, out, err);
+    ebb_serve_end_form(who->s);
+    return st;
 }

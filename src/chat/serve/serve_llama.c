@@ -88,7 +88,7 @@ ebb_status ebb_serve_completion(ebb_serve_waiting *who, const json_t *o, ebb_ser
     asked->streams = json_is_true(json_object_get(o, "stream"));
     asked->flags = (json_is_true(json_object_get(o, "return_tokens")) ? SERVE_TOKENS : 0) |
                    (json_is_true(json_object_get(o, "return_progress")) ? SERVE_PROGRESS : 0);
-    return st == EBB_OK ? ebb_serve_read_settings(who->s, o, &asked->q, err) : st;
+    return st == EBB_OK ? ebb_serve_read_settings(who, o, &asked->q, err) : st;
 }
 
 /* -- Text and ids ------------------------------------------------------------------------------------------------ */

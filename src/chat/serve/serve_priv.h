@@ -17,6 +17,7 @@ enum {
     SERVE_SESSIONS = 16,         /* answers that go by turns; others wait */
     SERVE_ANSWERS = 128,         /* that wait or are under way; more are refused */
     SERVE_FROM_ONE = 64,         /* of them, of one client: others find a place */
+    SERVE_FORMS = 64 << 20,      /* bytes of their grammars; of one client half of that */
     SERVE_KEPT = 64,             /* that have ended and can still be read */
     SERVE_KEPT_S = 600,          /* for how long; and how long one goes on that nobody reads */
     SERVE_PING_MS = 10000,       /* silence in a stream */
@@ -110,7 +111,8 @@ struct ebb_serve {
     ebb_served      *answers;    /* as they were asked for */
     ebb_served      *running;    /* whose turn it is alone; NULL */
     ebb_serve_place *large;      /* whose large request is being read, and who waits behind him */
-    pthread_cond_t   large_ended;        /* for those who wait */
+    ebb_serve_place *forms;      /* the same of forms that are compiled */
+    pthread_cond_t   large_ended;        /* for those who wait for either */
     uint64_t         n_requests, n_refused, n_answers, n_canceled, n_failed;
     uint64_t         n_shared_passes;
     ebb_buf          figures;    /* the event with the engine's, for all streams that want it ... */
@@ -229,6 +231,10 @@ bool ebb_serve_stops_waiting(void *arg);
  * comes behind one of each other client that waits by then. */
 void ebb_serve_begin_large(ebb_serve *s, uint64_t client, ebb_serve_place *place);
 void ebb_serve_end_large(ebb_serve *s);
+/* The same of forms, which a few bytes make as large: of one that is compiled.  Whose turn of a
+ * large request it is may wait for this one, and not the other way round. */
+void ebb_serve_begin_form(ebb_serve *s, uint64_t client, ebb_serve_place *place);
+void ebb_serve_end_form(ebb_serve *s);
 
 /* serve_prompt.c: what requests say, as ids.  Errors: USAGE (what is wrong with it), UNSUPPORTED
  * (what ebb does not do), CONTEXT,
@@ -243,16 +249,18 @@ ebb_status ebb_serve_read_prompt(ebb_serve_waiting *who, const json_t *prompt,
 EBB_MUST_CHECK
 ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err);
 /* serve_form.c: the grammar of response_format, json_schema or grammar; none of them: NULL.
- * Errors: USAGE, and those of ebb_schema_grammar and ebb_grammar_new. */
+ * Errors: USAGE, CANCELED (ebb_serve_stops_waiting), and those of ebb_schema_grammar and
+ * ebb_grammar_new. */
 EBB_MUST_CHECK
-ebb_status ebb_serve_read_form(const json_t *o, ebb_grammar **out, ebb_error *err);
+ebb_status ebb_serve_read_form(ebb_serve_waiting *who, const json_t *o, ebb_grammar **out,
+                               ebb_error *err);
 /* Whether one of them is there. */
 bool ebb_serve_has_form(const json_t *o);
 /* serve_settings.c: sampling, limits and stops; and whether every switch is true or false. */
 EBB_MUST_CHECK
 ebb_status ebb_serve_check_switches(const json_t *o, ebb_error *err);
 EBB_MUST_CHECK
-ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_question *q,
+ebb_status ebb_serve_read_settings(ebb_serve_waiting *who, const json_t *o, ebb_serve_question *q,
                                    ebb_error *err);
 
 /* serve_chat.c, serve_llama.c: a form of answers. */

@@ -178,11 +178,11 @@ static ebb_status read_stops(const json_t *stop, ebb_serve_question *q, ebb_erro
     return st;
 }
 
-ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_question *q, ebb_error *err)
+ebb_status ebb_serve_read_settings(ebb_serve_waiting *who, const json_t *o, ebb_serve_question *q, ebb_error *err)
 {
     ebb_status st = check_refused(o, err);
 
-    q->sampling = s->sampling;
+    q->sampling = who->s->sampling;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && st == EBB_OK; i++)
         st = read_number(o, &numbers[i], &q->sampling, err);
     if (st == EBB_OK)
@@ -194,7 +194,7 @@ ebb_status ebb_serve_read_settings(ebb_serve *s, const json_t *o, ebb_serve_ques
     if (st == EBB_OK)
         st = read_stops(json_object_get(o, "stop"), q, err);
     if (st == EBB_OK)
-        st = ebb_serve_read_form(o, &q->grammar, err);
+        st = ebb_serve_read_form(who, o, &q->grammar, err);
     q->survives = json_is_true(json_object_get(json_object_get(o, "ebb"), "survives"));
     return st;
 }

@@ -1,8 +1,8 @@
 /* A turn of several answers in one pass (serve_priv.h).
  *
  * Of a prompt beside them so much is computed that the pass takes at most PATIENCE times what it takes without:
- * nobody waits longer for a token because somebody else asks something long.  Nor because a grammar makes a choice long:
- * what choices under grammars take beyond about as much as a pass, their answers sit out. */
+ * nobody waits longer for a token because somebody else asks something long.  Nor because a grammar makes choices long:
+ * what they take beyond about as much as a pass, their answers sit out. */
 #include "base/clock.h"
 #include "serve/serve_priv.h"
 
@@ -90,7 +90,7 @@ static void join(ebb_serve *s, shared_turn *t, ebb_served *a)
 
     if (ebb_serve_is_computed(a))
         st = ebb_serve_next_token(s, a, &has_ended, &err);
-    if (a->q.grammar && !has_ended && st == EBB_OK)
+    if (!has_ended && st == EBB_OK && a->q.grammar)
         a->owed_s += ebb_clock_s() - begin;
     if (st != EBB_OK)
         ebb_serve_end_failed(s, a, st, &err);

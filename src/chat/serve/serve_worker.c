@@ -237,6 +237,8 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
         note_stopped(s, a);
     a->stats.decode_s = a->stats.n_generated > 1 ? now_s - a->decode_from_s : 0; /* the first takes no pass */
     a->state = SERVED_ENDED;
+    ebb_grammar_free(a->q.grammar);              /* it may be kept for long, and be large */
+    a->q.grammar = NULL;
     for (ebb_served *b = a->next; b; b = b->next)
         b->n_older -= b->q.client == a->q.client;
     a->ended_s = s->used_s = now_s;

@@ -28,6 +28,28 @@ void ebb_grammar_free(ebb_grammar *g)
     free(g);
 }
 
+size_t ebb_grammar_bytes(const ebb_grammar *g)
+{
+    return g ? sizeof *g + g->cap_steps * sizeof *g->steps + g->cap_ranges * sizeof *g->ranges +
+               g->cap_rules * sizeof *g->rules : 0;
+}
+
+static void *shrink(void *list, size_t n, size_t *cap, size_t size)
+{
+    void *p = n > 0 && n < *cap ? realloc(list, n * size) : NULL;
+
+    if (p)
+        *cap = n;
+    return p ? p : list;
+}
+
+void ebb_grammar_shrink(ebb_grammar *g)
+{
+    g->steps = shrink(g->steps, g->n_steps, &g->cap_steps, sizeof *g->steps);
+    g->ranges = shrink(g->ranges, g->n_ranges, &g->cap_ranges, sizeof *g->ranges);
+    g->rules = shrink(g->rules, g->n_rules, &g->cap_rules, sizeof *g->rules);
+}
+
 bool ebb_grammar_is_full(const ebb_grammar *g)
 {
     return g->n_steps >= MOST_STEPS || g->n_ranges >= MOST_RANGES;

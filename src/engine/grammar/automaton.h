@@ -64,6 +64,9 @@ uint32_t ebb_grammar_add_chars(ebb_grammar *g, const uint32_t *ranges, size_t n,
 /* The same for one byte. */
 uint32_t ebb_grammar_add_byte(ebb_grammar *g, uint8_t byte, uint32_t to);
 
+/* It grows no more: give back what memory it has beyond that. */
+void ebb_grammar_shrink(ebb_grammar *g);
+
 /* All rules are built: find what can never end, refuse what begins with itself, and sort bytes
  * into classes.  Errors: FORMAT, NOMEM. */
 EBB_MUST_CHECK

@@ -275,8 +275,8 @@ ebb_status ebb_constraint_check(const ebb_constraint *c, ebb_constraint_state at
     if (st != EBB_OK)
         return st;
     if (c->met_costly)
-        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: it takes too long to find what can follow; write "
-                        "what its alternatives have in common once");
+        return EBB_FAIL(err, EBB_LIMIT, "the grammar is too ambiguous: it takes too long to find what can follow; "
+                        "write what its alternatives have in common once");
     if (c->failed != EBB_OK)
         return EBB_FAIL(err, c->failed, "no memory to follow the grammar");
     if (at.state == ENDED || (is_known_state(c, at) && ebb_matcher_may_end(c->m, at.state)))

@@ -41,8 +41,8 @@ bool ebb_constraint_wants_mask(ebb_constraint *c, ebb_constraint_state at);
 bool ebb_constraint_allows(ebb_constraint *c, ebb_constraint_state at, ebb_token id);
 /* Token id comes next.  false: it may not, and *at is as before. */
 bool ebb_constraint_accept(ebb_constraint *c, ebb_constraint_state *at, ebb_token id);
-/* The text is known to be there: now is the time to forget what led to it.  If it is, the choice has
- * ended. */
+/* The text is known to be there: now is the time to forget what led to it.  If it is, the choice
+ * has ended. */
 void ebb_constraint_settle(ebb_constraint *c, ebb_constraint_state *at);
 /* OK if the text may end here; else why it cannot go on, as ebb_sampler_check. */
 EBB_MUST_CHECK

@@ -388,9 +388,11 @@ ebb_status ebb_grammar_new(const char *text, size_t n, ebb_grammar **out, ebb_er
     if (st == EBB_OK)
         st = ebb_grammar_finish(g, err);
     fini_gbnf(&t);
-    if (st == EBB_OK)
-        *out = g;
-    else
+    if (st != EBB_OK) {
         ebb_grammar_free(g);
-    return st;
+        return st;
+    }
+    ebb_grammar_shrink(g);
+    *out = g;
+    return EBB_OK;
 }

@@ -263,7 +263,7 @@ static size_t take_candidates(ebb_sampler *s)
 }
 
 /* The n best of those that the grammar allows, asking about each: the same as by a mask, and quicker where most of
- * the likely ones are allowed.  Returns how many, less than n if more than most_refused beyond those allowed are not. */
+ * the likely ones are allowed.  How many: less than n if most_refused more are refused than that, or all were asked. */
 static size_t take_allowed(ebb_sampler *s, size_t n, size_t most_refused)
 {
     size_t n_taken = 0, n_refused = 0;

@@ -1,5 +1,5 @@
 /* A server that is closed before its model is there, a large request whose client does not wait for its turn, and
- * answers that are stopped, one that sits out; and a server that leaves when nobody asks. */
+ * answers that are stopped, that sit out, and whose forms are large; and a server that leaves when nobody asks. */
 #include "ebb_test.h"
 
 #include <dirent.h>
@@ -353,15 +353,22 @@ static bool leaves(ebb_serve *s)
     return !ebb_serve_goes_on(s, &err);
 }
 
-static void read_reply(int fd, const char *status)
+static void read_all(int fd)
 {
-    char begin[13] = "", rest[4096];
+    char part[4096];
 
-    assert_int_equal(recv(fd, begin, sizeof begin - 1, MSG_WAITALL), sizeof begin - 1);
-    assert_string_equal(begin + 9, status);
-    while (recv(fd, rest, sizeof rest, 0) > 0)
-        continue;
+    while (recv(fd, part, sizeof part, 0) > 0)
+        ;
     close(fd);
+}
+
+static void expect_status(int fd, const char *status)
+{
+    char reply[13] = "";
+
+    assert_int_equal(recv(fd, reply, sizeof reply - 1, MSG_WAITALL), sizeof reply - 1);
+    assert_string_equal(reply + 9, status);
+    read_all(fd);
 }
 
 static void test_a_request_keeps_it(void **state)
@@ -377,7 +384,7 @@ static void test_a_request_keeps_it(void **state)
     (void)state;
     s = open_server_for(LEAVE_S, &port);
     before = used_s(s);
-    read_reply(send_request(1, port, "/tokenize", &body), "200");
+    expect_status(send_request(1, port, "/tokenize", &body), "200");
     assert_true(used_s(s) > before);             /* it need not be one for an answer */
     body.len += 1;                               /* of which the last byte is still to come */
     fd = send_request(1, port, "/tokenize", &body);
@@ -385,7 +392,7 @@ static void test_a_request_keeps_it(void **state)
         usleep(1000);
     assert_false(leaves(s));
     assert_int_equal(send(fd, " ", 1, MSG_NOSIGNAL), 1);
-    read_reply(fd, "200");
+    expect_status(fd, "200");
     at.sin_port = htons(port);                   /* who asks nothing may keep his connection */
     assert_int_equal(connect(silent, (struct sockaddr *)&at, sizeof at), 0);
     while (ebb_http_server_n_requests(s->http) > 0 || ebb_http_server_n_connections(s->http) != 1)
@@ -415,15 +422,6 @@ static void wait_for_answers(ebb_serve *s, uint64_t n)
         are_there = s->n_answers == n;
         pthread_mutex_unlock(&s->lock);
     }
-}
-
-static void read_all(int fd)
-{
-    char part[4096];
-
-    while (recv(fd, part, sizeof part, 0) > 0)
-        ;
-    close(fd);
 }
 
 /* One that has taken much of the others' time sits out, though it came first and is shorter; alone it goes on. */
@@ -498,6 +496,51 @@ static void test_thoughts_of_requests(void **state)
     ebb_serve_close(s);
 }
 
+/* -- Large forms ------------------------------------------------------------------------------ */
+
+/* A form of 12 MiB for a few bytes; its answer ends at once. */
+static int send_form(unsigned client, unsigned short port)
+{
+    ebb_buf body = { 0 };
+    int fd;
+
+    ebb_buf_adds(&body, "{\"prompt\":\"x\",\"n_predict\":1,"
+                        "\"grammar\":\"root ::= ([a-cA-C0-4._;] | [#] [x]){1,100000}\"}");
+    fd = send_request(client, port, "/completion", &body);
+    ebb_buf_fini(&body);
+    return fd;
+}
+
+static void test_large_forms_are_few(void **state)
+{
+    unsigned short port = 0;
+    ebb_serve *s;
+    int fds[5];
+
+    (void)state;
+    s = open_server(&port);
+    pthread_mutex_lock(&s->lock);
+    s->n_most = 0;                               /* they wait */
+    pthread_mutex_unlock(&s->lock);
+    alarm(120);                                  /* one that is taken would be waited for */
+    for (unsigned i = 0; i < 5; i++) {
+        fds[i] = send_form(1 + i / 2, port);
+        wait_for_answers(s, i + 1);
+        if (i == 1)
+            expect_status(send_form(1, port), "429");
+    }
+    expect_status(send_form(4, port), "429");
+    pthread_mutex_lock(&s->lock);
+    s->n_most = 1;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    for (unsigned i = 0; i < 5; i++)
+        expect_status(fds[i], "200");
+    expect_status(send_form(1, port), "200");    /* what has ended takes nothing */
+    alarm(0);
+    ebb_serve_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_closed_while_loading),
@@ -507,7 +550,8 @@ int main(void)
                                         cmocka_unit_test(test_large_request_when_it_leaves),
                                         cmocka_unit_test(test_a_request_keeps_it),
                                         cmocka_unit_test(test_long_choices_wait),
-                                        cmocka_unit_test(test_thoughts_of_requests) };
+                                        cmocka_unit_test(test_thoughts_of_requests),
+                                        cmocka_unit_test(test_large_forms_are_few) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
