@@ -234,6 +234,12 @@ static void add_persist_block(persist_job *k, const ebb_session *s, int group, u
     k->items[k->job.n_items - 1].guard = ebb_kv_spill_guard(kv);
 }
 
+void ebb_persist_note_swept(ebb_session *s)
+{
+    if (s->engine->cache.disk)
+        ebb_kv_disk_note_swept(s->engine->cache.disk, &s->swept);
+}
+
 void ebb_persist_submit(ebb_session *s)
 {
     ebb_engine *e = s->engine;

@@ -31,6 +31,8 @@ EBB_MUST_CHECK
 ebb_status ebb_persist_open(ebb_engine *e, ebb_error *err);
 /* Write what waits. */
 void ebb_persist_close(ebb_engine *e);
+/* What s computes from now on may be written, whatever was swept before. */
+void ebb_persist_note_swept(ebb_session *s);
 /* Have written what s holds, in the background.  Nothing is drafted at the time. */
 void ebb_persist_submit(ebb_session *s);
 /* Give free what was written; `wait`: at least one, if any is under way.  false: there was

@@ -12,6 +12,7 @@ void ebb_session_clear(ebb_session *s)
     s->has_logits = false;
     s->cache_salt.is_on = false;
     s->window_from = 0;
+    ebb_persist_note_swept(s);
 }
 
 bool ebb_session_evict_other(ebb_session *s)

@@ -50,6 +50,7 @@ ebb_status ebb_session_new(ebb_engine *e, ebb_session **out, ebb_error *err)
         return st;
     }
     s->sampler_state = EBB_SAMPLER_GREEDY;
+    ebb_persist_note_swept(s);
     s->next = e->sessions;
     e->sessions = s;
     *out = s;
@@ -137,8 +138,7 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
     ebb_hidden_keep(s, ids, n);
     ebb_speculate_keep(s, ids, n);
     kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
-    if (e->cache.disk)                           /* not before: what it held may be what was deleted */
-        ebb_kv_disk_note_swept(e->cache.disk, &s->swept);
+    ebb_persist_note_swept(s);                   /* not before: what it held may be what was deleted */
     ebb_stats_prefill_begin(e, s, kept, from_disk, (uint32_t)n - kept);
     st = prefill_ids(s, ids, (uint32_t)n, err);
     ebb_stats_idle(e, s);
@@ -297,7 +297,6 @@ void ebb_session_persist(ebb_session *s)
 
 void ebb_session_persist_kept(ebb_session *s)
 {
-    if (s->engine->cache.disk)
-        ebb_kv_disk_note_swept(s->engine->cache.disk, &s->swept);
+    ebb_persist_note_swept(s);
     ebb_session_persist(s);
 }

@@ -40,8 +40,8 @@ struct ebb_session {
     ebb_state_slot *live;        /* its recurrent state, and the log to bring it to table.n_pos;
                                     NULL: none */
     uint32_t     n_shared_passes;        /* under way that it is a part of: it is not evicted */
-    ebb_kv_swept swept;          /* of the folder of the KV cache, when the last sync had dropped
-                                    what it does not go on from */
+    ebb_kv_swept swept;          /* of the folder of the KV cache, when the sequence was empty, or
+                                    the last sync had dropped what it does not go on from */
     bool         is_tentative;   /* appended tokens may be undone: a draft model's session */
 
     ebb_prompt_lookup lookup, reference_lookup;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "ebb/experimental/inspect.h"
 #include "ebb/experimental/kv_cache.h"
 #include "ebb/session.h"
 #include "os/fault.h"
@@ -366,6 +367,35 @@ static void test_what_was_swept_is_not_written(void **state)
     assert_int_equal(each_file(NULL, NULL), 5);
 }
 
+/* A folder that was swept once, and a sequence that no sync has begun: a new one, or one that became empty. */
+static void test_what_is_computed_after_a_sweep_is_written(void **state)
+{
+    ebb_token ids[N], other[N];
+    ebb_session_step step;
+    float all[N * EBB_TINY_VOCAB];
+    tiny_engine f;
+
+    (void)state;
+    fill_ids(ids, N, 1);
+    fill_ids(other, N, 2);
+    sweep_all();
+    open_kept(&f, &small, (ebb_engine_opts){ 0 });
+    step = (ebb_session_step){ .session = f.s, .ids = ids, .n = N };
+    assert_int_equal(ebb_sessions_append(&step, 1, NULL), EBB_OK);
+    ebb_session_persist(f.s);
+    close_tiny_engine(&f);
+    assert_int_equal(each_file(NULL, NULL), 5);
+    each_file(remove_it, NULL);
+
+    open_kept(&f, &small, (ebb_engine_opts){ 0 });
+    assert_int_equal(ebb_session_sync(f.s, ids, N, NULL, NULL), EBB_OK);
+    sweep_all();
+    assert_int_equal(ebb_session_eval(f.s, other, N, 0, keep_logits, all, NULL), EBB_OK);
+    ebb_session_persist(f.s);
+    close_tiny_engine(&f);
+    assert_int_equal(each_file(NULL, NULL), 5);
+}
+
 /* -- What goes wrong --------------------------------------------------------------------- */
 
 static void test_damaged_files_are_never_trusted(void **state)
@@ -513,6 +543,7 @@ int main(void)
         TEST(test_a_timeline_that_ended_is_found_in_the_pool),
         TEST(test_an_edit_leaves_the_old_branch),
         TEST(test_what_was_swept_is_not_written),
+        TEST(test_what_is_computed_after_a_sweep_is_written),
         TEST(test_damaged_files_are_never_trusted),
         TEST(test_a_full_disk_costs_only_time),
         TEST(test_the_cap_is_held),
