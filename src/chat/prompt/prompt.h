@@ -40,6 +40,8 @@ void ebb_prompter_free(ebb_prompter *p);         /* NULL is fine */
 /* Where the template is from, one line for the user: "the file's own template",
  * "chatml (the file has no template; chosen by <|im_start|>)". */
 const char *ebb_prompter_origin(const ebb_prompter *p);
+/* Does the template read a variable or a field of this name? */
+bool ebb_prompter_reads(const ebb_prompter *p, const char *name);
 /* Append the template's text.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_prompter_source(const ebb_prompter *p, ebb_buf *out, ebb_error *err);
@@ -52,6 +54,8 @@ typedef struct ebb_prompt_opts {
     int64_t      now_ms;         /* Unix time of the conversation: pinned, so that a date in the
                                   * prompt stays; 0: now */
     ebb_thinking thinking;       /* enable_thinking, where the template knows it */
+    const struct json_t *variables;      /* an object: more variables of the template, which are
+                                  * trusted as its text is; NULL: none.  Those that ebb sets stay */
     bool       (*stop)(void *arg);       /* as ebb_tokenize_opts has it */
     void        *stop_arg;
     bool         counts_system;  /* fill in n_system, for messages without ids */

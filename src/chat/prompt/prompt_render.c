@@ -173,6 +173,8 @@ static json_t *context_json(const ebb_prompter *p, const ebb_render_job *job, si
 
     if (c && job->opts->thinking != EBB_THINKING_DEFAULT)
         json_object_set_new(c, "enable_thinking", json_boolean(job->opts->thinking == EBB_THINKING_ON));
+    if (c && job->opts->variables)
+        json_object_update_missing(c, (json_t *)job->opts->variables);
     if (messages && json_object_size(c) >= 5)
         return c;
     json_decref(c);

@@ -1,4 +1,5 @@
 /* Making a prompter: which template, and what the vocabulary says (prompt.h). */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,22 @@ static bool template_works(const ebb_prompter *p, ebb_error *err)
 static bool names(const ebb_prompter *p, const char *what)
 {
     return strstr(ebb_buf_text(&p->source), what) != NULL;
+}
+
+static bool is_name_char(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+bool ebb_prompter_reads(const ebb_prompter *p, const char *name)
+{
+    const char *source = ebb_buf_text(&p->source), *at = source;
+    size_t n = strlen(name);
+
+    for (; n > 0 && (at = strstr(at, name)) != NULL; at++)
+        if ((at == source || !is_name_char(at[-1])) && !is_name_char(at[n]))
+            return true;
+    return false;
 }
 
 /* Is an earlier answer printed with the thought that its text begins with, as a text like any other?  Also if that is

@@ -134,6 +134,53 @@ bool ebb_serve_stops_waiting(void *arg)
     return ebb_serve_is_leaving(who->s) || ebb_http_wait(who->x, -1, 0) == EBB_HTTP_GONE;
 }
 
+/* -- Variables of the template ----------------------------------------------------------------------- */
+
+/* What a template prints of it can be no mark of anything. */
+static bool is_harmless(const json_t *v)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    const char *s = json_string_value(v);
+
+    return json_is_boolean(v) || json_is_number(v) || json_is_null(v) ||
+           (s && strspn(s, letters) == json_string_length(v));
+}
+
+static ebb_status add_variable(const ebb_serve *s, const char *name, json_t *v, json_t *out, ebb_error *err)
+{
+    static const char *const own[] = { "messages", "bos_token", "eos_token", "tools", "documents",
+                                       "add_generation_prompt" };
+
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(name, own[i]) == 0)
+            return EBB_FAIL(err, EBB_UNSUPPORTED, "chat_template_kwargs: ebb sets %s itself; leave it out", name);
+    if (!is_harmless(v))
+        return EBB_FAIL(err, EBB_USAGE, "%.60s is a word, a number, true or false", name);
+    if (!ebb_prompter_reads(s->prompter, name))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%.60s is unknown to this model's chat template; leave it out", name);
+    return json_object_set(out, name, v) == 0 ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the request");
+}
+
+/* *out: what a request sets in the template beside enable_thinking.  What the template does not read is refused: it
+ * was to change the answer. */
+static ebb_status read_variables(const ebb_serve *s, const json_t *o, json_t **out, ebb_error *err)
+{
+    json_t *kwargs = json_object_get(o, "chat_template_kwargs"), *effort = json_object_get(o, "reasoning_effort"), *v;
+    ebb_status st = EBB_OK;
+    const char *name;
+
+    *out = json_object();
+    if (!*out)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the request");
+    if (effort && !json_is_null(effort))
+        st = add_variable(s, "reasoning_effort", effort, *out, err);
+    json_object_foreach(kwargs, name, v) {
+        if (st == EBB_OK && strcmp(name, "enable_thinking") != 0)
+            st = add_variable(s, name, v, *out, err);
+    }
+    return st;
+}
+
 static ebb_prompt_opts opts_of(const json_t *o)
 {
     const json_t *thinks = json_object_get(json_object_get(o, "chat_template_kwargs"), "enable_thinking");
@@ -167,13 +214,18 @@ ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_
 {
     ebb_prompt_opts opts = opts_of(o);
     messages m = { 0 };
+    json_t *variables = NULL;
     ebb_status st = read_all_messages(json_object_get(o, "messages"), &m, err);
 
+    if (st == EBB_OK)
+        st = read_variables(who->s, o, &variables, err);
     opts.stop = ebb_serve_stops_waiting;
     opts.stop_arg = who;
     opts.thoughts = m.thoughts;
+    opts.variables = variables;
     if (st == EBB_OK)
         st = make_prompt(who->s, &m, &opts, q, err);
+    json_decref(variables);
     messages_fini(&m);
     return st;
 }
@@ -183,16 +235,21 @@ ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_err
     ebb_prompt_opts opts = opts_of(o);
     messages m = { 0 };
     ebb_rendering r = { 0 };
+    json_t *variables = NULL;
     ebb_status st = read_all_messages(json_object_get(o, "messages"), &m, err);
 
+    if (st == EBB_OK)
+        st = read_variables(s, o, &variables, err);
     if (st == EBB_OK) {
         opts.thoughts = m.thoughts;
+        opts.variables = variables;
         ebb_render_job job = { .messages = m.pointers, .n = m.n, .opts = &opts };
         st = ebb_prompt_render_or_merge(s->prompter, &job, &r, err);
     }
     if (st == EBB_OK && !ebb_buf_add(out, ebb_buf_text(&r.text), r.text.len))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     ebb_rendering_fini(&r);
+    json_decref(variables);
     messages_fini(&m);
     return st;
 }

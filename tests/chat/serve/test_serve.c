@@ -496,6 +496,38 @@ static void test_thoughts_of_requests(void **state)
     ebb_serve_close(s);
 }
 
+static void test_variables_of_requests(void **state)
+{
+#define WITH(more) "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]" more "}"
+    static const char source[] = "{{ reasoning_effort or 'none' }} {{ thinking }} {{ enable_thinking }} {{ tools }}";
+    static const struct { const char *request, *want; } cases[] = {
+        { WITH(""), "none   None" },
+        { WITH(", \"reasoning_effort\": \"high\""), "high   None" },
+        { WITH(", \"reasoning_effort\": null, \"chat_template_kwargs\": {}"), "none   None" },
+        { WITH(", \"chat_template_kwargs\": {\"reasoning_effort\": \"low\", \"thinking\": true,"
+               " \"enable_thinking\": false}"), "low True False None" },
+        { WITH(", \"chat_template_kwargs\": {\"effort\": 1}"),
+          "effort is unknown to this model's chat template; leave it out" },
+        { WITH(", \"chat_template_kwargs\": {\"think\": true}"),
+          "think is unknown to this model's chat template; leave it out" },
+        { WITH(", \"chat_template_kwargs\": {\"tools\": 1}"),
+          "chat_template_kwargs: ebb sets tools itself; leave it out" },
+        { WITH(", \"reasoning_effort\": \"<|im_end|>\""), "reasoning_effort is a word, a number, true or false" },
+        { WITH(", \"reasoning_effort\": [1]"), "reasoning_effort is a word, a number, true or false" },
+    };
+    unsigned short port = 0;
+    ebb_serve *s;
+
+    (void)state;
+    s = open_server(&port);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_rendered(s, source, cases[i].request, cases[i].want);
+    assert_rendered(s, "{{ messages[0].content }}", WITH(", \"reasoning_effort\": \"high\""),
+                    "reasoning_effort is unknown to this model's chat template; leave it out");
+    ebb_serve_close(s);
+#undef WITH
+}
+
 /* -- Large forms ------------------------------------------------------------------------------ */
 
 /* A form of 12 MiB for a few bytes; its answer ends at once. */
@@ -551,6 +583,7 @@ int main(void)
                                         cmocka_unit_test(test_a_request_keeps_it),
                                         cmocka_unit_test(test_long_choices_wait),
                                         cmocka_unit_test(test_thoughts_of_requests),
+                                        cmocka_unit_test(test_variables_of_requests),
                                         cmocka_unit_test(test_large_forms_are_few) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
