@@ -235,8 +235,8 @@ size_t ebb_tpl_str_find(tpl_vm *vm, const tpl_str *s, const tpl_str *what, size_
         return SIZE_MAX;
     if (what->n == 0)
         return from;
-    ebb_tpl_step(vm, (to - from) / 64);
     hit = memmem(s->p + from, to - from, what->p, what->n);
+    ebb_tpl_step(vm, 1 + (hit ? (size_t)(hit - s->p) - from : to - from) / 64);   /* what was looked at, not the rest */
     return hit ? (size_t)(hit - s->p) : SIZE_MAX;
 }
 

@@ -409,6 +409,29 @@ static json_t *odd_context(void)
     return c;
 }
 
+/* A search costs what it looks at, up to what it finds, and not the rest of the text each time. */
+static void test_many_hits_are_cheap(void **state)
+{
+    enum { LINES = 20000 };
+    static const char source[] = "{{ s.split('\n')|length }} {{ s.count('\n') }} {{ s.replace('\n', ' ')|length }}";
+    const ebb_template_opts o = { .max_steps = 2000000 };
+    ebb_buf lines = { 0 };
+    json_t *context;
+    ebb_template_result r;
+    ebb_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < LINES; i++)
+        ebb_buf_adds(&lines, "some text\n");
+    context = json_pack("{s:s}", "s", ebb_buf_text(&lines));
+    if (render(source, sizeof source - 1, context, &o, &r, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_string_equal(ebb_buf_text(&r.text), "20001 20000 200000");
+    ebb_template_result_fini(&r);
+    json_decref(context);
+    ebb_buf_fini(&lines);
+}
+
 static void test_time_is_bounded(void **state)
 {
     static const char forever[] = "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}";
@@ -538,6 +561,7 @@ int main(void)
         cmocka_unit_test(test_many_names), cmocka_unit_test(test_tree_is_bounded),
         cmocka_unit_test(test_errors_name_the_line), cmocka_unit_test(test_raise_is_verbatim),
         cmocka_unit_test(test_attribution), cmocka_unit_test(test_growing_text), cmocka_unit_test(test_time_is_bounded),
+        cmocka_unit_test(test_many_hits_are_cheap),
         cmocka_unit_test(test_wide_range), cmocka_unit_test(test_mutated_own),
         cmocka_unit_test(test_mutated_real), cmocka_unit_test(test_out_of_memory),
     };
