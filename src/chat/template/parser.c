@@ -102,16 +102,29 @@ static tpl_node *parse_target_name(tpl_parser *p)
     return n;
 }
 
-static tpl_node *parse_target_one(tpl_parser *p)
+/* An attribute of a namespace. */
+static tpl_node *parse_target_attribute(tpl_parser *p)
+{
+    tpl_node *n = ebb_tpl_node(p, TPL_N_NSREF);
+
+    n->name = ebb_tpl_expect_name(p);
+    p->t++;                                      /* . */
+    n->val = ebb_tpl_str(ebb_tpl_expect_name(p));
+    return n;
+}
+
+static tpl_node *parse_target_one(tpl_parser *p, bool is_set)
 {
     tpl_node *n;
 
+    if (is_set && p->t->type == TPL_T_NAME && p->t[1].type == TPL_T_OP && p->t[1].op == '.')
+        return parse_target_attribute(p);
     if (!ebb_tpl_skip_op(p, '('))
         return parse_target_name(p);
     ebb_tpl_enter(p->vm);
     tpl_nodes kids = { 0 };
     do
-        ebb_tpl_nodes_add(p, &kids, parse_target_one(p));
+        ebb_tpl_nodes_add(p, &kids, parse_target_one(p, false));
     while (ebb_tpl_skip_op(p, ',') && !ebb_tpl_at_op(p, ')'));
     ebb_tpl_expect_op(p, ')', ")");
     ebb_tpl_leave(p->vm);
@@ -122,16 +135,17 @@ static tpl_node *parse_target_one(tpl_parser *p)
     return n;
 }
 
-static tpl_node *parse_target(tpl_parser *p)
+/* is_set: of {% set %}, where attributes of namespaces are targets, too. */
+static tpl_node *parse_target(tpl_parser *p, bool is_set)
 {
-    tpl_node *n = parse_target_one(p);
+    tpl_node *n = parse_target_one(p, is_set);
     tpl_nodes kids = { 0 };
 
     if (!ebb_tpl_at_op(p, ','))
         return n;
     ebb_tpl_nodes_add(p, &kids, n);
     while (ebb_tpl_skip_op(p, ',') && !ebb_tpl_at_name(p, "in") && !ebb_tpl_at_op(p, '='))
-        ebb_tpl_nodes_add(p, &kids, parse_target_one(p));
+        ebb_tpl_nodes_add(p, &kids, parse_target_one(p, is_set));
     n = ebb_tpl_node(p, TPL_N_TUPLE);
     ebb_tpl_set_kids(n, &kids);
     return n;
@@ -168,7 +182,7 @@ static tpl_node *parse_for(tpl_parser *p)
     static const char *const ends[] = { "else", "endfor", NULL };
     tpl_node *n = ebb_tpl_node(p, TPL_N_FOR);
 
-    n->a = parse_target(p);
+    n->a = parse_target(p, false);
     if (!ebb_tpl_skip_name(p, "in"))
         ebb_tpl_unexpected(p, "'in'");
     n->b = ebb_tpl_parse_tuple(p, false, true);
@@ -205,14 +219,7 @@ static tpl_node *parse_set(tpl_parser *p)
 {
     tpl_node *n = ebb_tpl_node(p, TPL_N_SET);
 
-    if (p->t->type == TPL_T_NAME && p->t[1].type == TPL_T_OP && p->t[1].op == '.') {
-        n->a = ebb_tpl_node(p, TPL_N_NSREF);
-        n->a->name = ebb_tpl_expect_name(p);
-        p->t++;
-        n->a->val = ebb_tpl_str(ebb_tpl_expect_name(p));
-    } else {
-        n->a = parse_target(p);
-    }
+    n->a = parse_target(p, true);
     if (ebb_tpl_skip_op(p, '=')) {
         n->b = ebb_tpl_parse_tuple(p, true, false);
         expect_tag_end(p);
@@ -313,7 +320,7 @@ static tpl_node *parse_with(tpl_parser *p)
     while (p->t->type != TPL_T_TAG_END) {
         if (kids.n)
             ebb_tpl_expect_op(p, ',', ",");
-        ebb_tpl_nodes_add(p, &kids, parse_target_one(p));
+        ebb_tpl_nodes_add(p, &kids, parse_target_one(p, false));
         ebb_tpl_expect_op(p, '=', "=");
         ebb_tpl_nodes_add(p, &kids, ebb_tpl_parse_expr(p, true));
     }
