@@ -513,7 +513,6 @@ ebb_status ebb_prompt_delta(const ebb_prompter *p, const ebb_message *const *mes
 
 bool ebb_prompt_opens_thought(const ebb_model *m, const int32_t *ids, size_t n)
 {
-    static const char mark[] = "<think>";
     enum { MOST_IDS = 16, MOST_BYTES = 64 };     /* it is a token, or some */
     char text[MOST_IDS * MOST_BYTES];
     size_t len = 0;
@@ -522,7 +521,5 @@ bool ebb_prompt_opens_thought(const ebb_model *m, const int32_t *ids, size_t n)
         size_t n_piece = ebb_model_piece(m, ids[i], true, text + len, MOST_BYTES);
         len += n_piece < MOST_BYTES ? n_piece : MOST_BYTES;
     }
-    while (len > 0 && is_template_space(text[len - 1]))
-        len--;
-    return len >= sizeof mark - 1 && memcmp(text + len - (sizeof mark - 1), mark, sizeof mark - 1) == 0;
+    return ebb_thought_is_opened_by(text, len);
 }

@@ -11,6 +11,10 @@ static const struct { const char *begin, *end; } marks[] = {
     { BEGIN_OF_THOUGHT, END_OF_THOUGHT },
     { "<thinking>", "</thinking>" },
     { "<|channel>thought", "<channel|>" },
+    { "[THINK]", "[/THINK]" },
+    { "<seed:think>", "</seed:think>" },
+    { "<|inner_prefix|>", "<|inner_suffix|>" },
+    { "<|START_THINKING|>", "<|END_THINKING|>" },
 };
 
 static bool text_begins_with(const char *s, size_t n, const char *what)
@@ -164,7 +168,7 @@ static size_t own_mark_in_line(const char *s, const text_line *l, const char *ma
 
     for (size_t i = l->begin; i < l->end; i++) {
         in_span ^= s[i] == '`' && (i == l->begin || s[i - 1] != '`');
-        if (s[i] != '<' || (in_span && l->last_tick > s + i))
+        if ((s[i] != '<' && s[i] != *mark) || (in_span && l->last_tick > s + i))
             continue;
         *has_pair |= pair && text_begins_with(s + i, l->end - i, pair);
         if (text_begins_with(s + i, l->end - i, mark) && is_own_mark(s, l, i, i + strlen(mark), !pair))
@@ -225,6 +229,35 @@ static ebb_thought make_thought(const char *s, size_t n, size_t from, size_t end
     return t;
 }
 
+/* The prompt has opened it, by whichever mark: the first end counts. */
+static ebb_thought find_opened(const char *s, size_t n, size_t from, bool is_whole)
+{
+    const char *mark = END_OF_THOUGHT;
+    size_t end = find_end(s, n, from, mark, is_whole);
+
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        size_t own = memmem(s + from, n - from, marks[i].end, strlen(marks[i].end))
+                     ? find_own_mark(s, n, from, marks[i].end, NULL) : n;
+        if (own < end) {
+            end = own;
+            mark = marks[i].end;
+        }
+    }
+    return make_thought(s, n, from, end, mark);
+}
+
+bool ebb_thought_is_opened_by(const char *s, size_t n)
+{
+    while (n > 0 && skip_blanks(s, n, n - 1) == n)
+        n--;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
+        size_t len = strlen(marks[i].begin);
+        if (n >= len && memcmp(s + n - len, marks[i].begin, len) == 0)
+            return true;
+    }
+    return false;
+}
+
 ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, bool is_whole)
 {
     ebb_thought t = { 0 };
@@ -242,7 +275,7 @@ ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, b
         return make_thought(s, n, start, end, marks[i].end);
     }
     if (begin == EBB_THOUGHT_OPENED)
-        return make_thought(s, n, from, find_end(s, n, from, END_OF_THOUGHT, is_whole), END_OF_THOUGHT);
+        return find_opened(s, n, from, is_whole);
     if (begin == EBB_THOUGHT_UNSURE && memmem(s, n, END_OF_THOUGHT, strlen(END_OF_THOUGHT)) &&
         (end = find_own_mark(s, n, from, END_OF_THOUGHT, BEGIN_OF_THOUGHT)) < n)
         return make_thought(s, n, from, end, END_OF_THOUGHT);

@@ -1,5 +1,5 @@
 /* tree/thought.h - what a model thinks before it answers, as it is written in the text:
- * <think>...</think>, gpt-oss's channels in front of the final one, Gemma 4's thought channel. */
+ * <think>...</think> and its kin, gpt-oss's channels in front of the final one. */
 #ifndef EBB_TREE_THOUGHT_H
 #define EBB_TREE_THOUGHT_H
 #include <stdbool.h>
@@ -14,7 +14,7 @@ typedef struct ebb_thought {
     bool   in_channels;          /* the answer is a row of messages in gpt-oss's channels */
 } ebb_thought;
 
-/* Did the prompt end within <think>, so that the answer begins within the thought? */
+/* Did the prompt end with <think> or the like, so that the answer begins within the thought? */
 typedef enum ebb_thought_begin { EBB_THOUGHT_UNSURE, EBB_THOUGHT_OPENED, EBB_THOUGHT_UNOPENED }
         ebb_thought_begin;
 
@@ -23,6 +23,8 @@ typedef enum ebb_thought_begin { EBB_THOUGHT_UNSURE, EBB_THOUGHT_OPENED, EBB_THO
  * answer; where it is UNSURE whether one has begun, </think> on a line of its own or behind a word
  * says so.  Cost: a search for the end mark. */
 ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, bool is_whole);
+/* Does a prompt that ends so, but for white space, open a thought? */
+bool ebb_thought_is_opened_by(const char *s, size_t n);
 /* Of an answer in channels, the ranges of what its messages say, in order: what is between them are
  * marks.  At most cap > 0, of which the last then has all the rest; 0: it is not in channels. */
 size_t ebb_thought_texts(const char *s, size_t n, ebb_text_range *texts, size_t cap);

@@ -53,6 +53,12 @@ static const char *const controls[] = {
 /* The frame of a harmony message (gpt-oss): its reader must see it in the text. */
 static const char *const harmony[] = { "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>" };
 
+/* Between them a model thinks: a reader who did not see them would take the thought for the answer. */
+static const char *const thought_marks[] = {
+    "[THINK]", "[/THINK]", "<seed:think>", "</seed:think>", "<|inner_prefix|>", "<|inner_suffix|>",
+    "<|START_THINKING|>", "<|END_THINKING|>", "<think>", "</think>",
+};
+
 /* What ends a turn, the surest first, where the file has no eot_token_id. */
 static const char *const turn_ends[] = {
     "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<turn|>", "<|end|>", "<EOT>", "_<EOT>", "[EOT]", "<end_of_utterance>",
@@ -112,6 +118,15 @@ static void fix_types(const ebb_tok_table *t)
         bool frames = e == gemma || is_enclosed(e, "<|", "|>") || is_enclosed(e, "<｜", "｜>");
         if (frames && (e->attr & EBB_TOK_IS_USER) && !(e->attr & EBB_TOK_IS_CONTROL))
             e->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN;
+    }
+}
+
+static void show_thoughts(const ebb_tok_table *t)
+{
+    for (size_t i = 0; i < COUNT(thought_marks); i++) {
+        ebb_tok_entry *e = find_entry(t, thought_marks[i]);
+        if (e && (e->attr & EBB_TOK_IS_CONTROL))
+            e->attr |= EBB_TOK_IS_SHOWN;
     }
 }
 
@@ -183,6 +198,7 @@ void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, 
     add_attr(t, controls, COUNT(controls), EBB_TOK_IS_CONTROL);
     fix_harmony(t);
     fix_types(t);
+    show_thoughts(t);
     fix_phi3(t, v->name);
     r->eot = find_eot(t, v->eot);
     set_eog(t, r->eos);

@@ -52,6 +52,28 @@ static void test_spoken_of(void **state)
     }
 }
 
+/* Marks of other models, which are control tokens there. */
+static void test_other_marks(void **state)
+{
+    static const char *const texts[][2] = {
+        { "[THINK]Hm.[/THINK]Yes", "Yes" }, { "<seed:think>Hm.</seed:think>Yes", "Yes" },
+        { "<|inner_prefix|>Hm.<|inner_suffix|>Yes", "Yes" },
+        { "<|START_THINKING|>Hm, `<|END_THINKING|>`.<|END_THINKING|>Yes", "Yes" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *opened = strstr(texts[i][0], "Hm");
+        assert_body(texts[i][0], EBB_THOUGHT_UNOPENED, texts[i][1]);
+        assert_body(opened, EBB_THOUGHT_OPENED, texts[i][1]);
+        assert_body(opened, EBB_THOUGHT_UNSURE, opened);
+        assert_true(ebb_thought_is_opened_by(texts[i][0], (size_t)(opened - texts[i][0])));
+        assert_false(ebb_thought_is_opened_by(texts[i][0], strlen(texts[i][0])));
+    }
+    assert_true(ebb_thought_is_opened_by("a\n<think>\n\n", 11));
+    assert_false(ebb_thought_is_opened_by(" \n", 2));
+}
+
 /* What is known to be a thought may speak of the mark that ends it. */
 static void test_a_thought_on_marks(void **state)
 {
@@ -145,7 +167,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends_without_a_beginning), cmocka_unit_test(test_spoken_of),
-        cmocka_unit_test(test_a_thought_on_marks), cmocka_unit_test(test_many_marks),
+        cmocka_unit_test(test_other_marks), cmocka_unit_test(test_a_thought_on_marks),
+        cmocka_unit_test(test_many_marks),
         cmocka_unit_test(test_of_a_message), cmocka_unit_test(test_behind_a_thought),
     };
 

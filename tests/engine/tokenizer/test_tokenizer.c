@@ -336,6 +336,25 @@ static void test_types_by_their_look(void **state)
     ebb_tokenizer_free(tok);
 }
 
+/* The marks of a thought are read, as the text between them is; other control tokens are not. */
+static void test_marks_of_thoughts(void **state)
+{
+    static toy t;
+    ebb_tokenizer *tok;
+
+    (void)state;
+    toy_init_bpe(&t, "gpt-2");
+    toy_merge(&t, "x x");
+    toy_add(&t, "[THINK]", EBB_VOCAB_CONTROL, 0);            /* 256 */
+    toy_add(&t, "[INST]", EBB_VOCAB_CONTROL, 0);             /* 257 */
+    tok = toy_open(&t);
+    assert_true(ebb_tokenizer_is_control(tok, 256));
+    assert_int_equal(ebb_tokenizer_piece(tok, 256, false, NULL, 0), 7);
+    assert_int_equal(ebb_tokenizer_piece(tok, 257, false, NULL, 0), 0);
+    assert_int_equal(count_ids(tok, "[THINK]", 0), 7);
+    ebb_tokenizer_free(tok);
+}
+
 static void test_phi3_swallows_space_behind_special(void **state)
 {
     static toy t;
@@ -571,7 +590,7 @@ int main(void)
         cmocka_unit_test(test_tokens_that_grow),
         cmocka_unit_test(test_special_twins),
         cmocka_unit_test(test_harmony),
-        cmocka_unit_test(test_types_by_their_look),
+        cmocka_unit_test(test_types_by_their_look), cmocka_unit_test(test_marks_of_thoughts),
         cmocka_unit_test(test_phi3_swallows_space_behind_special),
         cmocka_unit_test(test_capacity_and_pieces),
         cmocka_unit_test(test_quoted),
