@@ -244,6 +244,9 @@ static ebb_status compute_estimate(const ebb_args *a, const ebb_model *m, ebb_cl
         return EBB_FAIL(err, EBB_NOMEM, "no memory for %" PRIu64 " layers", e->model.n_layers);
     load = (ebb_ollama_load){ .n_ctx = s->n_ctx, .n_parallel = s->n_parallel, .n_batch = s->n_batch,
                               .kv_type = s->kv_type, .flash = s->flash };
+    if (!ebb_ollama_graph_is_in_range(&e->model, &load))
+        return EBB_FAIL(err, EBB_USAGE, "a context of %" PRIu64 " for %" PRIu64 " sequences in batches of %" PRIu64
+                        " is more than can be counted: give less of each", load.n_ctx, load.n_parallel, load.n_batch);
     ebb_ollama_graph_size(&e->model, &load, e->n_gpus && strcmp(e->gpus[0].library, "Metal") == 0, &e->graph);
     e->options.require_full = a->ollama_require_full;
     e->options.spread = s->spread;

@@ -59,6 +59,8 @@ expect("example", text, "24 - 4.88 - 5.01 - 0.5 = 13.61; 13.61 / 19 = 71.6 %", "
        "layers 6-39", "split between cards and CPU")
 p = figures(command_r, "--ctx", "32000", "--gpu", "24G")["predict"]
 same("on paper", (round(p["on_paper"]["available_gib"], 2), round(100 * p["on_paper"]["ratio"], 1)), (13.61, 71.6))
+huge = ["--ctx", "100000000", "--parallel", "100000000", "--batch", "100000000"]      # sums of these would wrap to anything
+expect("huge", ollama(command_r, *huge, "--gpu", "24G", "--exact", "--json"), "more than can be counted: give less of each")
 same("exact", (p["available_for_weights"], p["layers"], p["splits"]), (14591424512, 31, True))
 expect("plan --ollama", ollama(command_r, "--ctx", "32000", "--gpu", "24G", "--ollama", "--json", command=("plan",)), '"predict"')
 

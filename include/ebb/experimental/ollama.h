@@ -68,6 +68,8 @@ typedef struct ebb_ollama_graph {
     uint64_t  resolved_partial, resolved_full;   /* after the fallback; what placement uses */
 } ebb_ollama_graph;
 
+/* Whether sums of it stay far below 2^63; else they may wrap. */
+bool ebb_ollama_graph_is_in_range(const ebb_ollama_model *o, const ebb_ollama_load *l);
 /* The graph sizes and g->kv[0 .. n_layers).  Cannot fail. */
 void ebb_ollama_graph_size(const ebb_ollama_model *o, const ebb_ollama_load *l, bool metal,
                            ebb_ollama_graph *g);

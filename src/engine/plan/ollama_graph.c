@@ -218,6 +218,34 @@ static void rule_gpt_oss(facts *f)
         f->g->partial = (4 * f->Np + f->C / 1024 + 110) << 20;
 }
 
+static facts gather_facts(const ebb_ollama_model *o, const ebb_ollama_load *l)
+{
+    uint64_t h_min = smallest(&o->heads), d = h_min ? o->n_embd / h_min : 0;
+
+    return (facts){
+        .B = l->n_batch, .C = l->n_ctx * l->n_parallel, .E = o->n_embd, .FF = o->n_ff, .V = o->n_vocab,
+        .H = largest(&o->heads), .K = largest(&o->kv_heads), .K_min = smallest(&o->kv_heads), .D = d,
+        .Dk = o->has_dim_k ? o->dim_k : d, .Dv = o->has_dim_v ? o->dim_v : d, .Np = l->n_parallel,
+        .P = element_bytes(l->kv_type), .flash = l->flash, .o = o,
+    };
+}
+
+/* More than any rule comes to: every product of theirs is in one of these, with the largest of their factors. */
+bool ebb_ollama_graph_is_in_range(const ebb_ollama_model *o, const ebb_ollama_load *l)
+{
+    const double factor = 64, limit = 0x1p62;
+    facts f = gather_facts(o, l);
+    double B = (double)l->n_batch + 1, C = (double)l->n_ctx * (double)l->n_parallel + 1, Np = (double)l->n_parallel + 1;
+    double H = (double)f.H + (double)f.K + 1, head = (double)f.Dk + (double)f.Dv + 1;
+    double wide = (double)f.E + (double)f.FF + (double)f.V + (double)o->gate_expert_width + (double)o->qkv_bias_dim +
+                  head * H;
+    double kept = C + B + Np * ((double)o->window + 8192);       /* positions in a layer's K and V */
+    double kv = kept * head * H * ((double)o->n_layers + 1);
+    double sum = B * C * H + (B + C + wide) * wide * H + kv * H + Np * 0x1p22;
+
+    return factor * sum < limit;
+}
+
 static const struct { const char *arch; void (*rule)(facts *); } rules[] = {
     { "llama", rule_llama },       { "llama4", rule_llama },       { "mllama", rule_mllama },
     { "gemma", rule_gemma },       { "gemma2", rule_gemma },       { "gemma3", rule_gemma3 },
@@ -237,14 +265,9 @@ static uint64_t sum_kv(const facts *f)
 
 void ebb_ollama_graph_size(const ebb_ollama_model *o, const ebb_ollama_load *l, bool metal, ebb_ollama_graph *g)
 {
-    uint64_t h_min = smallest(&o->heads), d = h_min ? o->n_embd / h_min : 0;
-    facts f = {
-        .B = l->n_batch, .C = l->n_ctx * l->n_parallel, .E = o->n_embd, .FF = o->n_ff, .V = o->n_vocab,
-        .H = largest(&o->heads), .K = largest(&o->kv_heads), .K_min = smallest(&o->kv_heads), .D = d,
-        .Dk = o->has_dim_k ? o->dim_k : d, .Dv = o->has_dim_v ? o->dim_v : d, .Np = l->n_parallel,
-        .P = element_bytes(l->kv_type), .flash = l->flash, .o = o, .g = g,
-    };
+    facts f = gather_facts(o, l);
 
+    f.g = g;
     for (uint64_t i = 0; i < o->n_layers; i++)
         g->kv[i] = kv_generic(&f, i);
     g->kv_generic_total = sum_kv(&f);

@@ -115,6 +115,7 @@ static void test_graph_vectors(void **state)
         ebb_ollama_load l = load_of(v);
         model_of(root, json_string_value(json_object_get(v, "model")), &o);
         g.kv = calloc(o.n_layers + 1, sizeof *g.kv);
+        assert_true(ebb_ollama_graph_is_in_range(&o, &l));
         ebb_ollama_graph_size(&o, &l, false, &g);
         CHECK(id, o.n_layers, json_array_size(json_object_get(want, "kv")));
         json_array_foreach(json_object_get(want, "kv"), j, one)
@@ -125,6 +126,33 @@ static void test_graph_vectors(void **state)
         CHECK(id, g.kv_generic_total, u64(want, "generic_kv_total"));
         CHECK(id, g.resolved_partial, u64(want, "resolved_partial"));
         CHECK(id, g.resolved_full, u64(want, "resolved_full"));
+        free(g.kv);
+        ebb_ollama_model_fini(&o);
+    }
+    json_decref(root);
+}
+
+/* Up to what is in range, more of everything never comes to less: nothing wraps. */
+static void test_nothing_wraps_in_range(void **state)
+{
+    json_t *root = load(), *v;
+    size_t i;
+
+    (void)state;
+    json_array_foreach(json_object_get(root, "graph_vectors"), i, v) {
+        ebb_ollama_load l = load_of(v);
+        ebb_ollama_graph g = { 0 }, last = { 0 };
+        ebb_ollama_model o;
+
+        model_of(root, json_string_value(json_object_get(v, "model")), &o);
+        g.kv = calloc(o.n_layers + 1, sizeof *g.kv);
+        for (int step = 0; ebb_ollama_graph_is_in_range(&o, &l); step++) {
+            ebb_ollama_graph_size(&o, &l, false, &g);
+            assert_true(g.full >= last.full && g.partial >= last.partial && g.kv_total >= last.kv_total);
+            assert_true(g.resolved_full < (uint64_t)1 << 62 && g.resolved_partial < (uint64_t)1 << 62);
+            last = g;
+            *(step % 3 == 0 ? &l.n_ctx : step % 3 == 1 ? &l.n_batch : &l.n_parallel) *= 2;
+        }
         free(g.kv);
         ebb_ollama_model_fini(&o);
     }
@@ -279,6 +307,9 @@ static void test_llama_by_hand(void **state)
     assert_int_equal(kv[0], 16 * (4 + 4) * 1 * 2);
     assert_int_equal(g.full, 4 * 4 * (1 + 4 * 8 + 16 * 3));
     assert_int_equal(g.partial, 4 * 4 * 8 + 4 * 4 * (1 + 8 + 16) + 9 * 64 / 16 + 4 * 16 * (4 * 2 + 4 * 1));
+    assert_true(ebb_ollama_graph_is_in_range(&o, &l));
+    l.n_ctx = l.n_parallel = l.n_batch = 100000000;      /* full would wrap to another figure, and a negative one */
+    assert_false(ebb_ollama_graph_is_in_range(&o, &l));
     o.heads.values = o.kv_heads.values = NULL;
     ebb_ollama_model_fini(&o);
 }
@@ -310,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_on_paper),
         cmocka_unit_test(test_engine_list),
         cmocka_unit_test(test_graph_vectors),
+        cmocka_unit_test(test_nothing_wraps_in_range),
         cmocka_unit_test(test_layout_vectors),
         cmocka_unit_test(test_predict_vectors),
         cmocka_unit_test(test_option_vectors),
