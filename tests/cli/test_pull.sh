@@ -221,6 +221,9 @@ how elsewhere busy=2
 says 0 "pull $repo:Q8_0" Tiny
 [ "$(grep -c '/blob/' "$hub/log")" = 3 ] || fail "it was not tried again: $(cat "$hub/log")"
 (ulimit -f 1000; says 1 "pull $repo:Q4_K_M" 'File too large') || exit 1
+share=$(sed -n 's/^\([0-9]*\) % are here; .*/\1/p' "$dir/err")
+[ "${share:-0}" -gt 0 ] || fail "how much is here: $(cat "$dir/err")"
+says 0 models "$share % of it is here"
 rm -f "$there"/*
 how status=500
 says 1 "pull $repo:Q4_K_M" 'answers 500'

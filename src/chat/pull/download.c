@@ -145,6 +145,15 @@ static ebb_status run_download(ebb_download *d, ebb_error *err)
     return st == EBB_OK ? ebb_download_publish(d, err) : st;
 }
 
+/* As much as is in the part, which a failed write may have added to: whoever continues it begins there. */
+static void report_what_stays(ebb_download *d)
+{
+    uint64_t n_bytes;
+
+    if (d->fd >= 0 && ebb_file_size(d->fd, d->part.data, &n_bytes, NULL) == EBB_OK && n_bytes <= d->total)
+        ebb_download_report(d, n_bytes, false, true);
+}
+
 ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request *request, ebb_download_result *result,
                              ebb_error *err)
 {
@@ -162,6 +171,8 @@ ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request
                                         : ebb_sha256_new(&d.sha, err);
     if (st == EBB_OK)
         st = run_download(&d, err);
+    if (st == EBB_IO || st == EBB_CANCELED)
+        report_what_stays(&d);
     if (st != EBB_BUSY)                          /* then the part is somebody else's */
         ebb_download_discard_empty_part(&d);
     ebb_file_close(d.fd);
