@@ -220,6 +220,31 @@ void ebb_store_remove_copies(ebb_store *s)
     remove_copies(s->path);
 }
 
+/* Of an older ebb, in a file that cannot be written, as of a backup: it is read all the same, by way of a copy that can
+ * be converted.  The file stays as it is, and is not looked at again. */
+static int move_to_memory(ebb_store *s)
+{
+    sqlite3 *copy = NULL;
+    sqlite3_backup *job;
+    int rc = sqlite3_open_v2(":memory:", &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+
+    job = rc == SQLITE_OK ? sqlite3_backup_init(copy, "main", s->db, "main") : NULL;
+    if (job) {
+        rc = sqlite3_backup_step(job, -1);
+        rc = sqlite3_backup_finish(job) == SQLITE_OK && rc == SQLITE_DONE ? SQLITE_OK : rc;
+    } else if (rc == SQLITE_OK) {
+        rc = sqlite3_errcode(copy);
+    }
+    if (rc != SQLITE_OK) {
+        sqlite3_close(copy);
+        return rc == SQLITE_DONE ? SQLITE_IOERR : rc;
+    }
+    sqlite3_db_config(copy, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_close(s->db);
+    s->db = copy;
+    return SQLITE_OK;
+}
+
 static bool is_of_scripts(const char *sql)
 {
     for (int i = 0; i < N_SCRIPTS; i++)
@@ -251,6 +276,7 @@ ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
 {
     int version = 0, rc = read_version(s, &version);
     ebb_status st = rc == SQLITE_OK ? refuse_foreign_sql(s, err) : EBB_OK;
+    bool is_old;
 
     if (st != EBB_OK)
         return st;
@@ -260,8 +286,10 @@ ebb_status ebb_store_migrate(ebb_store *s, ebb_error *err)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
                         "%s was written by a newer ebb (format %d, this one reads %d): use that one, or set "
                         "XDG_STATE_HOME to another folder", s->path, version, N_SCRIPTS);
-    if (rc == SQLITE_OK && version > 0 && version < N_SCRIPTS && !s->is_readonly && strcmp(s->path, ":memory:") != 0 &&
-        copy_database(s, version, err) != EBB_OK)
+    is_old = rc == SQLITE_OK && version > 0 && version < N_SCRIPTS && strcmp(s->path, ":memory:") != 0;
+    if (is_old && s->is_readonly)
+        rc = move_to_memory(s);
+    else if (is_old && copy_database(s, version, err) != EBB_OK)
         return EBB_IO;
     if (rc == SQLITE_OK && version < N_SCRIPTS)
         rc = apply_migrations(s);

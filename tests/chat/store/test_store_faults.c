@@ -215,15 +215,23 @@ static void test_readonly(void **state)
 enum { NOBODY = 65534 };         /* root may do everything, so it becomes somebody else */
 
 /* The mode of the file, or of its folder, decides. */
-static void check_readonly(mode_t file, mode_t folder, bool has_left_index)
+static void check_readonly(mode_t file, mode_t folder, bool has_left_index, bool is_old)
 {
     ebb_store *s = open_db();
     bool was_root = geteuid() == 0;
     ebb_error err;
     int64_t id;
-    char cmd[128], around[112];
+    ebb_session_facts g = { 0 };
+    ebb_tree u = { 0 };
+    ebb_store_hit *hits;
+    size_t n;
+    char cmd[128], around[112], copy[128];
 
     talk(s, "t", "q", "a");
+    snprintf(copy, sizeof copy, "%s-before-v4", db);
+    if (is_old)                                  /* as an ebb of version 4 left it */
+        sql(s->db, "ALTER TABLE messages DROP COLUMN engine; ALTER TABLE messages DROP COLUMN about;"
+            "ALTER TABLE messages DROP COLUMN first_s; PRAGMA user_version = 4");
     ebb_store_close(s);
     snprintf(around, sizeof around, "%s/state", dir);
     snprintf(cmd, sizeof cmd, "truncate -s 32768 %s-shm", db);
@@ -241,6 +249,14 @@ static void check_readonly(mode_t file, mode_t folder, bool has_left_index)
     assert_true(ebb_store_is_readonly(s));
     check_failed_save(s, EBB_IO, "read-only", NULL, NULL);
     assert_int_equal(ebb_store_last(s, &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_load(s, id, &g, &u, &err), EBB_OK);
+    assert_int_equal(u.n_path, 2);
+    assert_int_equal(ebb_store_search(s, "q", 5, &hits, &n, &err), EBB_OK);
+    assert_int_equal(n, 1);
+    assert_int_not_equal(access(copy, F_OK), 0);
+    free(hits);
+    ebb_session_facts_fini(&g);
+    ebb_tree_fini(&u);
     ebb_store_close(s);
     if (was_root)
         assert_int_equal(seteuid(0), 0);
@@ -250,21 +266,34 @@ static void check_readonly(mode_t file, mode_t folder, bool has_left_index)
 static void test_readonly_file(void **state)
 {
     (void)state;
-    check_readonly(0400, 0700, false);
+    check_readonly(0400, 0700, false, false);
 }
 
 /* No log can be made there, and none is needed to read. */
 static void test_readonly_folder(void **state)
 {
     (void)state;
-    check_readonly(0600, 0500, false);
+    check_readonly(0600, 0500, false, false);
 }
 
 /* A program that was killed, or a copy of the folder, may leave the index of a log. */
 static void test_readonly_folder_with_an_index(void **state)
 {
     (void)state;
-    check_readonly(0600, 0500, true);
+    check_readonly(0600, 0500, true, false);
+}
+
+/* A backup, say, from before the format changed: what is there can be read, and stays as it is. */
+static void test_readonly_file_that_is_old(void **state)
+{
+    (void)state;
+    check_readonly(0400, 0700, false, true);
+}
+
+static void test_readonly_folder_that_is_old(void **state)
+{
+    (void)state;
+    check_readonly(0600, 0500, false, true);
 }
 
 /* What is in no folder is kept wherever the program was started. */
@@ -523,7 +552,7 @@ int main(void)
         T(test_beside), T(test_full), T(test_limits), T(test_a_disk_that_is_gone), T(test_a_file_system_without_locks),
         T(test_locked), T(test_readonly), T(test_readonly_file),
         T(test_readonly_folder), T(test_readonly_folder_with_an_index), T(test_memory_in_a_readonly_folder),
-        T(test_garbage), T(test_no_file),
+        T(test_readonly_file_that_is_old), T(test_readonly_folder_that_is_old), T(test_garbage), T(test_no_file),
         T(test_damaged), T(test_newer), T(test_a_wrong_clock), T(test_foreign_sql), T(test_locked_at_open),
         T(test_nowhere_to_write),
     };
