@@ -61,7 +61,7 @@ $EBB sessions list | grep -c '2019-03-04' | grep -qx 3 || fail "dates: $($EBB se
 $EBB sessions import "$dir/gpt.json" >/dev/null && $EBB sessions list | grep 'From elsewhere' | grep -q '2017-07-1[34]' || fail "date: $($EBB sessions list)"
 $EBB sessions list | head -n 1 | grep -q cheese || fail "an old one is the newest"
 # Names are one line of UTF-8, also those that the command line gives.
-for name in '' "$(printf 'a\nb')" "$(printf 'x\303')"; do
+for name in '' "$(printf 'a\nb')" "$(printf 'x\303')" 12; do
     $EBB sessions import "$dir/b.md" "$name" 2>"$dir/err" && fail "import took the name '$name'"
     grep -q "a session's name" "$dir/err" || fail "its name: $(cat "$dir/err")"
 done

@@ -118,8 +118,8 @@ EBB_MUST_CHECK
 ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *message, ebb_buf *text,
                                     ebb_error *err);
 
-/* The session with this given name, else number, else title.  NOTFOUND names what there is to do;
- * LIMIT: several have the title, and it names their numbers. */
+/* The session with this given name or number, else title.  NOTFOUND names what there is to do;
+ * LIMIT: several are meant, and it names their numbers. */
 EBB_MUST_CHECK
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err);
 /* The one changed last; NOTFOUND if there is none. */

@@ -120,14 +120,30 @@ static ebb_status find_by_number(ebb_store *s, int64_t number, int64_t *session,
     return rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
 }
 
+/* An older ebb took numbers as names.  Which of the two is meant cannot be told, and one may be to be deleted; behind a
+ * zero nothing but a number is meant. */
+static ebb_status fail_two_meant(const char *name, int64_t named, int64_t numbered, ebb_error *err)
+{
+    return EBB_FAIL(err, EBB_LIMIT, "'%.20s' is the name of session %lld and the number of another one: 0%lld is the "
+                    "one of this name, 0%lld the other; `ebb sessions rename 0%lld NAME` tells them apart", name,
+                    (long long)named, (long long)named, (long long)numbered, (long long)named);
+}
+
 /* A number goes before a title: a title comes with an import, or of a question, and must not take the place of the
  * session that a list shows under this number. */
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
 {
-    ebb_status st = find_by_name(s, name, session, err);
+    int64_t numbered = 0;
+    ebb_status st = find_by_name(s, name, session, err), of_number;
 
-    if (st == EBB_NOTFOUND)
-        st = find_by_number(s, parse_session_id(name), session, err);
+    if (st != EBB_OK && st != EBB_NOTFOUND)
+        return st;
+    of_number = find_by_number(s, parse_session_id(name), &numbered, err);
+    if (st == EBB_OK && of_number == EBB_OK && numbered != *session)
+        return fail_two_meant(name, *session, numbered, err);
+    if (st == EBB_NOTFOUND && of_number == EBB_OK)
+        *session = numbered;
+    st = st == EBB_OK && of_number == EBB_NOTFOUND ? st : of_number;
     if (st == EBB_NOTFOUND)
         st = find_by_title(s, name, session, err);
     return st == EBB_NOTFOUND
@@ -266,6 +282,9 @@ ebb_status ebb_session_check_name(const char *name, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "a session's name may not contain control characters");
     if (!ebb_utf8_is_valid(name, strlen(name)))  /* a list would show another one, by which it is not found */
         return EBB_FAIL(err, EBB_USAGE, "a session's name must be UTF-8");
+    if (parse_session_id(name) > 0)
+        return EBB_FAIL(err, EBB_USAGE, "a session's name may not be a number, because lists have other sessions under "
+                        "theirs; choose one with a letter");
     return EBB_OK;
 }
 

@@ -209,9 +209,42 @@ static void test_numbers_and_titles(void **state)
     assert_int_equal(id, 1);
     assert_int_equal(ebb_store_find(s, "7", &id, &err), EBB_OK);         /* nobody's number */
     assert_int_equal(id, 3);
-    assert_int_equal(ebb_store_rename(s, 3, "1", &err), EBB_OK);         /* what a user called so */
-    assert_int_equal(ebb_store_find(s, "1", &id, &err), EBB_OK);
+    ebb_store_close(s);
+}
+
+/* No name is a number; where an older ebb took one, nothing of two is taken for the other, and each is found. */
+static void test_numbers_and_names(void **state)
+{
+    static const char *const numbers[] = { "1", "007", " 2", "99999999999999999999" };
+    static const char *const names[] = { "0", "-1", "1st", "2026-01-01" };
+    ebb_store *s = open_db();
+    ebb_error err;
+    int64_t id;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        assert_int_equal(ebb_session_check_name(numbers[i], &err), EBB_USAGE);
+        assert_non_null(strstr(err.msg, "may not be a number"));
+    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        assert_int_equal(ebb_session_check_name(names[i], &err), EBB_OK);
+    for (int i = 0; i < 3; i++)
+        talk(s, "t", "q", "a");
+    assert_int_equal(ebb_store_rename(s, 1, "2", &err), EBB_USAGE);
+    assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = iif(id = 1, '2', '7') WHERE id IN (1, 3)", ""),
+                     SQLITE_OK);
+    assert_int_equal(ebb_store_find(s, "7", &id, &err), EBB_OK);         /* nobody's number */
     assert_int_equal(id, 3);
+    assert_int_equal(ebb_store_find(s, "2", &id, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "'2' is the name of session 1 and the number of another one: 01 is the one of this "
+                                    "name, 02 the other"));
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(ebb_store_find(s, i == 1 ? "01" : "02", &id, &err), EBB_OK);
+        assert_int_equal(id, i);
+    }
+    assert_int_equal(ebb_store_rename(s, 1, "two", &err), EBB_OK);
+    assert_int_equal(ebb_store_find(s, "2", &id, &err), EBB_OK);
+    assert_int_equal(id, 2);
     ebb_store_close(s);
 }
 
@@ -259,7 +292,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_delete_long), T(test_names),
-        T(test_numbers_and_titles), T(test_titles_behind_names), T(test_no_names),
+        T(test_numbers_and_titles), T(test_numbers_and_names), T(test_titles_behind_names), T(test_no_names),
     };
     int failed = cmocka_run_group_tests_name("store", tests, NULL, NULL);
 
