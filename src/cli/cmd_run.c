@@ -272,12 +272,31 @@ static void wait_for_writer(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
 
     if (writer && !a->quiet && !stop_signal)
         fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", writer);
+    stat->is_waiting = true;
     do {
         while (ebb_chat_event_next(c, &ev))
             if (ev.kind == EBB_EVENT_WARNING)
                 tell_event(a, &ev);
         wait_for_event(c, stat, writer ? WAIT_MS : LOOK_MS);
     } while (writer && ebb_chat_writer_pid(c) == writer && !stop_signal);
+    stat->is_waiting = false;
+}
+
+/* What is kept goes on unseen, for a while. */
+static bool goes_on_unseen(const ebb_args *a)
+{
+    return stop_signal == SIGHUP && is_persisted(a);
+}
+
+/* How many of --linger's seconds are left: they begin when it is first seen that the terminal is gone. */
+static uint32_t linger_left_s(const ebb_args *a)
+{
+    static double gone_s;
+    double now_s = ebb_clock_s();
+
+    if (gone_s <= 0)
+        gone_s = now_s;
+    return now_s - gone_s < a->linger_s ? a->linger_s - (uint32_t)(now_s - gone_s) : 0;
 }
 
 /* The question comes behind the answers that other processes write in this conversation: of those who wait for the
@@ -287,8 +306,12 @@ static ebb_status take_turn(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
     ebb_status st;
 
     while ((st = ebb_chat_take_turn(c, err)) == EBB_BUSY &&
-           (!stop_signal || (stop_signal == SIGHUP && is_persisted(a))))         /* then it is asked unseen */
+           (!stop_signal || (goes_on_unseen(a) && linger_left_s(a) > 0))) {
+        stat->is_unseen = stop_signal == SIGHUP;
         wait_for_writer(a, c, stat);
+    }
+    if (st == EBB_BUSY && goes_on_unseen(a) && !a->quiet)
+        fprintf(stderr, "the question was not asked: the answer before it took longer than --linger\n");
     return st;
 }
 
@@ -309,8 +332,8 @@ static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *p
     if (st == EBB_OK)
         st = ebb_chat_send_several(c, count_of(a), prompt->data, prompt->len, err);
     while (st == EBB_OK) {
-        if (stop_signal == SIGHUP && !stopping && is_persisted(a)) {
-            ebb_hangup(c, a->linger_s, &stat);
+        if (goes_on_unseen(a) && !stopping) {
+            ebb_hangup(c, linger_left_s(a), &stat);
             break;
         }
         if (is_unwanted(a) && !stopping) {

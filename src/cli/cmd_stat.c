@@ -254,6 +254,14 @@ static bool is_answering(json_t *o)
     return !json_object_get(o, "clients") && state && (strcmp(state, "prefill") == 0 || strcmp(state, "decode") == 0);
 }
 
+/* A question of `ebb run` that waits until another process has written its answer. */
+static bool is_waiting(json_t *o)
+{
+    const char *state = json_string_value(json_object_get(o, "state"));
+
+    return state && strcmp(state, "waiting") == 0;
+}
+
 static void print_process(json_t *o)
 {
     char own[16], budget[16], kv[16], file[16], room[16];
@@ -281,16 +289,55 @@ static void print_process(json_t *o)
         printf("    its terminal is gone; `ebb -c` shows the answer, `ebb stop %.0f` ends it\n", json_number(o, "pid"));
     else if (is_answering(o))
         printf("    `ebb stop %.0f` ends the answer\n", json_number(o, "pid"));
+    else if (is_waiting(o))
+        printf("    its question waits for the answer before it; `ebb stop %.0f` takes it back\n",
+               json_number(o, "pid"));
 }
 
-/* By its number, or by the name of its session. */
-static bool is_meant(json_t *o, const char *word)
+static bool is_number_of(json_t *o, const char *word)
 {
-    const char *session = json_string_value(json_object_get(o, "session"));
     char pid[24];
 
     snprintf(pid, sizeof pid, "%.0f", json_number(o, "pid"));
-    return !word || strcmp(word, pid) == 0 || (session && strcmp(word, session) == 0);
+    return word && strcmp(word, pid) == 0;
+}
+
+/* By its number, or by the name of its session.  Who has only a question is meant by its number: the others' answer
+ * is that of the session. */
+static bool is_to_stop(json_t *o, const char *word)
+{
+    const char *session = json_string_value(json_object_get(o, "session"));
+    bool is_one = is_number_of(o, word);
+
+    return (is_answering(o) && (!word || is_one || (session && strcmp(word, session) == 0))) ||
+           (is_waiting(o) && is_one);
+}
+
+static void say_stopped(json_t *o)
+{
+    printf("%.0f  stopped: \"", json_number(o, "pid"));
+    print_json_text(o, "session");
+    puts(is_waiting(o) ? "\"; its question was not asked" : "\"; what was written is kept");
+}
+
+/* Of a list of numbers, the one that was asked for, or none; another word may be any one's. */
+static void keep_meant(ebb_buf *silent, const char *word)
+{
+    size_t n = word ? strlen(word) : 0;
+    const char *at;
+    bool is_there;
+
+    if (n == 0 || word[strspn(word, "0123456789")])
+        return;
+    at = ebb_buf_text(silent);
+    while (*at && (strcspn(at, ",") != n || memcmp(at, word, n) != 0)) {
+        at += strcspn(at, ",");
+        at += strspn(at, ", ");
+    }
+    is_there = *at;
+    ebb_buf_clear(silent);
+    if (is_there)
+        ebb_buf_adds(silent, word);
 }
 
 /* Of what says nothing it is not known whether it answers a question, or which. */
@@ -335,7 +382,7 @@ int ebb_cmd_stop(ebb_args *a)
     list = ebb_cli_running(ebb_buf_text(&dir), NULL, &silent);
     ebb_buf_fini(&dir);
     json_array_foreach(list, i, one) {
-        if (!is_meant(one, word) || !is_answering(one))
+        if (!is_to_stop(one, word))
             continue;
         if (!ebb_cli_signal(one, SIGUSR1)) {
             json_array_append(unreachable, json_object_get(one, "pid"));
@@ -344,16 +391,14 @@ int ebb_cmd_stop(ebb_args *a)
         n++;
         json_array_append_new(stopped, json_pack("{s:O*, s:O*}", "pid", json_object_get(one, "pid"), "session",
                                                  json_object_get(one, "session")));
-        if (!a->quiet && !a->json) {
-            printf("%.0f  stopped: \"", json_number(one, "pid"));
-            print_json_text(one, "session");
-            puts("\"; what was written is kept");
-        }
+        if (!a->quiet && !a->json)
+            say_stopped(one);
     }
     json_decref(list);
     if (a->json)
         status = ebb_cli_print_json(json_pack("{s:O}", "stopped", stopped));
     json_decref(stopped);
+    keep_meant(&silent, word);
     if (silent.len && (n == 0 || !word))
         fail_silent(&silent, &err);
     else if (json_array_size(unreachable) && (n == 0 || !word))

@@ -113,6 +113,35 @@ try:
         if os.path.exists("%s/%d.sock" % (folder, p.pid)):
             sys.exit("the socket of ebb run stayed")
 
+    # a question that waits for the answer of a process that was stopped: once the terminal is gone it waits no longer than
+    # --linger says; it is taken back by its number, and of that one alone it is said that it does not reply
+    first = subprocess.Popen([ebb, "run", "-e", address, "-s", "turns", "-p", "Count."], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    os.read(first.stdout.fileno(), 1)
+    first.send_signal(signal.SIGSTOP)
+    def begin_waiting(*options):
+        p = subprocess.Popen([ebb, "run", "-e", address, "-s", "turns", *options, "-p", "And then?"], env=env, stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(6000):
+            running = json.loads(stat(str(p.pid), "--json").stdout)["running"]
+            if running and running[0]["state"] == "waiting":
+                return p
+            time.sleep(0.01)
+        sys.exit("stat of a question that waits: %r" % running)
+    p = begin_waiting("--linger", "0")
+    p.send_signal(signal.SIGHUP)
+    if p.wait(300) != 128 + signal.SIGHUP:
+        sys.exit("a question that waits for longer than --linger: exit %r" % p.poll())
+    p = begin_waiting()
+    r = subprocess.run([ebb, "stop", str(p.pid)], env=env, capture_output=True, text=True)
+    if r.returncode != 0 or "its question was not asked" not in r.stdout or p.wait(300) != 128 + signal.SIGUSR1:
+        sys.exit("stop of a question that waits: %r, exit %r" % (r, p.poll()))
+    for word, says in (str(p.pid), "no answer is running in %d" % p.pid), (str(first.pid), "process %d does not reply" % first.pid):
+        r = subprocess.run([ebb, "stop", word], env=env, capture_output=True, text=True)
+        if r.returncode != 1 or says not in r.stderr:
+            sys.exit("stop %s: %r" % (word, r))
+    first.kill()
+    first.wait()
+
     # its reader takes nothing, as a pager that waits for a key: it is found and stopped all the same, and what was
     # written is there when he goes on; a signal ends it, on a stopped terminal, too
     with open(there + "/how", "w") as f:

@@ -19,16 +19,18 @@
 
 /* -- The object ------------------------------------------------------------------------ */
 
-static const char *phase_name(const ebb_chat *chat, ebb_phase phase)
+static const char *phase_name(const ebb_stat_server *s, const ebb_chat *chat, ebb_phase phase)
 {
     static const char *const names[] = { "loading", "idle", "prefill", "decode" };
 
+    if (s->is_waiting)
+        return "waiting";
     if (ebb_chat_writer_pid(chat))
         return "attached";
     return ebb_chat_is_ready(chat) ? names[phase] : "loading";
 }
 
-static json_t *stats_json(const ebb_chat *chat, bool is_unseen)
+static json_t *stats_json(const ebb_stat_server *server, const ebb_chat *chat)
 {
     const ebb_model_info *m = ebb_chat_model(chat);
     json_t *o = json_object();
@@ -46,8 +48,8 @@ static json_t *stats_json(const ebb_chat *chat, bool is_unseen)
     json_object_set_new(o, "model", m ? ebb_json_text_or_null(m->name) : json_null());
     if (ebb_chat_engine(chat))
         json_object_set_new(o, "engine", ebb_json_text_or_null(ebb_chat_engine(chat)));
-    json_object_set_new(o, "state", json_string(phase_name(chat, s.phase)));
-    json_object_set_new(o, "unseen", json_boolean(is_unseen));
+    json_object_set_new(o, "state", json_string(phase_name(server, chat, s.phase)));
+    json_object_set_new(o, "unseen", json_boolean(server->is_unseen));
     ebb_figures_put(o, &s);
     return o;
 }
@@ -132,7 +134,7 @@ void ebb_stat_server_reply(ebb_stat_server *s, const json_t *o)
 
 void ebb_stat_server_serve(ebb_stat_server *s, const ebb_chat *chat)
 {
-    json_t *o = stats_json(chat, s->is_unseen);
+    json_t *o = stats_json(s, chat);
 
     ebb_stat_server_reply(s, o);
     json_decref(o);

@@ -12,6 +12,7 @@ typedef struct ebb_stat_server {
     int                fd;       /* to poll for reading; -1: there is no socket */
     struct sockaddr_un at;
     bool               is_unseen;    /* the terminal is gone */
+    bool               is_waiting;   /* of a question that waits for its turn in the session */
 } ebb_stat_server;
 
 /* Listen in the folder of ebb_path_run.  Where that cannot be had, there is no socket, and the chat
