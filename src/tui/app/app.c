@@ -294,7 +294,6 @@ void ebb_app_events(ebb_app *a)
         ebb_transcript_sync(&a->view);
     a->frame.is_dirty = true;
     a->frame.n_settling = SETTLE_LOOKS;
-    ebb_app_send_next(a);
 }
 
 /* -- Time ------------------------------------------------------------------------------------ */
@@ -366,6 +365,7 @@ void ebb_app_tick(ebb_app *a, double now_s)
     ebb_app_external_tick(a);
     ebb_app_output_tick(a, ebb_clock_s());
     ebb_app_documents_tick(a, ebb_clock_s());
+    ebb_app_send_next(a);                        /* also where no event, but a key, has made room for it */
     pull_tick(a, now_s);
     ebb_app_menu_tick(a, now_s);
     ebb_app_preview_tick(a, now_s);

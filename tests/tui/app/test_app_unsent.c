@@ -648,6 +648,30 @@ static void an_edit_goes_before_what_waits(void **state)
     screen_close(&s);
 }
 
+/* However it is left, with an engine that does not say anything more by itself. */
+static void what_waits_goes_when_an_edit_is_left(void **state)
+{
+    static const char *const leaves[] = { "\x03", "\x15/help\r" };
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
+        screen_open(&s, 16, 80, "");
+        fake_add(s.chat, EBB_ROLE_USER, "one");
+        fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+        screen_keys(&s, "two\r/edit 1\r and more");
+        fake_ready(s.chat);
+        screen_step(&s, 0.1);
+        assert_has(&s, "waits: two\n");
+        screen_keys(&s, leaves[i]);
+        assert_int_equal(ebb_chat_n_messages(s.chat), 4);
+        expect_message(&s, 0, "one");
+        expect_message(&s, 2, "two");
+        assert_lacks(&s, "waits");
+        screen_close(&s);
+    }
+}
+
 /* Whatever is typed until it can be sent. */
 static void an_edit_that_waits_is_an_edit(void **state)
 {
@@ -744,6 +768,7 @@ int main(void)
         WITH_FOLDER(unsent_is_no_pipe),
         cmocka_unit_test(what_waits_is_held_after_an_error),
         cmocka_unit_test(an_edit_goes_before_what_waits),
+        cmocka_unit_test(what_waits_goes_when_an_edit_is_left),
         cmocka_unit_test(an_edit_that_waits_is_an_edit),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(refused_queue_comes_back),
