@@ -43,26 +43,39 @@ static bool is_command(const char *unsent)
     return unsent[0] == EBB_UNSENT_COMMAND[0];
 }
 
-/* In front of a text that is to replace a message: its number, or 0 for the beginning of the last answer. */
+/* In front of a text that is to replace a message: its number, or 0 for the beginning of the last answer, and its
+ * id. */
 static const char edit_mark = '\x1e';
 
-/* `n_before` bytes stand before what an editor may have: the result is how many it is with the mark. */
-static size_t mark_edit(ebb_buf *out, size_t number, size_t n_before)
+/* Message `number` of the path, or the last one; NULL: there is none. */
+static const ebb_message *edited_message(const ebb_app *a, size_t number)
 {
-    char mark[32];
-    int n = snprintf(mark, sizeof mark, "%c%zu\n", edit_mark, number);
+    size_t n = ebb_chat_n_messages(a->frontend.chat), i = number > 0 ? number : n;
+
+    return i > 0 && i <= n ? ebb_chat_message(a->frontend.chat, i - 1) : NULL;
+}
+
+/* `n_before` bytes stand before what an editor may have: the result is how many it is with the mark. */
+static size_t mark_edit(const ebb_app *a, ebb_buf *out, size_t number, size_t n_before)
+{
+    const ebb_message *m = edited_message(a, number);
+    char mark[48];
+    int n = snprintf(mark, sizeof mark, "%c%zu %lld\n", edit_mark, number, m ? (long long)m->id : 0);
 
     ebb_buf_insert(out, 0, mark, (size_t)n);
     return n_before > 0 ? n_before + (size_t)n : (size_t)n - 1;  /* what was saved begins a line of its own */
 }
 
-/* Edit on: the text behind the mark.  false: there is no such message any more. */
+/* Edit on: the text behind the mark.  false: there is no such message any more.  An older ebb has written no id, and a
+ * message that is in no store has none that stays. */
 static bool begin_edit(ebb_app *a, const char *mark)
 {
-    size_t i = strtoul(mark + 1, NULL, 10), n = ebb_chat_n_messages(a->frontend.chat);
-    const ebb_message *m = i <= n && n > 0 ? ebb_chat_message(a->frontend.chat, (i > 0 ? i : n) - 1) : NULL;
+    char *end;
+    size_t i = strtoul(mark + 1, &end, 10);
+    long long id = *end == ' ' ? strtoll(end, NULL, 10) : 0;
+    const ebb_message *m = edited_message(a, i);
 
-    if (!m || m->role != (i > 0 ? EBB_ROLE_USER : EBB_ROLE_ASSISTANT))
+    if (!m || (id > 0 && m->id != id) || (i > 0 ? m->role == EBB_ROLE_NOTE : m->role != EBB_ROLE_ASSISTANT))
         return false;
     a->frontend.editing = i;
     a->frontend.is_cutting = i == 0;
@@ -122,9 +135,9 @@ static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
     if (!is_only_offered(a))
         n_before = gather_input(a, out);
     if (a->queue.editing || a->queue.is_cutting)
-        return mark_edit(out, a->queue.editing, n_before);
+        return mark_edit(a, out, a->queue.editing, n_before);
     if (edits && (out->len > n_queued || has_editor(a)) && !is_command(ebb_buf_text(out)))
-        return mark_edit(out, a->frontend.editing, n_before);
+        return mark_edit(a, out, a->frontend.editing, n_before);
     return n_before;
 }
 

@@ -222,6 +222,58 @@ static void an_unsent_edit_is_an_edit(void **state)
     assert_false(leaves_unsent(&s));
 }
 
+/* An answer and a system prompt are no new questions, either. */
+static void an_unsent_edit_of_any_message_is_one(void **state)
+{
+    static const struct { const char *keys, *want; size_t number; } t[] = {
+        { "/edit 3\r lot", "> A lot\n", 3 },
+        { "/edit 1\r Always.", "> Be short. Always.\n", 1 },
+    };
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        for (size_t opened = 0; opened < 2; opened++) {
+            screen_open(&s, 12, 100, "");
+            fake_ready(s.chat);
+            fake_add(s.chat, EBB_ROLE_SYSTEM, "Be short.");
+            fake_add(s.chat, EBB_ROLE_USER, "one");
+            fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+            ebb_buf_adds(&s.app.frontend.state_dir, ebb_own_dir);
+            ebb_app_restore_unsent(&s.app);
+            if (opened == 0)
+                screen_keys(&s, t[i].keys);
+            assert_has(&s, t[i].want);
+            assert_int_equal(s.app.frontend.editing, t[i].number);
+            if (opened > 0)
+                screen_keys(&s, "\x03");
+            assert_int_equal(leaves_unsent(&s), opened == 0);
+        }
+}
+
+/* A message is known by its id: its number is another one's on another branch.  Older ebbs wrote none. */
+static void an_unsent_edit_is_of_its_message(void **state)
+{
+    static const struct { const char *draft; bool edits; } t[] = {
+        { "\x1e" "1 1\none and two", true },
+        { "\x1e" "1\none and two", true },
+        { "\x1e" "1\n77 and two", true },
+        { "\x1e" "1 77\none and two", false },
+    };
+    screen s;
+    ebb_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        assert_int_equal(ebb_unsent_persist(ebb_own_dir, "", t[i].draft, strlen(t[i].draft), NULL, &err), EBB_OK);
+        open_again(&s, 2);
+        assert_has(&s, " and two\n");
+        assert_int_equal(ebb_frontend_edits(&s.app.frontend), t[i].edits);
+        screen_keys(&s, "\x03");
+        assert_false(leaves_unsent(&s));
+    }
+}
+
 /* Also with a line of the history in its place, changed or not, and while it waits. */
 static void an_edit_below_something_is_an_edit(void **state)
 {
@@ -754,6 +806,8 @@ int main(void)
         WITH_FOLDER(unsent_is_what_was_typed),
         WITH_FOLDER(unsent_is_what_was_edited),
         WITH_FOLDER(an_unsent_edit_is_an_edit),
+        WITH_FOLDER(an_unsent_edit_of_any_message_is_one),
+        WITH_FOLDER(an_unsent_edit_is_of_its_message),
         WITH_FOLDER(an_edit_below_something_is_an_edit),
         WITH_FOLDER(a_slash_takes_nothing_away),
         WITH_FOLDER(unsent_survives_a_kill),
