@@ -208,11 +208,23 @@ static void add_clean(ebb_buf *out, const char *s, size_t n)
     replace_marks(out, start);
 }
 
+/* Lines that end with CR LF, of a file or an editor, end as typed ones do. */
+static void unify_line_ends(ebb_buf *b)
+{
+    size_t to = 0;
+
+    for (size_t from = 0; from < b->len; from++)
+        if (b->data[from] != '\r' || from + 1 == b->len || b->data[from + 1] != '\n')
+            b->data[to++] = b->data[from];
+    ebb_buf_remove(b, to, b->len - to);
+}
+
 void ebb_editor_insert(ebb_editor *e, const char *s, size_t n)
 {
     ebb_buf clean = { 0 };
 
     add_clean(&clean, s, n);
+    unify_line_ends(&clean);                     /* what is folded is not shown, and stays what it was */
     ebb_editor_replace(e, e->caret, 0, ebb_buf_text(&clean), clean.len);
     ebb_buf_fini(&clean);
 }

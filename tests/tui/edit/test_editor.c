@@ -185,6 +185,25 @@ static void drawn(void **state)
 }
 
 /* Wherever the caret goes in any text, it stands at a cluster's beginning. */
+/* Of a message that a file or an editor has made; a file that went along is folded, and stays what it was. */
+static void lines_of_dos(void **state)
+{
+    static const char lines[] = "one\r\ntwo\rthree\r\n\r\n";
+    static const char file[] = EBB_MARK_BEGIN "a\r\nb\r\n" EBB_MARK_END;
+    ebb_editor e = { 0 };
+    ebb_buf text = { 0 };
+
+    (void)state;
+    ebb_editor_set(&e, lines, sizeof lines - 1);
+    assert_string_equal(ebb_buf_text(&e.text), "one\ntwo\rthree\n\n");
+    assert_int_equal(ebb_editor_layout(&e, 20), 4);
+    ebb_editor_set(&e, file, sizeof file - 1);
+    assert_true(ebb_editor_text(&e, &text));
+    assert_string_equal(ebb_buf_text(&text), "a\r\nb\r\n");
+    ebb_buf_fini(&text);
+    ebb_editor_fini(&e);
+}
+
 static void caret_stays_between_clusters(void **state)
 {
     ebb_editor e = { 0 };
@@ -220,6 +239,7 @@ int main(void)
         cmocka_unit_test(nobody_forges_a_paste),
         cmocka_unit_test(a_paste_of_forged_pastes),
         cmocka_unit_test(drawn),
+        cmocka_unit_test(lines_of_dos),
         cmocka_unit_test(caret_stays_between_clusters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
