@@ -83,6 +83,8 @@ typedef struct ebb_line_marks {
     double menu_due_s;           /* ... when the list follows; -1: it is as it should be */
     size_t offered_edits;        /* the edit that put a text there which nobody typed, and which the
                                   * conversation has, too; 0: none */
+    size_t rewritten_edits;      /* the edit that put the text of a command there: the history has
+                                  * it in that; 0: none */
     size_t asked_edits;          /* the edit at which a word was asked about: a command, or a
                                   * message? */
     size_t document_edits;       /* the edit whose message is sent once its documents are read */

@@ -471,13 +471,14 @@ static bool asks_first(ebb_app *a, const char *line, const ebb_attached *files)
 /* The line leaves the editor; `marked` goes to the history. */
 static void take_line(ebb_app *a, const ebb_buf *marked)
 {
+    bool is_known = a->marks.rewritten_edits && a->marks.rewritten_edits == a->editor.n_edits;
     ebb_error err;
 
     a->greeting.is_first_run = false;
     a->greeting.is_touched = true;
     ebb_editor_clear(&a->editor);
     ebb_vi_reset(&a->vi, &a->editor);
-    if (ebb_history_add(&a->history, ebb_buf_text(marked), marked->len, &err) != EBB_OK)
+    if (!is_known && ebb_history_add(&a->history, ebb_buf_text(marked), marked->len, &err) != EBB_OK)
         ebb_app_hint(a, "not in the history file: %s", err.msg);
 }
 
@@ -529,9 +530,54 @@ bool ebb_app_is_command(const ebb_buf *marked, const char *line)
     return !ebb_marked_begins(ebb_buf_text(marked), marked->len) && ebb_slash_command_is(line);
 }
 
+/* /edit N TEXT: what stands in the editor then is what /edit N and typing the text would leave there; what was folded
+ * of the command is so again. */
+static bool set_rewritten(ebb_app *a, const ebb_buf *command)
+{
+    const ebb_buf *text = &a->frontend.rewritten;
+    ebb_buf front = { 0 };
+    const char *files;
+    size_t n_files = ebb_frontend_kept_files(&a->frontend, a->frontend.editing, &files);
+    bool is_whole;
+
+    ebb_editor_set(&a->editor, ebb_buf_text(command), command->len);
+    is_whole = ebb_editor_set_edited(&a->editor, ebb_buf_text(text), text->len);
+    if (n_files > 0) {
+        ebb_buf_adds(&front, EBB_MARK_BEGIN);
+        ebb_buf_add(&front, files, n_files);
+        ebb_buf_adds(&front, EBB_MARK_END);
+    } else if (ebb_buf_text(text)[0] == '/') {
+        ebb_buf_addc(&front, '/');               /* as one that is typed */
+    }
+    a->editor.caret = 0;
+    ebb_editor_insert_marked(&a->editor, ebb_buf_text(&front), front.len);
+    a->editor.caret = a->editor.text.len;
+    is_whole = is_whole && !front.failed;
+    ebb_buf_fini(&front);
+    return is_whole;
+}
+
+static void submit_rewritten(ebb_app *a, const ebb_buf *command, bool is_given)
+{
+    ebb_buf text = { 0 }, marked = { 0 };
+    bool is_whole = set_rewritten(a, command);
+
+    ebb_buf_clear(&a->frontend.rewritten);
+    a->editor.is_given = a->editor.is_given || is_given || !is_whole;
+    a->marks.rewritten_edits = a->editor.n_edits;
+    if (ebb_editor_text(&a->editor, &text) && ebb_editor_marked(&a->editor, &marked))
+        submit_message(a, &marked, ebb_buf_text(&text));
+    else
+        ebb_app_hint(a, "out of memory: the message is too large");
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&marked);
+}
+
 /* `n_typed`: bytes in front of what is folded.  A command that has its name from there is none that anybody chose. */
 static void submit_slash_command(ebb_app *a, const ebb_buf *marked, const char *line, size_t n_typed)
 {
+    bool is_given = a->editor.is_given;
+
     if (strcspn(line, " \t\n") > n_typed) {
         ebb_app_hint(a, "the name of that command is folded; a blank before / sends it as text");
         return;
@@ -539,6 +585,8 @@ static void submit_slash_command(ebb_app *a, const ebb_buf *marked, const char *
     take_line(a, marked);
     run_command(a, line);
     ebb_documents_forget(&a->documents);
+    if (a->frontend.rewritten.len > 0)
+        submit_rewritten(a, marked, is_given);
 }
 
 void ebb_app_submit(ebb_app *a)

@@ -36,6 +36,7 @@ typedef struct plain {
     int64_t   shown_id;          /* of that answer, once it is kept; 0: none */
     unsigned  milestone;         /* quarters of the prompt that were announced */
     unsigned  pulled_quarter;    /* of a model that is fetched, likewise */
+    bool      is_rewriting;      /* /edit N TEXT is under way: where it fails, nothing is edited any more */
     bool      is_opening;        /* /load: its messages are shown once it is loaded */
     bool      has_prompt;        /* the output ends with "You: " */
     bool      in_answer;         /* "Model: " was printed */
@@ -286,6 +287,14 @@ static void skip_shown(plain *p)
     p->shown_id = m->id > 0 ? m->id : 0;
 }
 
+/* What the edit was for has failed, or is stopped; after a bare /edit, another line may take its place. */
+static void leave_rewriting(plain *p)
+{
+    if (p->is_rewriting)
+        ebb_frontend_leave_edit(&p->frontend);
+    p->is_rewriting = false;
+}
+
 /* The filter of a document begins; the message that needs it waits. */
 static ebb_status start_document(plain *p, const char *s, size_t n, ebb_error *err)
 {
@@ -301,28 +310,43 @@ static ebb_status start_document(plain *p, const char *s, size_t n, ebb_error *e
     return st;
 }
 
-/* Files that a message names are attached if it was typed at a terminal, not if from a pipe. */
+/* Files that a message names are attached if it was typed at a terminal, not if from a pipe.  `text`: what went along
+ * with the message that is edited, as it was then, and the words. */
+static ebb_status add_files(plain *p, const ebb_buf *text, ebb_buf *whole, ebb_attached *files, ebb_error *err)
+{
+    if (text->failed)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the message");
+    if (p->is_terminal)
+        return ebb_attach_expand(ebb_buf_text(text), text->len, &p->documents, whole, files, err);
+    return ebb_buf_add(whole, ebb_buf_text(text), text->len) ? EBB_OK
+                                                             : EBB_FAIL(err, EBB_NOMEM, "no memory for the message");
+}
+
 static void send_message(plain *p, const char *s, size_t n)
 {
-    ebb_buf whole = { 0 };
+    ebb_buf text = { 0 }, whole = { 0 };
     ebb_attached files = { 0 };
+    const char *kept;
+    size_t n_kept = ebb_frontend_kept_files(&p->frontend, p->frontend.editing, &kept);
     ebb_error err;
-    ebb_status st = p->is_terminal ? ebb_attach_expand(s, n, &p->documents, &whole, &files, &err)
-                                   : ebb_buf_add(&whole, s, n) ? EBB_OK
-                                                               : EBB_FAIL(&err, EBB_NOMEM, "no memory for the message");
+    ebb_status st;
+    bool waits;
 
-    if (st == EBB_BUSY) {
+    ebb_buf_add(&text, kept, n_kept);
+    ebb_buf_add(&text, s, n);
+    st = add_files(p, &text, &whole, &files, &err);
+    waits = st == EBB_BUSY;
+    if (waits)
         st = start_document(p, s, n, &err);
-        if (st != EBB_OK)
-            plain_say(&p->frontend, EBB_SAY_ERROR, err.msg, strlen(err.msg));
-        return;
-    }
-    if (files.missing[0])
+    else if (files.missing[0])
         ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "no file %s; sent as text", files.missing);
-    if (st == EBB_OK)
+    if (st == EBB_OK && !waits)
         st = ebb_frontend_send(&p->frontend, ebb_buf_text(&whole), whole.len, &err);
     if (st != EBB_OK)
         plain_say(&p->frontend, EBB_SAY_ERROR, err.msg, strlen(err.msg));
+    if (st != EBB_OK || !waits)
+        leave_rewriting(p);
+    ebb_buf_fini(&text);
     ebb_buf_fini(&whole);
 }
 
@@ -335,13 +359,27 @@ static void documents_tick(plain *p)
     if (!ebb_documents_poll(&p->documents, ebb_clock_s()))
         return;
     p->waiting = (ebb_buf){ 0 };
-    if (is_stopped)
+    if (is_stopped) {
         ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "stopped; the message is not sent");
-    else
+        leave_rewriting(p);
+    } else {
         send_message(p, ebb_buf_text(&message), message.len);
+    }
     if (!ebb_documents_is_running(&p->documents))
         ebb_documents_forget(&p->documents);
     ebb_buf_fini(&message);
+}
+
+/* /edit N TEXT: it is sent as a line of its own would be. */
+static void send_rewritten(plain *p)
+{
+    ebb_buf text = p->frontend.rewritten;
+
+    p->frontend.rewritten = (ebb_buf){ 0 };
+    p->is_rewriting = text.len > 0;
+    if (text.len > 0)
+        send_message(p, text.data, text.len);
+    ebb_buf_fini(&text);
 }
 
 /* A session that a command opens, now or in a job, is shown.  What fails opens none: the next change is another one. */
@@ -355,6 +393,7 @@ static void run_command(plain *p, const char *s)
     ebb_slash_command_run(&p->frontend, s);
     p->is_opening &= ebb_chat_generation(p->frontend.chat) != generation ||
                      ebb_chat_job_under_way(p->frontend.chat, &share);
+    send_rewritten(p);
 }
 
 /* A line, or several joined by backslashes, is complete. */

@@ -7,6 +7,7 @@
 
 #include "command/pull_follow.h"
 #include "os/paths.h"
+#include "tree/attachment.h"
 
 static void fill_dir(ebb_buf *out, const char *given, ebb_dir dir)
 {
@@ -36,6 +37,7 @@ void ebb_frontend_fini(ebb_frontend *f)
     ebb_buf_fini(&f->config_dir);
     ebb_buf_fini(&f->state_dir);
     ebb_buf_fini(&f->model);
+    ebb_buf_fini(&f->rewritten);
 }
 
 void ebb_frontend_ready(ebb_frontend *f)
@@ -174,8 +176,18 @@ bool ebb_frontend_edits(const ebb_frontend *f)
     return f->editing || f->is_cutting;
 }
 
+size_t ebb_frontend_kept_files(const ebb_frontend *f, size_t number, const char **files)
+{
+    bool is_there = number > 0 && number <= ebb_chat_n_messages(f->chat);
+    const ebb_message *m = is_there ? ebb_chat_message(f->chat, number - 1) : NULL;
+
+    *files = m && m->text ? m->text : "";
+    return m && m->text && m->role == EBB_ROLE_USER ? ebb_attachments_end(m->text, m->n_text) : 0;
+}
+
 void ebb_frontend_leave_edit(ebb_frontend *f)
 {
+    ebb_buf_clear(&f->rewritten);
     f->editing = 0;
     f->is_cutting = false;
 }

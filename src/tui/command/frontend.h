@@ -20,6 +20,9 @@ struct ebb_frontend {
     bool                quit;
     size_t              editing;                 /* /edit: what is sent next replaces message
                                                   * editing - 1; 0: none */
+    ebb_buf             rewritten;               /* /edit N TEXT: the text; who has run the
+                                                  * command takes it, and sends it as if it
+                                                  * was typed; empty: none */
     bool                is_cutting;              /* /cut: what is sent next is how the last answer
                                                   * begins */
     ebb_pull_process    pull;                    /* /pull: a model on its way (pull_follow.h) */
@@ -58,6 +61,9 @@ bool ebb_frontend_preview(ebb_frontend *f, const char *text, size_t n, ebb_chat_
 void ebb_frontend_prefill(ebb_frontend *f, const char *text, size_t n);
 /* Whether what is sent next replaces a message or the beginning of the last answer. */
 bool ebb_frontend_edits(const ebb_frontend *f);
+/* What went along with a question, by its number (`editing`), in front of its words: that goes
+ * along again when it is edited.  The result: its bytes, valid until the next event or action. */
+size_t ebb_frontend_kept_files(const ebb_frontend *f, size_t number, const char **files);
 /* What is sent next is a message like any other. */
 void ebb_frontend_leave_edit(ebb_frontend *f);
 /* An empty line was entered: an answer that was stopped or cut goes on, a question that

@@ -36,6 +36,18 @@ static size_t last_question(ebb_frontend *f)
     return i - 1;
 }
 
+/* A question is sent as if it was typed, with files and what is asked about them; all else is only text. */
+static ebb_status rewrite(ebb_frontend *f, size_t i, const char *text, ebb_error *err)
+{
+    if (ebb_chat_message(f->chat, i)->role != EBB_ROLE_USER)
+        return ebb_chat_edit(f->chat, i, text, strlen(text), err);
+    ebb_buf_clear(&f->rewritten);
+    if (!ebb_buf_adds(&f->rewritten, text))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the message");
+    f->editing = i + 1;
+    return EBB_OK;
+}
+
 ebb_status ebb_slash_edit(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     const ebb_message *m;
@@ -48,14 +60,15 @@ ebb_status ebb_slash_edit(ebb_frontend *f, const char *arg, ebb_error *err)
     if (st != EBB_OK)
         return st;
     if (*text)
-        return ebb_chat_edit(f->chat, i, text, strlen(text), err);
+        return rewrite(f, i, text, err);
     m = ebb_chat_message(f->chat, i);
     f->editing = i + 1;
     if (f->edit) {
         ebb_frontend_offer(f, m->text, m->n_text);
     } else {
         f->say(f, EBB_SAY_TEXT, m->text, m->n_text);
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "message %zu: the next line takes its place, in a new branch", i + 1);
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "message %zu: the next line takes its place, in a new branch%s", i + 1,
+                          ebb_frontend_kept_files(f, f->editing, &text) > 0 ? "; its files go along again" : "");
     }
     return EBB_OK;
 }

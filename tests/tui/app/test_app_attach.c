@@ -158,6 +158,65 @@ static void an_edited_message_has_its_files_once(void **state)
     screen_close(&s);
 }
 
+/* /edit N TEXT is sent as if it was typed: with the files that it names, behind those that the message has, and what is
+ * asked about either. */
+static void a_text_behind_edit_takes_files_along(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "what is in @%/notes.txt\r");
+    screen_answer(&s, "ok");
+    put("notes.txt", "OTHERS\n");
+    type(&s, "/edit 1 and in @%/diary.txt or @%/notes.txt\r");
+    expect_said(&s, 0, "NOTES", 1);              /* as it was when it went along */
+    expect_said(&s, 0, "OTHERS", 0);
+    expect_said(&s, 0, "DIARY", 1);
+    expect_said(&s, 0, "what is", 0);
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_false(ebb_frontend_edits(&s.app.frontend));
+    screen_answer(&s, "ok");
+    type(&s, "\033[A");                          /* once, and without the files */
+    assert_has(&s, "> /edit 1 and in @");
+    type(&s, "\033[A");
+    assert_has(&s, "> what is in @");
+    type(&s, "\x03/edit 1 see @%/none.txt\r");
+    expect_said(&s, 0, "none.txt", 0);
+    assert_has(&s, "none.txt; Enter again sends it as text");
+    assert_has(&s, "lines]see @");               /* there to be mended */
+    type(&s, "\r");
+    expect_said(&s, 0, "none.txt", 1);
+    screen_answer(&s, "ok");
+    type(&s, "//path\r");
+    screen_answer(&s, "ok");
+    type(&s, "/edit 3 /other\r");
+    assert_string_equal(message(&s, 2), "/other");
+    screen_close(&s);
+}
+
+/* What is folded of the command stays so, and names none; what can be read is asked about. */
+static void a_paste_behind_edit_names_no_files(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "one\r");
+    screen_answer(&s, "ok");
+    type(&s, "/edit 1 sum up: " PASTE(LINES "see @%/diary.txt\n") "\r");
+    expect_said(&s, 0, "sum up: ", 1);
+    expect_said(&s, 0, "DIARY", 0);
+    assert_has(&s, "diary.txt, which stands in what was pasted; type it to attach it");
+    screen_answer(&s, "ok");
+    type(&s, "/edit 1 " PASTE("read @%/diary.txt") "\r");
+    expect_said(&s, 0, "read", 0);
+    assert_has(&s, "diary.txt goes along; Enter again sends both");
+    type(&s, "\x03");
+    assert_false(ebb_frontend_edits(&s.app.frontend));
+    screen_close(&s);
+}
+
 /* What was pasted into a message names no files when that is edited, though it can be read by then. */
 static void an_edited_paste_is_asked_about(void **state)
 {
@@ -343,6 +402,8 @@ int main(void)
         cmocka_unit_test(a_paste_comes_back),
         cmocka_unit_test(a_paste_comes_back_in_vi),
         cmocka_unit_test(an_edited_message_has_its_files_once),
+        cmocka_unit_test(a_text_behind_edit_takes_files_along),
+        cmocka_unit_test(a_paste_behind_edit_names_no_files),
         cmocka_unit_test(an_edited_paste_is_asked_about),
         cmocka_unit_test(what_waits_has_its_files_once),
         cmocka_unit_test(what_waits_comes_back_with_its_files),

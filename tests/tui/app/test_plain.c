@@ -214,6 +214,12 @@ static void messages_and_branches(void **state)
         "Note: message 1: the next line takes its place, in a new branch\n"
         "Model: You said: b\n");
     expect("a\n/edit 1 c\n", "Model: You said: a\nModel: You said: c\n");
+    expect("\"\"\"a.txt:\n```txt\nA\n```\n\nwhat\"\"\"\n/edit 1 who\n/edit 1\nwhere\n",
+        "Model: You said: a.txt:\n```txt\nA\n```\n\nwhat\n"
+        "Model: You said: a.txt:\n```txt\nA\n```\n\nwho\n"
+        "a.txt:\n```txt\nA\n```\n\nwho\n"
+        "Note: message 1: the next line takes its place, in a new branch; its files go along again\n"
+        "Model: You said: a.txt:\n```txt\nA\n```\n\nwhere\n");
     expect("a\n/edit 3\n/edit x\n",
         "Model: You said: a\n"
         "Error: give the number of a message, 1 to 2; /tree shows them\n"

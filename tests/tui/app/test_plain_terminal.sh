@@ -35,4 +35,16 @@ wait_for 'Note: stopped; the message is not sent'
 tm send-keys "read @$dir/a.up now" Enter
 wait_for 'Note: reading a.up with tr'
 wait_for 'Model:'
+
+# The text behind /edit N has files, too, and with what stops it the edit is left: the next line is a new message.
+wait_until '[ "$(screen | grep -c You:)" -ge 3 ]'
+tm send-keys "/edit 1 see @$dir/b.slow now" Enter
+wait_for 'reading b.slow with sleep; Ctrl-C stops'
+wait_until '[ "$(screen | grep -c "reading b.slow")" = 2 ]'
+tm send-keys C-c
+wait_until '[ "$(screen | grep -c "the message is not sent")" = 2 ]'
+tm send-keys C-c
+wait_for 'Note: Ctrl-D leaves'
+tm send-keys "/edit 1 see @$dir/none.txt" Enter
+wait_for 'none.txt; sent as text'
 exit 0
