@@ -66,7 +66,8 @@ static ebb_message *add(ebb_chat *c, ebb_role role, const char *text, ebb_finish
         abort();
     ebb_buf_clear(b);
     ebb_buf_adds(b, text);
-    *m = (ebb_message){ .id = (int64_t)c->n, .role = role, .finish = finish, .created_ms = ++c->clock,
+    c->clock++;
+    *m = (ebb_message){ .id = c->clock, .role = role, .finish = finish, .created_ms = c->clock,
                         .text = b->data, .n_text = b->len };
     return m;
 }

@@ -74,6 +74,7 @@ typedef struct ebb_message_queue {
     bool     is_held;            /* the question before them got an error in place of an answer */
     size_t   editing;            /* what the first one replaces, as ebb_frontend has it of the */
     bool     is_cutting;         /* input; the others are new */
+    int64_t  edited_id;          /* of that message */
 } ebb_message_queue;
 
 /* Edits of the line (ebb_editor.n_edits) that something belongs to. */

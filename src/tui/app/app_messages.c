@@ -92,15 +92,27 @@ static void drop_queued_edit(ebb_app *a)
 /* What the input was to replace, the first message that waits is to replace from now on. */
 static void queue_edit(ebb_app *a)
 {
+    const ebb_message *m = ebb_frontend_edited(&a->frontend, a->frontend.editing);
+
+    a->queue.edited_id = m ? m->id : 0;
     a->queue.editing = a->frontend.editing;
     a->queue.is_cutting = a->frontend.is_cutting;
     ebb_frontend_leave_edit(&a->frontend);
 }
 
+/* Is the message still there that is to be replaced?  On another branch, or after /undo, its number is that of another
+ * one, or of none. */
+static bool has_edited(const ebb_app *a)
+{
+    const ebb_message *m = ebb_frontend_edited(&a->frontend, a->queue.editing);
+
+    return m && m->id == a->queue.edited_id;
+}
+
 /* The way back. */
 static void unqueue_edit(ebb_app *a)
 {
-    if (is_edit_queued(a) && !ebb_frontend_edits(&a->frontend)) {
+    if (is_edit_queued(a) && has_edited(a) && !ebb_frontend_edits(&a->frontend)) {
         a->frontend.editing = a->queue.editing;
         a->frontend.is_cutting = a->queue.is_cutting;
     }
@@ -232,13 +244,23 @@ void ebb_app_hold_queue(ebb_app *a)
         ebb_app_hint(a, "Enter asks again, and sends what waits then; Ctrl-X takes it back");
 }
 
+/* What waits is for what was there when it came; the user decides anew. */
+static void take_back_strayed(ebb_app *a)
+{
+    bool is_elsewhere = a->queue.n > 0 && a->queue.generation != ebb_chat_generation(a->frontend.chat);
+    bool is_edit_lost = is_edit_queued(a) && !has_edited(a);
+
+    if (!is_elsewhere && !is_edit_lost)
+        return;
+    drop_queued_edit(a);
+    ebb_app_take_back_queue(a);
+    ebb_app_hint(a, "%s: what waited is not sent yet",
+                 is_elsewhere ? "this is another conversation" : "the message that it was to replace is not here");
+}
+
 void ebb_app_send_next(ebb_app *a)
 {
-    if (a->queue.n > 0 && a->queue.generation != ebb_chat_generation(a->frontend.chat)) {
-        drop_queued_edit(a);                     /* there is no such message here */
-        ebb_app_take_back_queue(a);
-        ebb_app_hint(a, "this is another conversation: what waited is not sent yet");
-    }
+    take_back_strayed(a);
     if (a->queue.n == 0 || !can_send(a) || is_queue_held(a) || ebb_chat_awaits_overflow_choice(a->frontend.chat) ||
         ebb_frontend_edits(&a->frontend))        /* that goes first */
         return;

@@ -47,18 +47,10 @@ static bool is_command(const char *unsent)
  * id. */
 static const char edit_mark = '\x1e';
 
-/* Message `number` of the path, or the last one; NULL: there is none. */
-static const ebb_message *edited_message(const ebb_app *a, size_t number)
-{
-    size_t n = ebb_chat_n_messages(a->frontend.chat), i = number > 0 ? number : n;
-
-    return i > 0 && i <= n ? ebb_chat_message(a->frontend.chat, i - 1) : NULL;
-}
-
 /* `n_before` bytes stand before what an editor may have: the result is how many it is with the mark. */
 static size_t mark_edit(const ebb_app *a, ebb_buf *out, size_t number, size_t n_before)
 {
-    const ebb_message *m = edited_message(a, number);
+    const ebb_message *m = ebb_frontend_edited(&a->frontend, number);
     char mark[48];
     int n = snprintf(mark, sizeof mark, "%c%zu %lld\n", edit_mark, number, m ? (long long)m->id : 0);
 
@@ -73,7 +65,7 @@ static bool begin_edit(ebb_app *a, const char *mark)
     char *end;
     size_t i = strtoul(mark + 1, &end, 10);
     long long id = *end == ' ' ? strtoll(end, NULL, 10) : 0;
-    const ebb_message *m = edited_message(a, i);
+    const ebb_message *m = ebb_frontend_edited(&a->frontend, i);
 
     if (!m || (id > 0 && m->id != id) || (i > 0 ? m->role == EBB_ROLE_NOTE : m->role != EBB_ROLE_ASSISTANT))
         return false;

@@ -176,10 +176,16 @@ bool ebb_frontend_edits(const ebb_frontend *f)
     return f->editing || f->is_cutting;
 }
 
+const ebb_message *ebb_frontend_edited(const ebb_frontend *f, size_t number)
+{
+    size_t n = ebb_chat_n_messages(f->chat), i = number > 0 ? number : n;
+
+    return i > 0 && i <= n ? ebb_chat_message(f->chat, i - 1) : NULL;
+}
+
 size_t ebb_frontend_kept_files(const ebb_frontend *f, size_t number, const char **files)
 {
-    bool is_there = number > 0 && number <= ebb_chat_n_messages(f->chat);
-    const ebb_message *m = is_there ? ebb_chat_message(f->chat, number - 1) : NULL;
+    const ebb_message *m = number > 0 ? ebb_frontend_edited(f, number) : NULL;
 
     *files = m && m->text ? m->text : "";
     return m && m->text && m->role == EBB_ROLE_USER ? ebb_attachments_end(m->text, m->n_text) : 0;

@@ -61,6 +61,8 @@ bool ebb_frontend_preview(ebb_frontend *f, const char *text, size_t n, ebb_chat_
 void ebb_frontend_prefill(ebb_frontend *f, const char *text, size_t n);
 /* Whether what is sent next replaces a message or the beginning of the last answer. */
 bool ebb_frontend_edits(const ebb_frontend *f);
+/* The message of this number (`editing`); for 0 (`is_cutting`) the last one; NULL: none. */
+const ebb_message *ebb_frontend_edited(const ebb_frontend *f, size_t number);
 /* What went along with a question, by its number (`editing`), in front of its words: that goes
  * along again when it is edited.  The result: its bytes, valid until the next event or action. */
 size_t ebb_frontend_kept_files(const ebb_frontend *f, size_t number, const char **files);

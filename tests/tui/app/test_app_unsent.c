@@ -765,6 +765,33 @@ static void an_edit_that_waits_is_an_edit(void **state)
     screen_close(&s);
 }
 
+/* Where its message is not there any more, or another one in its place, it is no edit, and is not sent by itself. */
+static void an_edit_that_waits_goes_to_no_other_message(void **state)
+{
+    static const char *const acts[] = { "/undo\r", "/system Be short.\r" };
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
+        screen_open(&s, 16, 80, "");
+        fake_add(s.chat, EBB_ROLE_USER, "one");
+        fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+        screen_keys(&s, "/edit 1\r and more\r");
+        assert_has(&s, "waits: one and more\n");
+        screen_keys(&s, acts[i]);
+        assert_has(&s, "the message that it was to replace is not here: what waited is not sent yet");
+        assert_has(&s, "one and more\n");
+        assert_lacks(&s, "waits: ");
+        assert_false(ebb_frontend_edits(&s.app.frontend));
+        fake_ready(s.chat);
+        screen_step(&s, 0.1);
+        assert_int_equal(ebb_chat_n_messages(s.chat), i);
+        screen_keys(&s, "\r");
+        assert_int_equal(ebb_chat_n_messages(s.chat), i + 2);
+        screen_close(&s);
+    }
+}
+
 static void refused_text_comes_back(void **state)
 {
     screen s;
@@ -824,6 +851,7 @@ int main(void)
         cmocka_unit_test(an_edit_goes_before_what_waits),
         cmocka_unit_test(what_waits_goes_when_an_edit_is_left),
         cmocka_unit_test(an_edit_that_waits_is_an_edit),
+        cmocka_unit_test(an_edit_that_waits_goes_to_no_other_message),
         cmocka_unit_test(refused_text_comes_back),
         cmocka_unit_test(refused_queue_comes_back),
     };
