@@ -349,39 +349,134 @@ static ebb_status add_open(prompt_build *w, ebb_error *err)
     return st;
 }
 
-/* -- The system message ---------------------------------------------------------------------------- */
+/* -- What stands in front of the first question ------------------------------------------------------- */
 
-/* The first ids, if they are those of now.text[0..end) alone; else 0. */
-static ebb_status count_first_ids(prompt_build *w, size_t end, size_t *n, ebb_error *err)
+/* Two turns, behind the system message if there is one. */
+static ebb_status render_two_turns(const prompt_build *w, bool has_system, ebb_rendering *out)
 {
-    ebb_prompt first = { 0 };
-    prompt_build alone = { .p = w->p, .job = w->job, .now = w->now, .out = &first };
-    ebb_status st = add_bos(&alone, err);
+    char text[] = "1";
+    const ebb_message user = { .role = EBB_ROLE_USER, .text = text, .n_text = 1 };
+    const ebb_message answer = { .role = EBB_ROLE_ASSISTANT, .text = text, .n_text = 1 };
+    const ebb_message *const turns[] = { w->job.messages[0], &user, &answer, &user };
+    const ebb_prompt_opts *o = w->job.opts, opts = { .now_ms = o->now_ms, .thinking = o->thinking, .stop = o->stop,
+                                                     .stop_arg = o->stop_arg };
+    ebb_render_job job = { .messages = turns + !has_system, .n = 3u + has_system, .opts = &opts };
 
-    if (st == EBB_OK)
-        st = tokenize_part(&alone, 0, end, err);
-    drop_second_bos(&alone);
-    *n = st == EBB_OK && first.n_ids <= w->out->n_ids &&
-         memcmp(first.ids, w->out->ids, first.n_ids * sizeof *first.ids) == 0 ? first.n_ids : 0;
-    ebb_prompt_fini(&first);
+    return ebb_prompt_render(w->p, &job, out, NULL);
+}
+
+/* Ids of r.text[from..to), behind BOS if that is the beginning. */
+static ebb_status ids_of_part(const prompt_build *w, const ebb_rendering *r, size_t from, size_t to, ebb_prompt *out,
+                              ebb_error *err)
+{
+    prompt_build part = { .p = w->p, .job = w->job, .now = *r, .out = out };
+    ebb_status st = from == 0 ? add_bos(&part, err) : EBB_OK;
+
+    if (st == EBB_OK && from < to)
+        st = tokenize_part(&part, from, to, err);
+    if (from == 0)
+        drop_second_bos(&part);
     return st;
 }
 
-/* It ends with the token that ends its turn, or before one that begins the next.  Where its text is part of a
+/* How many ids both end with. */
+static size_t count_common_end(const ebb_prompt *a, const ebb_prompt *b)
+{
+    size_t n = 0;
+
+    while (n < a->n_ids && n < b->n_ids && a->ids[a->n_ids - 1 - n] == b->ids[b->n_ids - 1 - n])
+        n++;
+    return n;
+}
+
+static bool is_blank_token(const prompt_build *w, int32_t id)
+{
+    char text[32];
+    size_t n = ebb_model_piece(w->p->m, id, true, text, sizeof text), i = 0;
+
+    while (i < n && n <= sizeof text && is_template_space(text[i]))
+        i++;
+    return i == n;
+}
+
+/* A token that begins or ends a part of the conversation: control, or, as those of harmony, which are none, by its
+ * text. */
+static bool is_mark(const prompt_build *w, int32_t id)
+{
+    char text[64];
+    size_t n = ebb_model_piece(w->p->m, id, true, text, sizeof text);
+
+    return ebb_model_is_control(w->p->m, id) ||
+           (n > 4 && n <= sizeof text && memcmp(text, "<|", 2) == 0 && memcmp(text + n - 2, "|>", 2) == 0);
+}
+
+static bool is_mark_at(const prompt_build *w, const ebb_prompt *p, size_t i)
+{
+    return i < p->n_ids && is_mark(w, p->ids[i]);
+}
+
+/* The first of ids[at..n) that is not blank; n: none. */
+static size_t skip_blank_tokens(const prompt_build *w, const ebb_prompt *p, size_t at)
+{
+    while (at < p->n_ids && is_blank_token(w, p->ids[at]))
+        at++;
+    return at;
+}
+
+/* ids[0..n) end with words: the token that ends their turn, behind them, goes with them.  It is one that ends a model's
+ * turn, or has the one that begins the next behind it.  0: none is there. */
+static size_t behind_closing_token(const prompt_build *w, const ebb_prompt *p, size_t n)
+{
+    size_t at = skip_blank_tokens(w, p, n), next = at < p->n_ids ? skip_blank_tokens(w, p, at + 1) : at;
+
+    if (!is_mark_at(w, p, at))
+        return 0;
+    return ebb_model_is_eog(w->p->m, p->ids[at]) || is_mark_at(w, p, next) ? at + 1 : 0;
+}
+
+/* p: the ids in front of the question, of which ids[0..n) are in front of its turn. */
+static void count_front(prompt_build *w, const ebb_prompt *p, size_t n, bool has_system)
+{
+    ebb_prompt *o = w->out;
+    size_t n_words = 0, last = n;
+
+    for (size_t i = 0; i < n; i++)
+        n_words += !is_mark(w, p->ids[i]) && !is_blank_token(w, p->ids[i]);
+    o->has_open_system = n_words > 0 || has_system;
+    if (!o->has_open_system)
+        return;                                  /* BOS at most */
+    while (last > 0 && is_blank_token(w, p->ids[last - 1]))
+        last--;
+    if (last == 0 || !is_mark(w, p->ids[last - 1])) {
+        last = behind_closing_token(w, p, n);
+        last = last || !is_mark_at(w, p, n) ? last : n;
+    }
+    o->has_open_system = last == 0 || last > o->n_ids || memcmp(p->ids, o->ids, last * sizeof *o->ids) != 0;
+    o->n_system = o->has_open_system ? 0 : last;
+}
+
+/* A system message, or a text of the template's own, ends with the token that ends its turn, or before one that begins
+ * the next: the question's turn begins with what stands in front of a second question, too.  Where it is part of a
  * question's turn, it has no end of its own. */
 static ebb_status count_system(prompt_build *w, ebb_error *err)
 {
-    ebb_prompt *o = w->out;
-    size_t end = w->job.n > 0 && w->job.messages[0]->role == EBB_ROLE_SYSTEM && !w->job.merge_system
-               ? ebb_rendering_end_of(&w->now, 0) : 0;
-    size_t behind = end ? behind_end(w, end) : 0;
-    ebb_status st;
+    bool has_system = w->job.n > 0 && w->job.messages[0]->role == EBB_ROLE_SYSTEM;
+    ebb_rendering r = { 0 };
+    ebb_prompt front = { 0 }, between = { 0 };
+    ebb_status st = EBB_OK;
 
-    if (end == 0)
-        return EBB_OK;
-    st = count_first_ids(w, behind ? behind : end, &o->n_system, err);
-    if (!behind && !(o->n_system < o->n_ids && ebb_model_is_control(w->p->m, o->ids[o->n_system])))
-        o->n_system = 0;
+    w->out->has_open_system = w->job.n > 0;
+    if (w->job.n > 0 && !w->job.merge_system && render_two_turns(w, has_system, &r) == EBB_OK) {
+        st = ids_of_part(w, &r, 0, ebb_rendering_begin_of(&r, has_system), &front, err);
+        if (st == EBB_OK)
+            st = ids_of_part(w, &r, ebb_rendering_end_of(&r, has_system + 1u),
+                             ebb_rendering_begin_of(&r, has_system + 2u), &between, err);
+        if (st == EBB_OK)
+            count_front(w, &front, front.n_ids - count_common_end(&front, &between), has_system);
+    }
+    ebb_prompt_fini(&front);
+    ebb_prompt_fini(&between);
+    ebb_rendering_fini(&r);
     return st;
 }
 

@@ -58,7 +58,8 @@ typedef struct ebb_prompt_opts {
                                   * trusted as its text is; NULL: none.  Those that ebb sets stay */
     bool       (*stop)(void *arg);       /* as ebb_tokenize_opts has it */
     void        *stop_arg;
-    bool         counts_system;  /* fill in n_system, for messages without ids */
+    bool         counts_system;  /* fill in n_system and has_open_system, for messages without
+                                  * ids */
     const ebb_prompt_thought *thoughts;  /* of each message, what was thought before its text where
                                   * that is known apart, n 0: nothing; NULL: of no message */
 } ebb_prompt_opts;
@@ -93,8 +94,9 @@ typedef struct ebb_prompt {
     size_t   n_suffix;           /* of the last ids, those behind the last question's words: once
                                   * there is an answer, a template may print them in another way */
     size_t   n_system;           /* opts->counts_system: ids[0..n_system) are all that the template
-                                  * prints of a system message in front; 0: there is none, or no
-                                  * token is where it ends */
+                                  * prints of a system message in front, or of a text of its own
+                                  * where there is none; 0: neither is there, or ... */
+    bool     has_open_system;    /* ... no token is where it ends */
     bool     rewritten;          /* n_kept < n_old: old ids were dropped */
     char     notice[240];        /* one line for the user, "" if there is nothing to say */
 } ebb_prompt;

@@ -233,6 +233,16 @@ ebb_status ebb_prompt_render(const ebb_prompter *p, const ebb_render_job *job, e
     return st;
 }
 
+size_t ebb_rendering_begin_of(const ebb_rendering *r, size_t message)
+{
+    size_t begin = r->text.len;
+
+    for (size_t i = 0; i < r->n_ranges; i++)
+        if (r->ranges[i].message == message && r->ranges[i].begin < begin)
+            begin = r->ranges[i].begin;
+    return begin;
+}
+
 size_t ebb_rendering_end_of(const ebb_rendering *r, size_t message)
 {
     for (size_t i = r->n_ranges; i > 0; i--)

@@ -55,6 +55,8 @@ EBB_MUST_CHECK
 ebb_status ebb_prompt_render_or_merge(const ebb_prompter *p, ebb_render_job *job,
                                       ebb_rendering *out, ebb_error *err);
 
+/* Where the bytes of a message begin in the rendering; text.len: it printed none. */
+size_t ebb_rendering_begin_of(const ebb_rendering *r, size_t message);
 /* Where the bytes of a message end in the rendering; 0: it printed none. */
 size_t ebb_rendering_end_of(const ebb_rendering *r, size_t message);
 

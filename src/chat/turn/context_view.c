@@ -202,24 +202,32 @@ ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path, co
     return st;
 }
 
-size_t ebb_chat_count_system(const ebb_chat *c, const ebb_message *system, const int32_t *ids, size_t n)
+bool ebb_chat_count_front(const ebb_chat *c, const ebb_message *first, const int32_t *ids, size_t n, size_t *count)
 {
     char question[] = "?";
-    ebb_message list[] = { { .role = EBB_ROLE_SYSTEM, .text = system->text, .n_text = system->n_text },
+    bool is_system = first->role == EBB_ROLE_SYSTEM;
+    ebb_message list[] = { { .role = EBB_ROLE_SYSTEM, .text = first->text, .n_text = first->n_text },
                            { .role = EBB_ROLE_USER, .text = question, .n_text = sizeof question - 1 } };
     const ebb_message *const messages[] = { &list[0], &list[1] };
     ebb_prompt_opts opts = prompt_opts(c);
     ebb_prompt p = { 0 };
+    bool is_known;
+
+    *count = 0;
+    opts.counts_system = true;
+    is_known = !ebb_chat_facts(c) && c->ops.prompt(c->ops.arg, c->prompter, messages + !is_system, 1 + is_system, &opts,
+                                                   &p, NULL) == EBB_OK && !p.has_open_system;
+    if (is_known && p.n_system > 0 && p.n_system <= n && memcmp(p.ids, ids, p.n_system * sizeof *ids) == 0)
+        *count = p.n_system;
+    ebb_prompt_fini(&p);
+    return is_known && (*count > 0 || !is_system);
+}
+
+size_t ebb_chat_count_system(const ebb_chat *c, const ebb_message *system, const int32_t *ids, size_t n)
+{
     size_t count = 0;
 
-    opts.counts_system = true;
-    if (system->role != EBB_ROLE_SYSTEM || ebb_chat_facts(c))
-        return 0;
-    if (c->ops.prompt(c->ops.arg, c->prompter, messages, 2, &opts, &p, NULL) == EBB_OK && p.n_system <= n &&
-        p.n_system > 0 && memcmp(p.ids, ids, p.n_system * sizeof *ids) == 0)
-        count = p.n_system;
-    ebb_prompt_fini(&p);
-    return count;
+    return system->role == EBB_ROLE_SYSTEM && ebb_chat_count_front(c, system, ids, n, &count) ? count : 0;
 }
 
 static bool record_node_ids(const ebb_chat *c, ebb_node *node, const int32_t *ids, size_t n)

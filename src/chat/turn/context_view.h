@@ -53,6 +53,10 @@ ebb_status ebb_chat_prompt(ebb_chat *c, ebb_node *const *path, size_t n_path,
  * question behind it has the ids of both. */
 size_t ebb_chat_count_system(const ebb_chat *c, const ebb_message *system, const int32_t *ids,
                              size_t n);
+/* The same in *count, or, where `first` is no system message, of the text that the template prints
+ * in front of it by itself.  false: there is a text, and where it ends cannot be told. */
+bool ebb_chat_count_front(const ebb_chat *c, const ebb_message *first, const int32_t *ids, size_t n,
+                          size_t *count);
 /* The prompt is of the tree's path: its ids become those of the messages.  false: no memory. */
 bool ebb_chat_record_ids(ebb_chat *c, const ebb_prompt *p);
 

@@ -1,6 +1,6 @@
 /* A sliding window over the tokens, with attention sinks: what leaves a full context is the oldest tokens behind the
- * system prompt, or behind the first four where there is none (overflow.h).  Sinks: Xiao et al. 2023, "Efficient
- * Streaming Language Models with Attention Sinks". */
+ * system prompt, the user's or the template's own, or behind the first four where there is none (overflow.h).  Sinks:
+ * Xiao et al. 2023, "Efficient Streaming Language Models with Attention Sinks". */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +50,15 @@ static size_t find_begin(const ebb_context_view *v, const ebb_prompt *p, size_t 
     return cut;
 }
 
-/* Tokens that stay at the beginning: the system prompt's, if there is one.  false: nobody knows how many those are. */
+/* Tokens that stay at the beginning: the system prompt's, the user's or the template's own, if there is one.  false:
+ * nobody knows how many those are. */
 static bool find_sinks(const ebb_chat *c, const ebb_context_view *v, const ebb_prompt *p, size_t *n)
 {
-    size_t system = ebb_chat_count_system(c, v->list[0], p->ids, p->n_ids);
+    size_t front;
+    bool is_known = ebb_chat_count_front(c, v->list[0], p->ids, p->n_ids, &front);
 
-    *n = system > N_SINKS ? system : N_SINKS;
-    return system > 0 || v->list[0]->role != EBB_ROLE_SYSTEM;
+    *n = front > N_SINKS ? front : N_SINKS;
+    return is_known;
 }
 
 static bool choose_slide(const ebb_chat *c, const ebb_context_view *v, const ebb_prompt *p, const ebb_node *question,

@@ -41,6 +41,7 @@ typedef struct fake_script {
     uint32_t n_ctx;              /* 0: FAKE_CTX; the options of the engine go before it */
     bool cannot_forget;
     bool hides_system;           /* where the system message ends is not to be told */
+    const char *own_text;        /* that the template prints without one; NULL: none */
     size_t n_prefilled_early;    /* ids that were given to be computed ahead */
     unsigned n_gaps;             /* closed by moving what is behind them */
     bool plan_fits;
@@ -452,6 +453,12 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p,
                          .n_ids_of = calloc(n + 1, sizeof *out->n_ids_of) };
     if (((fake_script *)arg)->refuse)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "the template refuses");
+    if (((fake_script *)arg)->own_text && n > 0 && n_old == 0 && m[0]->role != EBB_ROLE_SYSTEM) {
+        for (const char *s = ((fake_script *)arg)->own_text; *s; s++)
+            out->ids[out->n_ids++] = 2000 + (unsigned char)*s;
+        out->has_open_system = ((fake_script *)arg)->hides_system;
+        out->n_system = out->has_open_system ? 0 : out->n_ids;
+    }
     for (size_t i = 0; i < n; i++) {
         all_old &= i < n_old;
         /* Those that have none are in the ids of one behind them. */
@@ -472,9 +479,10 @@ static ebb_status fake_prompt(void *arg, const ebb_prompter *p,
         }
         if (all_old)
             out->n_kept = out->n_ids;
-        if (opts->counts_system && i == 0 && m[i]->role == EBB_ROLE_SYSTEM &&
-            !((fake_script *)arg)->hides_system)
-            out->n_system = out->n_ids;
+        if (opts->counts_system && i == 0 && m[i]->role == EBB_ROLE_SYSTEM) {
+            out->has_open_system = ((fake_script *)arg)->hides_system;
+            out->n_system = out->has_open_system ? 0 : out->n_ids;
+        }
     }
     return EBB_OK;
 }

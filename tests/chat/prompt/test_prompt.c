@@ -430,18 +430,22 @@ static void test_prompts_that_open_a_thought(void **state)
 
 /* -- Where the system message ends --------------------------------------------------------------------- */
 
-/* What of the prompt for it and a question is said to be its own. */
+/* What of the prompt for it (NULL: there is none) and a question is said to be its own; NULL: there is a text, and
+ * nobody can say where it ends. */
 static void assert_system(const ebb_model *m, const char *source, const char *text, const char *own)
 {
     ebb_prompter *p = prompter(m, source);
     talk t = { .opts.counts_system = true };
 
-    say(&t, EBB_ROLE_SYSTEM, text);
+    if (text)
+        say(&t, EBB_ROLE_SYSTEM, text);
     say(&t, EBB_ROLE_USER, "Hi");
     ask(&t, p);
-    assert_int_equal(t.p.n_ids_of[0], 0);        /* the question has the ids of both */
+    assert_true(!text || t.p.n_ids_of[0] == 0);  /* the question has the ids of both */
     assert_in_range(t.p.n_system, 0, t.p.n_ids - 1);
+    assert_int_equal(t.p.has_open_system, own == NULL);
     t.p.n_ids = t.p.n_system;
+    own = own ? own : "";
     assert_string_equal(shown(m, &t.p), own);
     talk_fini(&t);
     ebb_prompter_free(p);
@@ -464,8 +468,51 @@ static void test_count_of_the_system_message(void **state)
     ebb_buf_fini(&file);
     m = chat_vocab_open(&with_bos, &file);
     assert_system(m, open_end, "Be brief.", "<s>Be brief.");
-    assert_system(m, no_end, "Be brief.", "");
-    assert_system(m, refuses, "Be brief.", "");
+    assert_system(m, no_end, "Be brief.", NULL);
+    assert_system(m, refuses, "Be brief.", NULL);
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
+/* Some templates print a text of their own where the user has none; it counts like a system message. */
+static void test_count_of_a_text_of_the_template(void **state)
+{
+    static const chat_vocab messages = { .tokens = { "<s>", "</s>", "<|start|>", "<|text|>", "<|over|>", "[SYS]",
+                                                     "[/SYS]", "[INST]" }, .adds_bos = true };
+    static const char qwen[] = "{%- if messages[0].role != 'system' -%}{{ '<|im_start|>system\nBe Qwen.<|im_end|>\n' }}"
+                               "{%- endif -%}{%- for m in messages -%}"
+                               "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{%- endfor -%}";
+    /* a turn is of several messages, and what ends one ends no turn */
+    static const char harmony[] = "{{ '<|start|>system<|text|>Be GPT.<|over|>' }}{%- for m in messages -%}"
+                                  "{{ '<|start|>' + m.role + '<|text|>' + m.content + '<|over|>' }}{%- endfor -%}";
+    static const char mistral[] = "{{ bos_token }}{%- if messages[0].role != 'system' -%}{{ '[SYS]Be M.[/SYS]' }}"
+                                  "{%- endif -%}{%- for m in messages -%}{%- if m.role == 'system' -%}"
+                                  "{{ '[SYS]' + m.content + '[/SYS]' }}{%- elif m.role == 'user' -%}"
+                                  "{{ '[INST]' + m.content }}{%- else -%}{{ m.content + '</s>' }}{%- endif -%}"
+                                  "{%- endfor -%}";
+    static const char vicuna[] = "{{ 'A chat. ' }}{%- for m in messages -%}{%- if m.role == 'user' -%}"
+                                 "{{ 'USER: ' + m.content + ' ' }}{%- else -%}{{ 'BOT: ' + m.content + '</s>' }}"
+                                 "{%- endif -%}{%- endfor -%}";
+    static const char none[] = "{{ bos_token }}{%- for m in messages -%}{%- if m.role == 'user' -%}"
+                               "{{ 'USER: ' + m.content + ' ' }}{%- else -%}{{ 'BOT: ' + m.content + '</s>' }}"
+                               "{%- endif -%}{%- endfor -%}";
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&chatml, &file);
+
+    (void)state;
+    assert_system(m, qwen, NULL, "<|im_start|>system\nBe Qwen.<|im_end|>");
+    assert_system(m, qwen, "Be brief.", "<|im_start|>system\nBe brief.<|im_end|>");
+    assert_system(m, family("chatml"), NULL, "");
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+    m = chat_vocab_open(&messages, &file);
+    assert_system(m, harmony, NULL, "<s><|start|>system<|text|>Be GPT.<|over|>");
+    assert_system(m, harmony, "Be brief.",
+                  "<s><|start|>system<|text|>Be GPT.<|over|><|start|>system<|text|>Be brief.<|over|>");
+    assert_system(m, mistral, NULL, "<s>[SYS]Be M.[/SYS]");
+    assert_system(m, mistral, "Be brief.", "<s>[SYS]Be brief.[/SYS]");
+    assert_system(m, vicuna, NULL, NULL);
+    assert_system(m, none, NULL, "");
     ebb_model_close(m);
     ebb_buf_fini(&file);
 }
@@ -989,6 +1036,7 @@ int main(void)
         cmocka_unit_test(test_answers_in_channels), cmocka_unit_test(test_an_open_answer_in_channels),
         cmocka_unit_test(test_thoughts_that_came_apart), cmocka_unit_test(test_prompts_that_open_a_thought),
         cmocka_unit_test(test_count_of_the_system_message),
+        cmocka_unit_test(test_count_of_a_text_of_the_template),
         cmocka_unit_test(test_one_bos), cmocka_unit_test(test_thinking_is_dropped),
         cmocka_unit_test(test_history_moves),
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),

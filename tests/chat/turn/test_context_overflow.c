@@ -147,6 +147,29 @@ static void test_slide_behind_a_system_prompt_without_end(void **state)
     ebb_chat_close(c);
 }
 
+/* Without one of the user's, the template's own stays as well, and nothing of what was said gets into it; where nobody
+ * can say where it ends, turns go. */
+static void test_slide_behind_a_text_of_the_template(void **state)
+{
+    static const char own[] = "<Own text.>";
+
+    (void)state;
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    script.own_text = own;
+    for (int hides = 0; hides < 2; hides++) {
+        ebb_chat *c = open_ready(&(ebb_chat_opts){ .overflow = EBB_OVERFLOW_SLIDE });
+
+        script.hides_system = hides;
+        for (int i = 0; i < 20; i++)
+            say(c, "question");
+        assert_int_equal(ebb_chat_truncation_note(c)->truncation.how, hides ? EBB_OVERFLOW_FORGET : EBB_OVERFLOW_SLIDE);
+        for (size_t i = 0; i < sizeof own - 1; i++)
+            assert_int_equal(script.first[i], 2000 + (unsigned char)own[i]);
+        ebb_chat_close(c);
+    }
+}
+
 /* A number of turns that could not be left out is that of this command alone. */
 static void test_forget_that_fails(void **state)
 {
@@ -928,7 +951,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_forget), T(test_slide), T(test_slide_in_a_long_message),
-        T(test_slide_behind_a_system_prompt_without_end),
+        T(test_slide_behind_a_system_prompt_without_end), T(test_slide_behind_a_text_of_the_template),
         T(test_forget_that_fails), T(test_forget_and_compute), T(test_compact),
         T(test_a_summary_stays_behind_forgotten_turns),
         T(test_a_summary_stays_while_the_context_slides), T(test_stop_a_summary), T(test_grow),
