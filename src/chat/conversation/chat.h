@@ -135,8 +135,9 @@ const char *ebb_chat_job_under_way(const ebb_chat *c, double *share);
 long ebb_chat_writer_pid(const ebb_chat *c);
 /* Before a question is sent that nobody watches: what is sent then comes behind all that other
  * processes have said in this session, and theirs behind it.  BUSY: one of them writes there; the
- * chat follows it (ebb_chat_writer_pid; 0: it begins or ends at this moment).  Other errors: those
- * of reading the session. */
+ * chat follows it (ebb_chat_writer_pid; 0: it begins or ends at this moment).  A session that is
+ * deleted by now stays so: a new one begins, and a warning says so.  Other errors: those of reading
+ * the session. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_take_turn(ebb_chat *c, ebb_error *err);
 /* The context is full, and the user was asked what to do. */

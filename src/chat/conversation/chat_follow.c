@@ -115,7 +115,7 @@ static ebb_status enter_made_since(ebb_chat *c, ebb_error *err)
     return st == EBB_OK ? ebb_chat_begin_system(c, err) : st;
 }
 
-/* Whether another process has said something in this session since it was loaded here. */
+/* Whether another process has said something in this session since it was loaded here, or taken it away. */
 static bool has_gone_on(const ebb_chat *c)
 {
     ebb_buf text = { 0 };
@@ -124,12 +124,29 @@ static bool has_gone_on(const ebb_chat *c)
     bool has = false;
 
     if (c->store && c->facts.id > 0 &&
-        ebb_store_read_leaf_text(c->store, c->facts.id, &message, &text, NULL) == EBB_OK && message > 0) {
+        ebb_store_read_leaf_text(c->store, c->facts.id, &message, &text, NULL) == EBB_OK) {
         node = ebb_tree_find(&c->tree, message);
-        has = !node || node->m.n_text < text.len;
+        has = node ? node->m.n_text < text.len : message > 0 || c->tree.n_nodes > 0;
     }
     ebb_buf_fini(&text);
     return has;
+}
+
+/* It was deleted meanwhile, and nothing of it is to come back: a new one has its name, as for who comes later. */
+static ebb_status begin_anew(ebb_chat *c, ebb_error *err)
+{
+    char name[sizeof c->facts.name];
+    ebb_status st;
+
+    memcpy(name, c->facts.name, sizeof name);
+    ebb_chat_unlock_writer(c);
+    ebb_chat_set_saved(c);                       /* what was not is deleted with it */
+    st = ebb_chat_new_session(c, err);
+    if (st != EBB_OK)
+        return st;
+    memcpy(c->facts.name, name, sizeof name);
+    ebb_chat_warn(c, "another ebb has deleted this session: a new one begins here");
+    return ebb_chat_take_turn(c, err);
 }
 
 ebb_status ebb_chat_take_turn(ebb_chat *c, ebb_error *err)
@@ -145,7 +162,8 @@ ebb_status ebb_chat_take_turn(ebb_chat *c, ebb_error *err)
         st = ebb_chat_follow(c, c->facts.id) ? EBB_OK : EBB_BUSY;
     if (st == EBB_BUSY || c->follow.session)
         return EBB_FAIL(err, EBB_BUSY, "another process writes in this session");
-    if (st == EBB_OK && has_gone_on(c))
-        st = ebb_chat_reload_session(c, c->facts.id, err);
-    return st;
+    if (st != EBB_OK || !has_gone_on(c))
+        return st;
+    st = ebb_chat_reload_session(c, c->facts.id, err);
+    return st == EBB_NOTFOUND ? begin_anew(c, err) : st;
 }

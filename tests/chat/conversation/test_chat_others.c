@@ -310,6 +310,29 @@ static void test_deleted_unseen(void **state)
     }
 }
 
+/* Whoever waited until it had its turn has asked nothing yet: the question goes to a new session of that name. */
+static void test_deleted_before_its_turn(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "talk", .is_unattended = true, .system = "Be brief." });
+    ebb_store *s = open_beside_chat();
+    ebb_error err;
+    int64_t id;
+
+    (void)state;
+    assert_int_equal(ebb_chat_take_turn(c, &err), EBB_OK);
+    say(c, "my secret");
+    assert_int_equal(ebb_store_delete(s, ebb_chat_session_id(c), &err), EBB_OK);
+    assert_int_equal(ebb_chat_take_turn(c, &err), EBB_OK);
+    send(c, "two");
+    assert_int_equal(count_told(c, "another ebb has deleted this session: a new one begins here"), 1);
+    assert_string_equal(path(c), "[Be brief.] [two] [a2.0 a2.1 a2.2 ]");
+    assert_int_equal(count_sessions(s), 1);
+    assert_int_equal(ebb_store_find(s, "talk", &id, &err), EBB_OK);
+    assert_int_equal(id, ebb_chat_session_id(c));
+    ebb_chat_close(c);
+    ebb_store_close(s);
+}
+
 /* Whoever names a session that was deleted wants it: it is saved again, but under no name that another one has. */
 static void test_deleted_before_it_is_named(void **state)
 {
@@ -377,7 +400,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_removed), T(test_replaced), T(test_replaced_behind_a_deletion), T(test_link),
         T(test_comes_back), T(test_batch), T(test_log_removed), T(test_log_cut),
-        T(test_deleted), T(test_deleted_unseen), T(test_deleted_before_it_is_named), T(test_renamed),
+        T(test_deleted), T(test_deleted_unseen), T(test_deleted_before_its_turn),
+        T(test_deleted_before_it_is_named), T(test_renamed),
         T(test_both_write),
     };
 
