@@ -127,13 +127,6 @@ static ebb_status read_all_messages(const json_t *list, messages *m, ebb_error *
     return st == EBB_OK ? check_text(n_text, err) : st;
 }
 
-bool ebb_serve_stops_waiting(void *arg)
-{
-    ebb_serve_waiting *who = arg;
-
-    return ebb_serve_is_leaving(who->s) || ebb_http_wait(who->x, -1, 0) == EBB_HTTP_GONE;
-}
-
 /* -- Variables of the template ----------------------------------------------------------------------- */
 
 /* What a template prints of it can be no mark of anything. */

@@ -180,54 +180,6 @@ static ebb_status read_request(ebb_serve *s, ebb_http_exchange *x, const route *
     return st;
 }
 
-/* In the list of those who wait for one thing. */
-static void begin_place(ebb_serve *s, ebb_serve_place **list, uint64_t client, ebb_serve_place *place)
-{
-    ebb_serve_place **at = list;
-
-    pthread_mutex_lock(&s->lock);
-    *place = (ebb_serve_place){ .client = client, .turn = *list ? (*list)->turn : 0 };
-    for (const ebb_serve_place *p = *list; p; p = p->next)
-        if (p->client == client)
-            place->turn = p->turn;               /* of his last: the turns of a list ascend */
-    place->turn++;
-    while (*at && (*at)->turn <= place->turn)
-        at = &(*at)->next;
-    place->next = *at;
-    *at = place;
-    while (*list != place)
-        pthread_cond_wait(&s->large_ended, &s->lock);
-    pthread_mutex_unlock(&s->lock);
-}
-
-static void end_place(ebb_serve *s, ebb_serve_place **list)
-{
-    pthread_mutex_lock(&s->lock);
-    *list = (*list)->next;
-    pthread_cond_broadcast(&s->large_ended);
-    pthread_mutex_unlock(&s->lock);
-}
-
-void ebb_serve_begin_large(ebb_serve *s, uint64_t client, ebb_serve_place *place)
-{
-    begin_place(s, &s->large, client, place);
-}
-
-void ebb_serve_end_large(ebb_serve *s)
-{
-    end_place(s, &s->large);
-}
-
-void ebb_serve_begin_form(ebb_serve *s, uint64_t client, ebb_serve_place *place)
-{
-    begin_place(s, &s->forms, client, place);
-}
-
-void ebb_serve_end_form(ebb_serve *s)
-{
-    end_place(s, &s->forms);
-}
-
 /* In its turn, unless nobody wants it any more by then. */
 static ebb_status read_large_request(ebb_serve *s, ebb_http_exchange *x, const route *r, ebb_serve_asked *asked,
                                      ebb_error *err)

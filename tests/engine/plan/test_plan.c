@@ -236,15 +236,15 @@ static void test_no_file_of_kv_without_addresses(void **state)
     ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q8_0 };
     uint64_t all = plan((uint64_t)1 << 40, o).kv_bytes;
     ebb_plan p = plan((uint64_t)1 << 20, o);     /* nothing fits: it says how much would */
-    ebb_machine machine = machine_with(p.min_bytes - all / 2);
+    ebb_machine machine = machine_with(p.min_bytes + all / 2);
     ebb_model *m;
 
     (void)state;
     assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
-    machine.address_bytes = p.min_bytes + 2 * all;
+    machine.address_bytes = p.min_bytes + 3 * all;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
     assert_true(p.fits && p.kv_spill_bytes > 0);
-    machine.address_bytes = p.min_bytes + all / 2;
+    machine.address_bytes = p.min_bytes + all;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
     assert_false(p.fits);
     o.n_ctx = 0;
