@@ -68,4 +68,9 @@ n=600; until [ -s "$dir/server/port" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "n
 echo 'kind=vllm model=big' >"$dir/server/how"
 printf 'hello\n/grammar %s\n' "$dir/yes.gbnf" | timeout 600 "$EBB" --plain -e "http://127.0.0.1:$(cat "$dir/server/port")" >"$dir/out" 2>&1
 grep -q '^Error: .* (vLLM) takes no grammar; /engine here has this process answer' "$dir/out" || fail "vLLM takes it"
+# ... and one that would begin a form anew behind the answer so far is not asked to go on with it.
+echo 'kind=llama model=big say=yes why=length' >"$dir/server/how"
+printf '/grammar %s\nhello\n/continue\n/grammar off\n/continue\n' "$dir/yes.gbnf" | timeout 600 "$EBB" --plain -e "http://127.0.0.1:$(cat "$dir/server/port")" >"$dir/out" 2>&1
+grep -q "^Error: .* (llama-server) would begin the answer's form anew; /retry asks for a whole one" "$dir/out" || fail "the form begins anew"
+[ "$(grep -c '^Error' "$dir/out")" = 1 ] || fail "without a form it goes on"
 exit 0

@@ -30,7 +30,7 @@ static const ebb_dialect dialects[EBB_SERVER_COUNT] = {
                                .thoughts = "reasoning_content" },
     [EBB_SERVER_EBB] = { .name = "ebb serve", .path = CHAT, .can_continue = true, .has_progress = true,
                          .has_sampling = true, .has_thinking = true, .has_grammar = true,
-                         .thoughts = "reasoning_content" },
+                         .continues_form = true, .thoughts = "reasoning_content" },
 };
 
 /* As they are written in the file of engines. */

@@ -23,6 +23,8 @@ typedef struct ebb_dialect {
     bool has_sampling;           /* top-k, min-p and penalties beside temperature and top-p */
     bool has_thinking;           /* can be told whether to think */
     bool has_grammar;            /* takes GBNF */
+    bool continues_form;         /* and follows it from the beginning of an answer that goes on;
+                                  * else it would begin anew behind that */
     const char *thoughts;        /* the name under which it takes them back; NULL: it does not */
     const char *cached_hint;     /* what makes it tell cached tokens; NULL: it does, or cannot */
     const char *context_hint;    /* and its context */

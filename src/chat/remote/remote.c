@@ -280,6 +280,9 @@ static ebb_status take_request(ebb_remote *r, const ebb_backend_request *q, ebb_
     if (q->grammar && !ebb_dialect_of(r->server.kind)->has_grammar)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) takes no grammar; answer in this process: -e here",
                         r->entry.name, ebb_dialect_of(r->server.kind)->name);
+    if (q->grammar && q->continues && !ebb_dialect_of(r->server.kind)->continues_form)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) would begin the answer's form anew; /retry asks for a whole one",
+                        r->entry.name, ebb_dialect_of(r->server.kind)->name);
     free(r->grammar);
     r->grammar = q->grammar ? strdup(q->grammar) : NULL;
     if (q->grammar && !r->grammar)
