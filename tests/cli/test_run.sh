@@ -195,6 +195,9 @@ grep -qF "$(printf '\033[31m')" "$dir/err" && fail "control characters on standa
 
 status 2 "$EBB" run --chunk 5000 -p x
 grep -q -- '--chunk 5000: give a number of tokens, 4096 at most' "$dir/err" || fail "--chunk 5000: $(cat "$dir/err")"
+status 0 "$EBB" run -n 1 --seed 9223372036854775807 --count 2 --json -p x
+python3 -c 'import json, sys; print([a["seed"] for a in json.load(sys.stdin)["answers"]])' <"$dir/out" >"$dir/seeds"
+[ "$(cat "$dir/seeds")" = "[9223372036854775807, 1]" ] || fail "--count behind the largest seed: $(cat "$dir/seeds") $(cat "$dir/out")"
 status 2 "$EBB" run --count 0 -p x
 grep -q -- '--count 0: give how many answers, 1 to 16' "$dir/err" || fail "--count 0: $(cat "$dir/err")"
 status 2 "$EBB" run --count 17 -p x

@@ -85,6 +85,15 @@ typedef struct ebb_backend_request {
     ebb_backend_gap gap;
 } ebb_backend_request;
 
+/* The seed of the answer so many behind one of `seed`: behind the largest that can be given comes
+ * 1. */
+static inline uint64_t ebb_seed_behind(uint64_t seed, uint32_t n)
+{
+    uint64_t most = (uint64_t)INT64_MAX - n;
+
+    return seed <= most ? seed + n : seed - most;
+}
+
 typedef struct ebb_backend {
     const struct ebb_backend_ops *ops;
 } ebb_backend;

@@ -236,7 +236,7 @@ static ebb_status init_one(several *v, uint32_t i, ebb_error *err)
     size_t drop, n = v->l->n_ids;
     ebb_status st;
 
-    sampling.seed += i;
+    sampling.seed = ebb_seed_behind(sampling.seed, i);
     a->which = i;
     a->sampler = ebb_sampler_new(&sampling, ebb_model_get_info(v->l->model)->n_vocab);
     a->detok = i > 0 ? ebb_detok_new(v->l->model, false) : v->l->detok;

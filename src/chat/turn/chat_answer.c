@@ -26,7 +26,7 @@ static ebb_sampler_params sampling_for(const ebb_chat *c, const ebb_node *questi
     const ebb_message *m = going_on ? &going_on->m : NULL;
 
     if (s.seed)
-        s.seed += count_children(question, going_on);
+        s.seed = ebb_seed_behind(s.seed, count_children(question, going_on));
     else if (m && m->n_sample_records > 0)
         s.seed = m->sample_records[m->n_sample_records - 1].sampling.seed;
     return s;
@@ -94,7 +94,7 @@ static void begin_other_records(ebb_chat *c, const ebb_backend_request *r)
     for (uint32_t i = 0; i < c->turn.n_others; i++) {
         ebb_backend_request own = *r;
 
-        own.sampling.seed += i + 1;
+        own.sampling.seed = ebb_seed_behind(own.sampling.seed, i + 1);
         ebb_chat_begin_sample_record(c, &own, c->turn.others[i]);
         c->turn.others[i]->is_dirty = true;
     }
