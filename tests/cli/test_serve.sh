@@ -157,7 +157,8 @@ for status, path, body, words in [
         (400, "/completion", {"prompt": "x", "grammar": "root ::= " + '"a"? ' * 9000}, "too ambiguous"),
         (400, "/tokenize", {"content": "he" * 3000000, "with_pieces": True}, "with_pieces"),
         (400, "/completion", {"prompt": [n_ctx * 1000000]}, "token ids"), (400, "/v1/completions", {"prompt": 5}, "prompt"),
-        (400, "/detokenize", {"tokens": [-1]}, "token ids"), (404, "/v1/nothing", {}, "nothing at this path"), (400, "/health", {}, "another method")]:
+        (400, "/detokenize", {"tokens": [-1]}, "token ids"), (404, "/v1/nothing", {}, "nothing at this path"), (405, "/health", {}, "asked with GET"),
+        (405, "/ebb/v1/answers/1", {}, "GET (read on) or DELETE"), (400, "/completion", {"prompt": "x", "top_n_sigma": 1}, "top_n_sigma is not supported")]:
     error = s.json("POST", path, body, want=status)["error"]
     if words not in error["message"] or "\n" in error["message"] or error["code"] != status:
         fail("an error without", words, error)
@@ -248,7 +249,7 @@ if s.ask("DELETE", f"/ebb/v1/answers/{number}")[0] == 200:       # 404: it was q
 
 # Passes that are hardly longer than the answers are many: a prompt beside them takes what they leave.
 os.mkdir(folder + "/few")
-few = Server(ebb, folder + "/few", "-m", "guide", "--chunk", "8")
+few = Server(ebb, folder + "/few", "-m", "guide", "--chunk", "8", "--seed", "5")
 few_got, few_asks = {}, list(wants)[:4]
 _, c = begin({}, 600, few)
 threads = [threading.Thread(target=lambda i=i: few_got.update({i: few.chat(f"Question {i}: what is a context?", seed=i, max_tokens=60)["choices"][0]["message"]["content"]})) for i in few_asks]
@@ -258,7 +259,19 @@ for t in threads:
     t.join()
 same("beside others in short passes", few_got, {i: wants[i] for i in few_asks})
 c.close()
+hot = {"temperature": 5, "top_k": 0, "top_p": 1, "min_p": 0, "max_tokens": 40, "top_n_sigma": -1}
+if len({few.chat(question, **hot)["choices"][0]["message"]["content"] for _ in range(2)}) != 1:
+    fail("the server's own seed is not followed")
+for seed in 0, -1:                               # one from the clock, whatever the server's own
+    if len({few.chat(question, seed=seed, **hot)["choices"][0]["message"]["content"] for _ in range(2)}) != 2:
+        fail("seed", seed, "is not one from the clock")
 few.end()
+
+# What a prompt of ids leaves of a character is no part of a text under a grammar.
+ids = s.json("POST", "/tokenize", {"content": "\U0001f9ff"})["tokens"]
+same("ids of a character", len(ids) > 1, True)
+text = s.json("POST", "/v1/completions", {"prompt": ids[:-1], "temperature": 0, "max_tokens": 1, "grammar": 'root ::= "x"'})["choices"][0]["text"]
+same("behind half a character", text, "x")
 
 # The engine's figures in the stream, for who asks for them: first, and with the end.
 def figures(more):
@@ -320,7 +333,7 @@ s.json("GET", "/v1/models", headers=bearer, host=f"127.0.0.1:{s.port}")
 for host, status in ("[::1]:80", 200), ("[::1].evil.example", 403), ("[::1", 403), ("localhost.evil.example", 403), ("", 403):
     s.json("GET", "/v1/models", want=status, headers=bearer, host=host)
 for method in "\x1b[2JGET", "GET\x07", "\x1b]0;x":             # it is in the trace, with or without the key
-    s.json(method, "/v1/models", want=400, headers=bearer)
+    s.json(method, "/v1/models", want=405, headers=bearer)
     s.json(method, "/v1/models", want=401)
 trace = open(folder + "/trace", "rb").read()
 if b"GET /v1/models: ok" not in trace or b"\x1b" in trace or b"\x07" in trace:

@@ -1,5 +1,6 @@
 /* Requests: who may ask, and what (serve_priv.h). */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -217,6 +218,17 @@ static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, 
     return st;
 }
 
+/* No ebb_status is 405. */
+static ebb_status refuse_method(ebb_http_exchange *x, const char *wanted)
+{
+    char line[80];
+
+    snprintf(line, sizeof line, "this path is asked with %s", wanted);
+    ebb_serve_reply_json(x, 405, json_pack("{s:{s:i, s:s, s:s}}", "error", "code", 405, "message", line, "type",
+                                           "invalid_request_error"));
+    return EBB_OK;
+}
+
 /* /ebb/v1/answers/N[?from=K]: read on (GET), or stop it (DELETE). */
 static ebb_status run_answer(ebb_serve *s, ebb_http_exchange *x, const char *number_text, ebb_error *err)
 {
@@ -231,7 +243,7 @@ static ebb_status run_answer(ebb_serve *s, ebb_http_exchange *x, const char *num
         return EBB_OK;
     }
     if (strcmp(ebb_http_method(x), "DELETE") != 0)
-        return EBB_FAIL(err, EBB_USAGE, "an answer is read (GET) or stopped (DELETE)");
+        return refuse_method(x, "GET (read on) or DELETE (stop it)");
     if (!ebb_serve_cancel(s, number))
         return EBB_FAIL(err, EBB_NOTFOUND, "no answer %llu is under way", (unsigned long long)number);
     ebb_serve_reply_json(x, 200, json_pack("{s:s}", "status", "stopped"));
@@ -248,7 +260,7 @@ static ebb_status find_route(ebb_serve *s, ebb_http_exchange *x, ebb_error *err)
 {
     static const char answers[] = "/ebb/v1/answers/";
     const char *path = ebb_http_path(x);
-    bool is_known = false;
+    const char *wanted = NULL;
 
     if (strncmp(path, answers, sizeof answers - 1) == 0)
         return run_answer(s, x, path + sizeof answers - 1, err);
@@ -257,10 +269,9 @@ static ebb_status find_route(ebb_serve *s, ebb_http_exchange *x, ebb_error *err)
             continue;
         if (is_asked_by(&routes[i], ebb_http_method(x)))
             return run_route(s, x, &routes[i], err);
-        is_known = true;
+        wanted = routes[i].method;
     }
-    return is_known ? EBB_FAIL(err, EBB_USAGE, "this path wants another method") : EBB_FAIL(err, EBB_NOTFOUND,
-        "there is nothing at this path");
+    return wanted ? refuse_method(x, wanted) : EBB_FAIL(err, EBB_NOTFOUND, "there is nothing at this path");
 }
 
 static bool is_printable(const char *s)

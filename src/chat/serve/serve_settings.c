@@ -27,13 +27,14 @@ static const number_row numbers[] = {
     { "repeat_last_n", WHOLE, AT(repeat_last_n), 0, 1e6 },
 };
 
-/* Parameters that would change an answer and are not supported: refused, unless they have the value
- * that switches them off. */
-static const struct { const char *name; double off; } refused_numbers[] = {
-    { "frequency_penalty", 0 }, { "presence_penalty", 0 }, { "n", 1 }, { "best_of", 1 }, { "logprobs", 0 },
-        { "top_logprobs", 0 }, { "n_probs", 0 },
-    { "dynatemp_range", 0 }, { "mirostat", 0 }, { "xtc_probability", 0 }, { "dry_multiplier", 0 },
-    { "typical_p", 1 }, { "min_tokens", 0 },
+/* Parameters that would change an answer and are not supported: refused, unless they have a value that switches them
+ * off. */
+static const struct { const char *name; double off_from, off_to; } refused_numbers[] = {
+    { "frequency_penalty", 0, 0 }, { "presence_penalty", 0, 0 }, { "n", 1, 1 }, { "best_of", 1, 1 },
+    { "logprobs", 0, 0 }, { "top_logprobs", 0, 0 }, { "n_probs", 0, 0 },
+    { "dynatemp_range", 0, 0 }, { "mirostat", 0, 0 },
+    { "xtc_probability", 0, 0 }, { "dry_multiplier", 0, 0 }, { "typical_p", 1, 1 }, { "min_tokens", 0, 0 },
+    { "top_n_sigma", -1e9, 0 },
 };
 static const char *const refused_things[] = { "tools", "functions", "logit_bias", "suffix", "echo", "grammar_lazy" };
 
@@ -84,8 +85,10 @@ static ebb_status check_refused(const json_t *o, ebb_error *err)
 {
     for (size_t i = 0; i < sizeof refused_numbers / sizeof *refused_numbers; i++) {
         const json_t *v = json_object_get(o, refused_numbers[i].name);
-        if (v && !json_is_null(v) && !json_is_false(v) &&
-            !(json_is_number(v) && json_number_value(v) == refused_numbers[i].off))
+        double x = json_number_value(v);
+        bool is_off = json_is_number(v) && x >= refused_numbers[i].off_from && x <= refused_numbers[i].off_to;
+
+        if (v && !json_is_null(v) && !json_is_false(v) && !is_off)
             return EBB_FAIL(err, EBB_UNSUPPORTED, "%s is not supported; leave it out", refused_numbers[i].name);
     }
     for (size_t i = 0; i < sizeof refused_things / sizeof *refused_things; i++) {
@@ -123,12 +126,13 @@ static ebb_status check_order(const json_t *list, ebb_error *err)
 static ebb_status read_seed(const json_t *o, ebb_sampler_params *p, ebb_error *err)
 {
     const json_t *v = json_object_get(o, "seed");
+    json_int_t seed = json_integer_value(v);
 
-    if (!v || json_is_null(v) || json_integer_value(v) == -1)
+    if (!v || json_is_null(v))
         return EBB_OK;
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
+    if (!json_is_integer(v) || seed < -1)
         return EBB_FAIL(err, EBB_USAGE, "seed is a whole number, 0 or -1: one from the clock");
-    p->seed = (uint64_t)json_integer_value(v);
+    p->seed = seed > 0 ? (uint64_t)seed : 0;
     return EBB_OK;
 }
 

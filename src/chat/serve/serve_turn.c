@@ -127,6 +127,8 @@ static ebb_status prepare_answer(ebb_serve *s, ebb_served *a, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for an answer");
     for (size_t i = n > PRIMING ? n - PRIMING : 0; i < n; i++)
         ebb_detok_push(a->detok, a->q.ids[i], &drop);
+    if (a->q.grammar && a->q.n_answer == 0)      /* the beginning of a character that the text is not to have */
+        ebb_detok_flush(a->detok, &drop);
     return constrain_answer(s, a, err);
 }
 
