@@ -260,6 +260,9 @@ ebb_status ebb_args_parse(ebb_args *a, int argc, char **argv, unsigned mask, ebb
         st = EBB_FAIL(err, EBB_USAGE,
                       "--socket %s is a place to listen, --port and --host are another: give one of the two",
                       said.socket_path);
+    if (st == EBB_OK && said.attaches && (said.has_port || said.host))
+        st = EBB_FAIL(err, EBB_USAGE, "--attach is for a server at a socket, --port and --host are for one at a TCP "
+                                      "port: leave them out");
     if (st != EBB_OK)
         return st;
     give_way(a, &said);

@@ -60,7 +60,9 @@ static ebb_status start_server(const ebb_args *a, const char *path, ebb_child *c
 static ebb_status await_server(const char *path, ebb_child *child, int *fd, ebb_error *err)
 {
     const struct timespec look = { .tv_nsec = LOOK_MS * 1000000L };
+    static const char name[] = "ebb: ";
     ebb_buf words = { 0 };
+    const char *why;
     ebb_status st = EBB_NOTFOUND;
 
     for (int ms = 0; st == EBB_NOTFOUND && ms < BEGIN_MS && !is_asked_to_end; ms += LOOK_MS) {
@@ -75,8 +77,10 @@ static ebb_status await_server(const char *path, ebb_child *child, int *fd, ebb_
         }
     }
     ebb_child_listen(child, &words);
-    if (st != EBB_OK && words.len)
-        st = EBB_FAIL(err, EBB_IO, "the server could not be started: %.300s", ebb_buf_text(&words));
+    why = ebb_child_last_line(&words);
+    if (st != EBB_OK && why)
+        st = EBB_FAIL(err, EBB_IO, "the server could not be started: %.300s",
+                      strncmp(why, name, sizeof name - 1) == 0 ? why + sizeof name - 1 : why);
     ebb_buf_fini(&words);
     return st;
 }

@@ -116,4 +116,12 @@ here.end()
 a = subprocess.run([ebb, "serve", "--socket", folder + "/s", "--port", "0"], capture_output=True)
 if a.returncode != 2 or b"give one of the two" not in a.stderr:
     fail("two places to listen:", a.returncode, a.stderr)
+# What --attach cannot do is said of what the command line says, and in one line; no server is begun for it.
+for words in ("--port", "0"), ("--host", "127.0.0.1"):
+    a = subprocess.run([ebb, "serve", "--attach", *words, "-m", "guide"], stdin=subprocess.DEVNULL, capture_output=True)
+    if a.returncode != 2 or b"--attach is for a server at a socket" not in a.stderr:
+        fail("--attach", *words, a.returncode, a.stderr)
+a = subprocess.run([ebb, "serve", "--attach", "--socket", folder + "/key", "-m", "guide"], stdin=subprocess.DEVNULL, capture_output=True)
+if a.returncode != 1 or a.stderr.decode() != f"ebb: the server could not be started: {folder}/key: exists and is not a socket\n":
+    fail("why no server could be started:", a.stderr)
 P

@@ -102,14 +102,16 @@ static ebb_status from_command(const char *command, bool (*is_stopped)(void *), 
     ebb_buf text = { .max = EBB_SECRET_BYTES }, words = { 0 };
     ebb_child c;
     ebb_status st = ebb_child_start(argv, -1, &c, err);
+    const char *last;
 
     if (st != EBB_OK)
         return st;
     shutdown(c.fd, SHUT_WR);
     st = read_output(&c, &text, &words, is_stopped, arg, err);
     ebb_child_listen(&c, &words);
-    if (st == EBB_OK && text.len == 0 && words.len)
-        st = EBB_FAIL(err, EBB_NOTFOUND, "the command for the key says: %.200s", ebb_buf_text(&words));
+    last = ebb_child_last_line(&words);
+    if (st == EBB_OK && text.len == 0 && last)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "the command for the key says: %.200s", last);
     else if (st == EBB_OK)
         st = take_line(ebb_buf_text(&text), text.len, "the output of key-command", out, err);
     close(c.fd);

@@ -457,19 +457,10 @@ static ebb_status run_request(ebb_client *c, CURLcode *code, ebb_error *err)
     return EBB_OK;
 }
 
-/* The last line a command has said, perhaps why it ended. */
 static const char *last_words(ebb_client *c)
 {
-    char *text, *nl;
-
     ebb_child_last_words(&c->child, &c->words, LAST_WORDS_MS);
-    while (c->words.len && strchr("\r\n ", c->words.data[c->words.len - 1]))
-        ebb_buf_remove(&c->words, c->words.len - 1, 1);
-    if (!c->words.len)
-        return NULL;
-    text = c->words.data;
-    nl = strrchr(text, '\n');
-    return nl ? nl + 1 : text;
+    return ebb_child_last_line(&c->words);
 }
 
 static bool may_have_been_sent(CURLcode code)

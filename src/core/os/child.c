@@ -80,6 +80,18 @@ void ebb_child_last_words(ebb_child *c, ebb_buf *words, int ms)
     } while (words->len != n_before && ebb_clock_ns() < end);
 }
 
+const char *ebb_child_last_line(ebb_buf *words)
+{
+    char *nl;
+
+    while (words->len && strchr("\r\n ", words->data[words->len - 1]))
+        ebb_buf_remove(words, words->len - 1, 1);
+    if (!words->len)
+        return NULL;
+    nl = strrchr(words->data, '\n');
+    return nl ? nl + 1 : words->data;
+}
+
 /* The group outlives its first process where another one in it ignores SIGTERM.  Its number is not given anew before
  * the last of them is gone, so whoever is hit right after a look is of this group. */
 void ebb_child_end(ebb_child *c)

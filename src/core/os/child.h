@@ -25,6 +25,9 @@ ebb_status ebb_child_start(char *const argv[], int its_fd, ebb_child *out, ebb_e
 void ebb_child_listen(ebb_child *c, ebb_buf *words);
 /* The same until it says no more (it has ended), at most so long. */
 void ebb_child_last_words(ebb_child *c, ebb_buf *words, int ms);
+/* The last line of what it has said, perhaps why it ended; line ends and blanks at its end are cut
+ * off.  It is words'.  NULL: nothing was said. */
+const char *ebb_child_last_line(ebb_buf *words);
 /* Have it end, with all that it started in its process group, by force after a second, and forget
  * it; fd is left alone.  An empty one is fine. */
 void ebb_child_end(ebb_child *c);

@@ -62,11 +62,34 @@ static void test_what_it_started_ends(void **state)
     expect_end("(trap '' TERM; echo here; while :; do sleep 1000; done) & wait");
 }
 
+static void test_last_line(void **state)
+{
+    static const char *const cases[][2] = {
+        { "", NULL }, { "\r\n \n", NULL }, { "one", "one" }, { "one\n", "one" },
+        { "one\ntwo  words\r\n\n", "two  words" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_buf words = { 0 };
+        const char *last;
+
+        assert_true(ebb_buf_adds(&words, cases[i][0]));
+        last = ebb_child_last_line(&words);
+        if (cases[i][1])
+            assert_string_equal(last, cases[i][1]);
+        else
+            assert_null(last);
+        ebb_buf_fini(&words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_ends),
         cmocka_unit_test(test_what_it_started_ends),
+        cmocka_unit_test(test_last_line),
     };
 
     return cmocka_run_group_tests_name("child", tests, NULL, NULL);
