@@ -284,24 +284,54 @@ static char *join_real(const char *folder, const char *name)
     return path;
 }
 
-/* The real path of what the link leads to, for free(); also where nothing is there but the folder of that, since a file
- * is made through a link.  NULL: neither is there. */
-static char *find_end(const char *folder, const char *name)
+/* Where the link at that path leads, one step: the real path of the folder, the name in it; for free().  NULL: it is
+ * no link, or there is no such folder. */
+static char *read_link(const char *path)
 {
+    const char *slash = strrchr(path, '/');
     ebb_buf at = { 0 };
-    char to[PATH_MAX], *slash, *end = ebb_buf_addf(&at, "%s/%s", folder, name) ? realpath(at.data, NULL) : NULL;
-    ssize_t n = !end && at.len ? readlink(at.data, to, sizeof to - 1) : -1;
+    char to[PATH_MAX], *end = NULL, *name;
+    ssize_t n = readlink(path, to, sizeof to - 1);
 
-    if (n > 0) {
-        to[n] = '\0';
-        ebb_buf_clear(&at);
-        if (ebb_buf_addf(&at, "%s/%s", to[0] == '/' ? "" : folder, to)) {
-            slash = strrchr(at.data, '/');
-            *slash = '\0';
-            end = join_real(at.data, slash + 1);
-        }
+    if (n <= 0)
+        return NULL;
+    to[n] = '\0';
+    if (ebb_buf_addf(&at, "%.*s/%s", to[0] == '/' ? 0 : (int)(slash - path), path, to)) {
+        name = strrchr(at.data, '/');
+        *name = '\0';
+        end = join_real(at.data, name + 1);
     }
     ebb_buf_fini(&at);
+    return end;
+}
+
+static bool is_link(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
+/* The real path of what the link leads to, for free(); also where nothing is there but the folder of that, since a file
+ * is made through a link, and through one that leads to another.  NULL: neither is there. */
+static char *find_end(const char *folder, const char *name)
+{
+    enum { MAX_LINKS = 8 };
+    ebb_buf first = { 0 };
+    char *end = ebb_buf_addf(&first, "%s/%s", folder, name) ? realpath(first.data, NULL) : NULL;
+    char *at = end ? NULL : ebb_buf_take(&first), *next;
+
+    for (int i = 0; at && !end && i < MAX_LINKS; i++) {
+        next = read_link(at);
+        free(at);
+        at = next;
+        if (at && !is_link(at)) {
+            end = at;
+            at = NULL;
+        }
+    }
+    free(at);
+    ebb_buf_fini(&first);
     return end;
 }
 

@@ -233,6 +233,15 @@ $EBB sessions show one >"$dir/out" 2>&1
 grep -q 'And then?' "$dir/out" || fail "a session behind a link is not kept" "$dir/out"
 rm "$HOME/sync/"*
 $EBB run -m "$m" -s two -n 2 -p hello >"$dir/out" 2>"$dir/err" && [ -s "$HOME/sync/sessions.db" ] || fail "a link to a file to come" "$dir/err"
+# ... nor does it matter how many links lead to it; those that lead to themselves end.
+mkdir -p "$HOME/.dot/b"
+ln -s b/sessions.db "$HOME/.dot/second"
+ln -s "$HOME/.dot/second" "$HOME/.dot/first"
+ln -s ring "$state/ring"
+ln -sf "$HOME/.dot/first" "$state/sessions.db"
+$EBB run -m "$m" -s three -n 2 -p hello >"$dir/out" 2>"$dir/err" && [ -s "$HOME/.dot/b/sessions.db" ] || fail "links to a link to a file to come" "$dir/err"
+ln -sf "$HOME/sync/sessions.db" "$state/sessions.db"
+rm "$state/ring"
 [ -n "$(ls "$HOME/big")" ] || fail "K and V behind a link are not kept"
 printf '/prompt terse\n' | $EBB --plain -m "$m" >"$dir/out" 2>&1
 grep -q 'the system prompt is terse' "$dir/out" || fail "a prompt that is a link" "$dir/out"
