@@ -175,8 +175,10 @@ void ebb_app_fini(ebb_app *a)
     ebb_unsent_end_autosave(&a->unsent.file);
     if (a->term->ops->begin && a->signal != SIGHUP)
         ebb_app_inline_frame(a, true);
-    for (size_t i = 0; i < a->queue.n; i++)
-        free(a->queue.messages[i]);
+    for (size_t i = 0; i < a->queue.n; i++) {
+        free(a->queue.messages[i].text);
+        free(a->queue.messages[i].row);
+    }
     free(a->queue.messages);
     ebb_transcript_fini(&a->view);
     ebb_editor_fini(&a->editor);

@@ -67,7 +67,10 @@ typedef struct ebb_external {
 /* Messages that wait for their turn.  One that replaces another goes first: it is about what is
  * there now. */
 typedef struct ebb_message_queue {
-    char   **messages;
+    struct ebb_queued {
+        char *text;              /* marked */
+        char *row;               /* what a row shows of it, before the display filter */
+    }       *messages;
     size_t   n;
     uint32_t generation;         /* of the chat, when the last one came: they are for that
                                   * conversation */

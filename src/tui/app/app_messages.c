@@ -11,8 +11,9 @@
 #include "edit/marked.h"
 #include "term/width.h"
 #include "text/humanize.h"
+#include "tree/attachment.h"
 
-enum { QUEUE_MAX = 16 };
+enum { QUEUE_MAX = 16, QUEUED_ROW_BYTES = 4096 };        /* a row has fewer columns */
 
 enum { HINT_MARGIN = 4 };        /* columns beside a hint */
 
@@ -131,21 +132,48 @@ static bool has_room_in_queue(ebb_app *a)
     return false;
 }
 
+/* What was asked, behind the files that go along. */
+static const char *queued_words(const char *marked)
+{
+    size_t n = strlen(marked), at = ebb_marked_begins(marked, n) ? EBB_MARK_BYTES : 0;
+    size_t words = at + ebb_attachments_end(marked + at, n - at);
+
+    return words > at && words < n ? marked + words : marked;
+}
+
+/* What a row shows of it: the beginning of its words, once for all frames. */
+static void add_queued_row(ebb_buf *out, const char *marked)
+{
+    const char *words = queued_words(marked);
+    size_t n = strnlen(words, QUEUED_ROW_BYTES);
+    const char *end = memchr(words, '\n', n);
+
+    n = end ? (size_t)(end - words) : n;
+    while (n > 0 && ((unsigned char)words[n] & 0xC0) == 0x80)    /* not within a character, or a mark */
+        n--;
+    ebb_marked_add_plain(out, words, n);
+    ebb_buf_adds(out, words[n] ? " ..." : "");
+}
+
 static bool enqueue(ebb_app *a, const char *text)
 {
-    char **queue = realloc(a->queue.messages, (a->queue.n + 1) * sizeof *queue), *copy = strdup(text);
+    struct ebb_queued *queue = realloc(a->queue.messages, (a->queue.n + 1) * sizeof *queue);
+    char *copy = strdup(text);
+    ebb_buf row = { 0 };
     bool edits = ebb_frontend_edits(&a->frontend);
     size_t i = edits ? 0 : a->queue.n;
 
+    add_queued_row(&row, text);
     if (queue)
         a->queue.messages = queue;
-    if (!queue || !copy) {
+    if (!queue || !copy || row.failed) {
         free(copy);
+        ebb_buf_fini(&row);
         ebb_app_hint(a, "no memory to keep the message until it can be sent");
         return false;
     }
     memmove(queue + i + 1, queue + i, (a->queue.n++ - i) * sizeof *queue);
-    queue[i] = copy;
+    queue[i] = (struct ebb_queued){ copy, ebb_buf_take(&row) };
     if (edits)
         queue_edit(a);
     a->queue.generation = ebb_chat_generation(a->frontend.chat);
@@ -155,8 +183,9 @@ static bool enqueue(ebb_app *a, const char *text)
 /* Where the text goes now, its edit goes along. */
 static char *dequeue(ebb_app *a, size_t i)
 {
-    char *text = a->queue.messages[i];
+    char *text = a->queue.messages[i].text;
 
+    free(a->queue.messages[i].row);
     if (i == 0)
         unqueue_edit(a);
     memmove(a->queue.messages + i, a->queue.messages + i + 1, (--a->queue.n - i) * sizeof *a->queue.messages);

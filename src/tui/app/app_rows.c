@@ -6,9 +6,7 @@
 #include "app/greeting.h"
 #include "base/utf8.h"
 #include "command/slash.h"
-#include "edit/marked.h"
 #include "term/width.h"
-#include "tree/attachment.h"
 
 enum { QUEUED_ROWS_MAX = 3 };
 
@@ -71,31 +69,18 @@ int ebb_app_queue_rows(const ebb_app *a)
     return (int)(a->queue.n < QUEUED_ROWS_MAX ? a->queue.n : QUEUED_ROWS_MAX);
 }
 
-/* What was asked, behind the files that go along. */
-static const char *queued_words(const char *marked)
-{
-    size_t n = strlen(marked), at = ebb_marked_begins(marked, n) ? EBB_MARK_BYTES : 0;
-    size_t words = at + ebb_attachments_end(marked + at, n - at);
-
-    return words > at && words < n ? marked + words : marked;
-}
-
 /* Of a message that waits as much as fits, and all of `more`. */
 static void draw_queued(ebb_app *a, int row, int cols, const char *text, const char *more)
 {
-    ebb_buf line = { 0 }, plain = { 0 };
+    ebb_buf line = { 0 };
     int col;
 
-    ebb_marked_add_plain(&plain, text, strcspn(text, "\n"));
     ebb_buf_adds(&line, "waits: ");
-    ebb_utf8_add_visible(&line, ebb_buf_text(&plain), plain.len, !a->term->utf8);
-    if (strchr(text, '\n'))
-        ebb_buf_adds(&line, " ...");
+    ebb_utf8_add_visible(&line, text, strlen(text), !a->term->utf8);
     col = ebb_term_put_cut(a->term, row, 0, cols - ebb_width_text(more, strlen(more)), ebb_buf_text(&line), line.len,
                            EBB_FACE_QUEUED);
     ebb_term_puts(a->term, row, col, cols, more, EBB_FACE_QUEUED);
     ebb_buf_fini(&line);
-    ebb_buf_fini(&plain);
 }
 
 void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
@@ -105,7 +90,7 @@ void ebb_app_draw_queue(ebb_app *a, int row, int n, int cols)
     for (int i = 0; i < n; i++) {
         if (i + 1 == n && a->queue.n > (size_t)n)
             snprintf(more, sizeof more, "  (and %zu more)", a->queue.n - (size_t)n);
-        draw_queued(a, row + i, cols, queued_words(a->queue.messages[i]), more);
+        draw_queued(a, row + i, cols, a->queue.messages[i].row, more);
     }
 }
 

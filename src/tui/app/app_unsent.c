@@ -116,7 +116,7 @@ static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
     size_t n_queued, n_before;
 
     for (size_t i = 0; i < a->queue.n; i++)
-        add_unsent(out, a->queue.messages[i]);
+        add_unsent(out, a->queue.messages[i].text);
     if (a->arrived.front.len > 0) {
         add_unsent(out, EBB_MARK_BEGIN);
         ebb_buf_add(out, a->arrived.front.data, a->arrived.front.len);

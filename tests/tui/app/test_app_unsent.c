@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "base/utf8.h"
 #include "support/own_folder.h"
 #include "support/small_disk.h"
 #include "tui/screen.h"
@@ -61,6 +62,29 @@ static void busy_queues(void **state)
     assert_has(&s, "waits: /five\n");
     screen_keys(&s, "\x18");                     /* a message, as it was: no command */
     assert_has(&s, "\n> //five\n");
+    screen_close(&s);
+}
+
+/* Its row is made once, of its beginning: a paste of megabytes costs nothing while it waits. */
+static void a_long_line_waits(void **state)
+{
+    ebb_buf keys = { 0 };
+    screen s;
+
+    (void)state;
+    ebb_buf_adds(&keys, "\033[200~aa");
+    for (int i = 0; i < 30000; i++)              /* 4,096 bytes end within a character */
+        ebb_buf_adds(&keys, "\xE2\x82\xAC");
+    ebb_buf_adds(&keys, "\033[201~\r");
+    screen_open(&s, 12, 60, "");
+    screen_keys(&s, ebb_buf_text(&keys));
+    ebb_buf_fini(&keys);
+    assert_has(&s, "waits: aa\xE2\x82\xAC\xE2\x82\xAC");
+    assert_int_equal(s.app.queue.n, 1);
+    assert_true(strlen(s.app.queue.messages[0].row) <= 4100);
+    assert_true(ebb_utf8_is_valid(s.app.queue.messages[0].row, strlen(s.app.queue.messages[0].row)));
+    screen_keys(&s, "\x18");
+    assert_has(&s, "> [pasted 90,002 bytes]");
     screen_close(&s);
 }
 
@@ -827,6 +851,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(busy_queues),
+        cmocka_unit_test(a_long_line_waits),
         cmocka_unit_test(what_waits_stays_with_its_conversation),
         cmocka_unit_test(a_stop_takes_all_back),
         WITH_FOLDER(unsent_is_kept),
