@@ -12,7 +12,8 @@
  * independent: each takes the memory it was given (ram_bytes) and has threads of its own, which
  * block all signals but those of their own faults: yours reach your threads.  The first engine
  * installs a handler for SIGBUS, because a mapped file may be truncated while it is read; for
- * faults outside such files the previous action is taken. */
+ * faults outside such files the previous action is taken.  If another handler has taken its place
+ * since, the next pass puts it back in front of that one, which may hand on to it. */
 #ifndef EBB_ENGINE_H
 #define EBB_ENGINE_H
 #include <stdbool.h>

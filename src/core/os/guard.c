@@ -29,8 +29,11 @@ struct chunk {
 
 static chunk first;
 static atomic_uintptr_t page_bytes = 4096;       /* the machine's own from the first guard on: 64 KiB on some */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding and of `before`; never taken by the handler */
-static struct sigaction before;          /* what SIGBUS did without us */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of adding and of what follows; never taken by the handler */
+static struct sigaction original;        /* what SIGBUS did before us ... */
+static bool has_original;
+static struct sigaction before;          /* ... and when we last took its place: who came behind us, and who may hand on
+                                            to us, since he found us there */
 
 /* The guard whose mapping `at` lies in, NULL if none; the end of that mapping. */
 static ebb_guard *guard_of(uintptr_t at, uintptr_t *end)
@@ -55,6 +58,51 @@ static bool map_zeroes(uintptr_t begin, uintptr_t end)
     return syscall(SYS_mmap, begin, end - begin, (long)PROT_READ, flags, -1L, 0L) != -1;
 }
 
+static void on_bus(int number, siginfo_t *info, void *context);
+static const struct sigaction ours = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER };
+
+static bool is_same_action(const struct sigaction *a, const struct sigaction *b)
+{
+    return (a->sa_flags & SA_SIGINFO) == (b->sa_flags & SA_SIGINFO) && a->sa_handler == b->sa_handler;
+}
+
+static bool is_installed(int number, const struct sigaction *action)
+{
+    struct sigaction now;
+
+    return sigaction(number, NULL, &now) == 0 && is_same_action(&now, action);
+}
+
+/* A function that can be called in place of the system, which would take it out first. */
+static bool is_function(const struct sigaction *a)
+{
+    return a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN && !(a->sa_flags & SA_RESETHAND);
+}
+
+static void call_function(const struct sigaction *a, int number, siginfo_t *info, void *context)
+{
+    if (a->sa_flags & SA_SIGINFO)
+        a->sa_sigaction(number, info, context);
+    else
+        a->sa_handler(number);
+}
+
+/* The signal of somebody else's page goes to whoever had our place last; he stands there while he looks at it.  So if
+ * it comes to us and he stands there, he has handed it on: then it goes to who was there before us.  What is no
+ * function gets our place for good: the page is touched again. */
+static void hand_on(int number, siginfo_t *info, void *context)
+{
+    bool is_from_him = !is_installed(number, &ours);
+    const struct sigaction *to = is_from_him ? &original : &before;
+
+    if (!is_from_him || !is_function(to))
+        sigaction(number, to, NULL);
+    if (is_function(to))
+        call_function(to, number, info, context);
+    if (!is_from_him && is_function(to) && is_installed(number, to))
+        sigaction(number, &ours, NULL);
+}
+
 /* Runs in the thread that touched the page, which goes on with a zero. */
 static void on_bus(int number, siginfo_t *info, void *context)
 {
@@ -62,24 +110,25 @@ static void on_bus(int number, siginfo_t *info, void *context)
     ebb_guard *g = guard_of(at, &end);
     int saved = errno;
 
-    (void)context;
     if (g && map_zeroes(page, end)) {
         atomic_store(&g->is_hit, true);
         errno = saved;
         return;
     }
-    sigaction(number, &before, NULL);            /* the page is touched again, and the signal comes to whom it came
-                                                    before */
+    hand_on(number, info, context);
     errno = saved;
 }
 
 void ebb_guard_arm(void)
 {
-    struct sigaction now, ours = { .sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER };
+    struct sigaction now;
 
     pthread_mutex_lock(&lock);
     atomic_store(&page_bytes, (uintptr_t)sysconf(_SC_PAGESIZE));
-    if (sigaction(SIGBUS, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_bus)) {
+    if (sigaction(SIGBUS, NULL, &now) == 0 && !is_same_action(&now, &ours)) {
+        if (!has_original)
+            original = now;
+        has_original = true;
         before = now;
         sigaction(SIGBUS, &ours, NULL);
     }

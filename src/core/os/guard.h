@@ -4,7 +4,8 @@
  * of a computation and in any thread.  Within a guarded mapping such a page and all
  * behind it become zeroes instead, and the guard remembers: what was computed
  * meanwhile is worth nothing, but the program goes on and can say so.  Elsewhere
- * the signal does what it did before. */
+ * the signal does what it did before; a handler that came behind ours is asked first,
+ * and may hand on to ours. */
 #ifndef EBB_OS_GUARD_H
 #define EBB_OS_GUARD_H
 #include <stdbool.h>

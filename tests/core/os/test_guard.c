@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "os/fault.h"
@@ -110,6 +111,58 @@ static void test_others_get_theirs(void **state)
     unlink(path);
 }
 
+static volatile sig_atomic_t n_reports;
+static struct sigaction handed_on_to;
+static ebb_map repaired;         /* a page of the handler's own, which it makes whole */
+
+static void report(int number, siginfo_t *info, void *context)
+{
+    if (++n_reports > 10)
+        _exit(9);                                /* one fault comes again and again */
+    if (repaired.data)
+        mmap(repaired.data, repaired.n_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    else if (handed_on_to.sa_flags & SA_SIGINFO)
+        handed_on_to.sa_sigaction(number, info, context);
+}
+
+/* A reporter takes our place, and we take it back: a fault of its own program comes to it and, handed on, to nobody for
+ * ever; one that it makes good leaves us where we are. */
+static void test_a_handler_that_hands_on(void **state)
+{
+    const struct sigaction reporter = { .sa_sigaction = report, .sa_flags = SA_SIGINFO };
+
+    (void)state;
+    for (int repairs = 0; repairs < 2; repairs++) {
+        ebb_map m, other;
+        ebb_guard *g;
+        int fd = open_pages(&m), status;
+        pid_t child;
+
+        assert_int_equal(ebb_map_file(fd, path, N_BYTES, &other, NULL), EBB_OK);
+        g = guard_pages(&m);
+        child = fork();
+        if (child == 0) {
+            if (repairs)
+                repaired = other;
+            sigaction(SIGBUS, &reporter, &handed_on_to);
+            ebb_guard_arm();
+            if (ftruncate(fd, 0) != 0 || sum_bytes(&other) != 0 || n_reports != 1)
+                _exit(8);
+            _exit(sum_bytes(&m) == 0 && ebb_guard_is_hit(g) && n_reports == 1 ? 0 : 7);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        if (repairs)
+            assert_int_equal(status, 0);
+        else                                     /* a sanitizer reports and exits */
+            assert_true(WIFSIGNALED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) < 7));
+        ebb_guard_remove(g);
+        ebb_map_fini(&m);
+        ebb_map_fini(&other);
+        close(fd);
+        unlink(path);
+    }
+}
+
 /* What one file has lost is no loss of another. */
 static void test_each_its_own(void **state)
 {
@@ -173,11 +226,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_missing_pages_are_zeroes),
         cmocka_unit_test(test_others_get_theirs),
+        cmocka_unit_test(test_a_handler_that_hands_on),
         cmocka_unit_test(test_each_its_own),
         cmocka_unit_test(test_many),
     };
 
     snprintf(path, sizeof path, "/var/tmp/ebb-guard-XXXXXX");
     close(mkstemp(path));                        /* a name of its own */
+    ebb_guard_arm();                             /* before cmocka, which handles SIGBUS too */
     return cmocka_run_group_tests_name("guard", tests, NULL, NULL);
 }
