@@ -47,12 +47,16 @@ static void app_edit(ebb_frontend *f, const char *text, size_t n)
 {
     ebb_app *a = (ebb_app *)f;
     size_t body = ebb_marked_begins(text, n) ? 0 : ebb_attachments_end(text, n);
+    ebb_buf marked = { 0 };
 
     if (!ebb_editor_is_empty(&a->editor))
         return;
-    ebb_editor_set(&a->editor, "", 0);
-    ebb_editor_paste(&a->editor, text, body);    /* folded, where it is long */
+    ebb_buf_adds(&marked, body > 0 ? EBB_MARK_BEGIN : "");       /* folded: the name in front begins no command */
+    ebb_buf_add(&marked, text, body);
+    ebb_buf_adds(&marked, body > 0 ? EBB_MARK_END : "");
+    ebb_editor_set(&a->editor, ebb_buf_text(&marked), marked.len);
     ebb_editor_insert_marked(&a->editor, text + body, n - body);
+    ebb_buf_fini(&marked);
     a->editor.is_given = true;
     a->marks.offered_edits = a->editor.n_edits;
 }

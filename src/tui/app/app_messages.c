@@ -220,9 +220,10 @@ static void own_line(ebb_app *a)
     ebb_buf_fini(&shown);
 }
 
-/* A message that begins with a slash is typed with two. */
 static void put_back(ebb_app *a, const char *text)
 {
+    const char *prefix = ebb_typed_prefix(text, strlen(text));
+
     if (is_line_away(a)) {
         ebb_buf_adds(&a->arrived.behind, a->arrived.behind.len > 0 ? "\n" : "");
         ebb_buf_adds(&a->arrived.behind, text);
@@ -231,8 +232,8 @@ static void put_back(ebb_app *a, const char *text)
     own_line(a);
     if (!ebb_editor_is_empty(&a->editor))
         ebb_editor_insert(&a->editor, "\n", 1);
-    else if (text[0] == '/')
-        ebb_editor_insert(&a->editor, "/", 1);
+    else
+        ebb_editor_insert(&a->editor, prefix, strlen(prefix));
     ebb_editor_insert_marked(&a->editor, text, strlen(text));
 }
 
@@ -552,7 +553,7 @@ static void submit_message(ebb_app *a, const ebb_buf *marked, const char *line)
     ebb_attached files = { 0 };
     ebb_buf whole = { 0 };
     const char *message = ebb_buf_text(marked);
-    size_t n = marked->len, skip = n > 0 && message[0] == '/';     /* // is a slash of the message */
+    size_t n = marked->len, skip = ebb_typed_skip(message, n);
     ebb_error err;
     ebb_status st;
     bool waits;
@@ -597,8 +598,8 @@ static bool set_rewritten(ebb_app *a, const ebb_buf *command)
         ebb_buf_adds(&front, EBB_MARK_BEGIN);
         ebb_buf_add(&front, files, n_files);
         ebb_buf_adds(&front, EBB_MARK_END);
-    } else if (ebb_buf_text(text)[0] == '/') {
-        ebb_buf_addc(&front, '/');               /* as one that is typed */
+    } else {
+        ebb_buf_adds(&front, ebb_typed_prefix(ebb_buf_text(text), text->len));
     }
     a->editor.caret = 0;
     ebb_editor_insert_marked(&a->editor, ebb_buf_text(&front), front.len);

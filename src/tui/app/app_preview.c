@@ -32,20 +32,19 @@ static void count_preview_cost(ebb_app *a)
     ebb_preview *p = &a->preview;
     ebb_attached files;
     ebb_error err;
-    bool is_slash;
+    size_t skip;
 
     ebb_editor_marked(&a->editor, &marked);
     ebb_marked_add_plain(&text, ebb_buf_text(&marked), marked.len);
     p->is_command = ebb_app_is_command(&marked, ebb_buf_text(&text));
     p->n_read = 0;
-    is_slash = marked.len > 0 && marked.data[0] == '/' && !p->is_command;      /* // is a slash of the message */
+    skip = p->is_command ? 0 : ebb_typed_skip(ebb_buf_text(&marked), marked.len);
     if (p->is_command) {
         p->is_known = ebb_slash_command_preview(&a->frontend, ebb_buf_text(&text), &p->cost);
-    } else if (ebb_app_attach(a, ebb_buf_text(&marked) + is_slash, marked.len - is_slash, &whole, &files,
-                              &err) == EBB_OK) {
+    } else if (ebb_app_attach(a, ebb_buf_text(&marked) + skip, marked.len - skip, &whole, &files, &err) == EBB_OK) {
         ebb_buf_clear(&text);
         if (a->editor.is_given && files.n_files > 0)      /* it is asked first; here an engine would read them */
-            ebb_buf_remove(&whole, 0, whole.len - (marked.len - is_slash));
+            ebb_buf_remove(&whole, 0, whole.len - (marked.len - skip));
         ebb_marked_add_plain(&text, ebb_buf_text(&whole), whole.len);
         if (text.len >= FEW_BYTES)
             p->is_known = ebb_frontend_preview(&a->frontend, ebb_buf_text(&text), text.len, &p->cost) &&

@@ -29,18 +29,26 @@ static bool has_words(const char *command)
     return name_end[strspn(name_end, " \n")] != '\0';
 }
 
-/* A line as it is typed: a command is kept where no message is, and of two slashes one is the message's. */
+/* A line as it is typed: as a message, or, where none is there before it, as it stands; a command of the chat is kept
+ * only so. */
 static void add_typed(ebb_buf *out, const char *line)
 {
-    if (!ebb_slash_command_is(line))
-        add_unsent(out, line + (line[0] == '/'));
-    else if (out->len == 0 && has_words(line) && ebb_buf_adds(out, EBB_UNSENT_COMMAND))
+    bool is_slash = ebb_slash_command_is(line), is_special = ebb_typed_is_special(line, strlen(line));
+
+    if (out->len == 0 && (is_special || (is_slash && has_words(line))) && ebb_buf_adds(out, EBB_UNSENT_COMMAND))
         ebb_buf_adds(out, line);
+    else if (!is_slash)
+        add_unsent(out, line + ebb_typed_skip(line, strlen(line)));
 }
 
 static bool is_command(const char *unsent)
 {
     return unsent[0] == EBB_UNSENT_COMMAND[0];
+}
+
+static bool is_slash_command(const char *unsent)
+{
+    return is_command(unsent) && ebb_slash_command_is(unsent + 1);
 }
 
 /* In front of a text that is to replace a message: its number, or 0 for the beginning of the last answer, and its
@@ -128,7 +136,7 @@ static size_t gather_unsent(const ebb_app *a, ebb_buf *out)
         n_before = gather_input(a, out);
     if (a->queue.editing || a->queue.is_cutting)
         return mark_edit(a, out, a->queue.editing, n_before);
-    if (edits && (out->len > n_queued || has_editor(a)) && !is_command(ebb_buf_text(out)))
+    if (edits && (out->len > n_queued || has_editor(a)) && !is_slash_command(ebb_buf_text(out)))
         return mark_edit(a, out, a->frontend.editing, n_before);
     return n_before;
 }
@@ -199,12 +207,13 @@ static void sweep_lent(const ebb_app *a)
 
 static void offer_unsent(ebb_app *a, const ebb_buf *text)
 {
-    bool runs = is_command(text->data), is_edit = text->data[0] == edit_mark;
-    bool edits = is_edit && begin_edit(a, text->data);
-    size_t skip = is_edit ? strcspn(text->data, "\n") : 0;
+    bool is_edit = text->data[0] == edit_mark, edits = is_edit && begin_edit(a, text->data);
+    size_t n_mark = is_edit ? strcspn(text->data, "\n") + 1 : 0, skip = n_mark < text->len ? n_mark : text->len;
+    bool is_typed = is_command(text->data + skip), runs;
 
-    skip += runs || (is_edit && text->data[skip]);
-    if (runs)
+    skip += is_typed;
+    runs = is_typed && !ebb_typed_has_quotes(text->data + skip, text->len - skip);
+    if (is_typed)
         a->frontend.edit(&a->frontend, text->data + skip, text->len - skip);
     else
         ebb_frontend_offer(&a->frontend, text->data + skip, text->len - skip);

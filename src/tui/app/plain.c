@@ -413,10 +413,10 @@ static void run_message(plain *p)
                                    "ebb run` takes their output along (a blank before ! sends it as text)";
         plain_say(&p->frontend, EBB_SAY_ERROR, none, sizeof none - 1);
     } else if (strspn(s, " \t") < text.len) {
-        size_t skip = s[0] == '/', n = text.len - skip;
-        const char *message = s + skip;
+        size_t n = text.len, skip = p->is_terminal || s[0] == '/' ? ebb_typed_skip(s, n) : 0;
+        const char *message = s;
         ebb_frontend_unquote(&message, &n);
-        send_message(p, message, n);
+        send_message(p, message + skip, n - skip);
     } else if (text.len == 0) {
         ebb_frontend_go_on(&p->frontend);
     }

@@ -94,9 +94,10 @@ void ebb_frontend_sayf(ebb_frontend *f, ebb_say say, const char *fmt, ...)
 
 void ebb_frontend_offer(ebb_frontend *f, const char *text, size_t n)
 {
+    const char *prefix = ebb_attachments_end(text, n) > 0 ? "" : ebb_typed_prefix(text, n);
     ebb_buf typed = { 0 };
 
-    if (n > 0 && text[0] == '/' && ebb_buf_addc(&typed, '/') && ebb_buf_add(&typed, text, n))
+    if (*prefix && ebb_buf_adds(&typed, prefix) && ebb_buf_add(&typed, text, n))
         f->edit(f, typed.data, typed.len);
     else
         f->edit(f, text, n);
@@ -139,24 +140,19 @@ static size_t length_without_blanks(const char *s, size_t n)
     return n;
 }
 
-static bool begins_with_quotes(const char *s, size_t n)
-{
-    return n >= EBB_QUOTES_BYTES && memcmp(s, quotes, EBB_QUOTES_BYTES) == 0;
-}
-
 /* Where the quotes come again, at `from` or later; NULL: nowhere, or the text does not begin with any. */
 static const char *closing_quotes(const char *s, size_t n, size_t from)
 {
     if (from < EBB_QUOTES_BYTES)
         from = EBB_QUOTES_BYTES;
-    return begins_with_quotes(s, n) && n > from ? memmem(s + from, n - from, quotes, EBB_QUOTES_BYTES) : NULL;
+    return ebb_typed_has_quotes(s, n) && n > from ? memmem(s + from, n - from, quotes, EBB_QUOTES_BYTES) : NULL;
 }
 
 bool ebb_frontend_is_open(const char *s, size_t n, size_t n_open)
 {
     size_t from = n_open > EBB_QUOTES_BYTES ? n_open - (EBB_QUOTES_BYTES - 1) : 0;   /* they may be cut in two there */
 
-    return begins_with_quotes(s, n) && !closing_quotes(s, n, from);
+    return ebb_typed_has_quotes(s, n) && !closing_quotes(s, n, from);
 }
 
 void ebb_frontend_unquote(const char **s, size_t *n)

@@ -2,6 +2,7 @@
 #ifndef EBB_TUI_FRONTEND_H
 #define EBB_TUI_FRONTEND_H
 #include "conversation/chat.h"
+#include "edit/typed.h"
 #include "pull/pull_process.h"
 #include "transcript/transcript.h"
 #include "tui.h"
@@ -44,12 +45,11 @@ struct ebb_frontend {
 /* Fill directories and theme from opts; the rest is the front end's. */
 void ebb_frontend_init(ebb_frontend *f, ebb_chat *chat, const ebb_tui_opts *opts);
 void ebb_frontend_fini(ebb_frontend *f);
-/* Offer text to be edited, as it must be typed: with another slash if it begins with one. */
+/* Offer text to be edited, as it must be typed (edit/typed.h). */
 void ebb_frontend_offer(ebb_frontend *f, const char *text, size_t n);
 /* A text that begins with """ goes on over line ends until they come again; not in the first n_open
  * bytes, as was found before. */
 bool ebb_frontend_is_open(const char *s, size_t n, size_t n_open);
-enum { EBB_QUOTES_BYTES = 3 };
 /* Take such quotes away from around s[0..n); other text stays as it is. */
 void ebb_frontend_unquote(const char **s, size_t *n);
 /* Send a message, or what /edit or /cut asked for. */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "edit/message_file.h"
+#include "edit/typed.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/random.h"
@@ -185,22 +186,29 @@ bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
 
 /* -- What an editor has saved -------------------------------------------------------------- */
 
-/* What stands in front of it: where nothing waits before it, it may be a command. */
+static bool begins_command(const char *saved)
+{
+    return saved[0] == '/' && saved[1] != '/';
+}
+
+/* What stands in front of it: where nothing waits before it, it may be a command, or in quotes. */
 static const char *before_saved(const unsent_head *h, const char *saved)
 {
     if (h->n_before > 0)
         return "\n";
-    return saved[0] == '/' && saved[1] != '/' ? EBB_UNSENT_COMMAND : "";
+    return begins_command(saved) || ebb_typed_is_special(saved, strlen(saved)) ? EBB_UNSENT_COMMAND : "";
 }
 
-/* It takes the place of what the editor was given, as a message or a command does: of two slashes one is for whoever
- * types.  A file that is gone was taken over or discarded; an empty one may be about to be written. */
+/* It takes the place of what the editor was given, as a message or a command does: of two slashes, or of blanks, one
+ * may be for whoever types (typed.h).  A file that is gone was taken over or discarded; an empty one may be about to be
+ * written. */
 static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error *err)
 {
     ebb_buf saved = { 0 };
     ebb_error why;
     ebb_status st = h->path[0] ? ebb_message_file_rescue(h->path, &saved, &why) : EBB_OK;
-    size_t at = h->n_line + 1 + h->n_before, skip = strncmp(ebb_buf_text(&saved), "//", 2) == 0;
+    const char *text = ebb_buf_text(&saved);
+    size_t at = h->n_line + 1 + h->n_before, skip = begins_command(text) ? 0 : ebb_typed_skip(text, saved.len);
 
     if (st == EBB_OK && !ebb_buf_reserve(whole, saved.len + 1))
         st = EBB_FAIL(&why, EBB_NOMEM, "%s: no memory for its text", h->path);

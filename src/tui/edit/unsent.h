@@ -16,8 +16,8 @@
 #include "ebb/status.h"
 #include "seal/seal.h"
 
-/* In front of a text that is a command of the chat's, so that it comes back as one and not as a
- * message that begins with a slash. */
+/* In front of a text that is no message but what was typed (typed.h), so that it comes back as
+ * that and not as a message that begins like it. */
 #define EBB_UNSENT_COMMAND "\x1F"
 
 /* Of a running program. */

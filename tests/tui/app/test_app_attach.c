@@ -144,6 +144,7 @@ static void an_edited_message_has_its_files_once(void **state)
     screen_answer(&s, "ok");
     for (size_t i = 0; i < 2; i++) {
         type(&s, "/edit\r");
+        assert_has(&s, "\n> [pasted ");           /* and its name no command: it begins with a slash */
         type(&s, " now\r");
         expect_said(&s, 0, "NOTES", 1);
         screen_answer(&s, "ok");

@@ -175,6 +175,37 @@ static void an_edit_can_be_left(void **state)
     }
 }
 
+/* What was a message is one again, however it begins; and a blank makes one, and is not of it. */
+static void a_message_is_no_command(void **state)
+{
+    static const char *const begins[] = { "!touch x", "\"\"\"open: what is it", " !a", "/a" };
+    screen s;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        char want[40];
+
+        screen_open_ready(&s, 24, 80);
+        fake_add(s.chat, EBB_ROLE_USER, begins[i]);
+        fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+        screen_keys(&s, "/edit 1\r");
+        screen_keys(&s, "\r");
+        assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+        assert_string_equal(ebb_chat_message(s.chat, 0)->text, begins[i]);
+        screen_answer(&s, "A");
+        screen_keys(&s, "/undo\r");
+        screen_keys(&s, "x\r");
+        snprintf(want, sizeof want, "%sx", begins[i]);
+        assert_string_equal(ebb_chat_message(s.chat, 0)->text, want);
+        screen_keys(&s, i == 3 ? "//b\r" : " !b\r");
+        screen_keys(&s, "\x18");
+        screen_answer(&s, "A");
+        screen_keys(&s, "\r");
+        assert_string_equal(ebb_chat_message(s.chat, 2)->text, i == 3 ? "/b" : "!b");
+        screen_close(&s);
+    }
+}
+
 /* Whoever does something else with a message has left the edit. */
 static void another_act_leaves_an_edit(void **state)
 {
@@ -417,6 +448,7 @@ int main(void)
         cmocka_unit_test(leaving_unsaved),
         cmocka_unit_test(a_form),
         cmocka_unit_test(an_edit_can_be_left),
+        cmocka_unit_test(a_message_is_no_command),
         cmocka_unit_test(another_act_leaves_an_edit),
         cmocka_unit_test(a_job),
         cmocka_unit_test(template_of_the_session),

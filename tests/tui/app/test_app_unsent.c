@@ -170,6 +170,9 @@ static void unsent_is_what_was_typed(void **state)
     expect_kept("/system ", "> Ask something.");
     expect_kept("\033[A", "> Ask something.");
     expect_kept("//half a line", "> //half a line\n");
+    expect_kept("!ls", "> !ls\n");
+    expect_kept(" !half", ">  !half\n");
+    expect_kept("\"\"\"half\ra line", "> \"\"\"half\n  a line\n");
 }
 
 static void edit_the_first(screen *s, const char *keys)
@@ -305,6 +308,8 @@ static void an_edit_below_something_is_an_edit(void **state)
         { " and two\033[A", "> one and two\n", false },
         { " and two\033[A\x15three", "> one and two\n  three\n", false },
         { "\x03/cut\r lot\033[A", "> A lot\n", true },
+        { "\x15\"\"\"two\r", "> \"\"\"two\n", false },
+        { "\x15 !two", ">  !two\n", false },
     };
     screen s;
 
