@@ -57,7 +57,10 @@ bool ebb_model_meta_number(const ebb_model *m, const char *key, double *out);
 /* -- Text and tokens -------------------------------------------------------- */
 enum {
     EBB_TOK_BOS     = 1,         /* add BOS (and EOS) where the vocabulary asks for it */
-    EBB_TOK_SPECIAL = 2,         /* parse control tokens: their texts in `text` become their ids */
+    EBB_TOK_SPECIAL = 2,         /* parse control tokens: their texts in `text` become their ids.
+                                  * Those of user-defined tokens do so without it, and of what
+                                  * other readers take for such (<|channel|> of gpt-oss): where
+                                  * that must not be, quote the text */
     EBB_TOK_INSIDE  = 4,         /* `text` goes on behind other text: no blank is put before it, as
                                   * some vocabularies do; its ids print it and nothing else */
 };

@@ -158,11 +158,13 @@ static bool ids_spell_text(ebb_detok *d, const ebb_retokenization *r, const int3
 /* The first k old ids and new ids of the rest of the text; false: they spell another text. */
 static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization *r, size_t k, size_t at)
 {
+    const ebb_text_range all = { 0, r->n_text - at };
+    const ebb_tokenize_opts typed = { .quoted = &all, .n_quoted = 1 };
     size_t n = 0, capacity = r->n_old + r->n_text + 8;
 
     memcpy(r->ids, r->old, k * sizeof *r->ids);
-    if (at < r->n_text &&
-        ebb_model_tokenize(m, r->text + at, r->n_text - at, 0, r->ids + k, capacity - k, &n, NULL) != EBB_OK)
+    if (at < r->n_text && ebb_model_tokenize_with(m, r->text + at, r->n_text - at, &typed, r->ids + k, capacity - k, &n,
+                                                  NULL) != EBB_OK)
         return false;
     r->n_kept = k;
     r->n_ids = k + n;

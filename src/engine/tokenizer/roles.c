@@ -90,11 +90,11 @@ static void fix_harmony(const ebb_tok_table *t)
     if (!call)
         call = find_entry(t, "<|calls|>");
     if (end && call && (find_entry(t, "<|return|>") || find_entry(t, "<|flush|>")))
-        end->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN;
+        end->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN | EBB_TOK_IS_OPEN;
     for (size_t i = 0; i < COUNT(harmony); i++) {
         ebb_tok_entry *e = find_entry(t, harmony[i]);
         if (e)
-            e->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN;
+            e->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN | EBB_TOK_IS_OPEN;
     }
 }
 
@@ -117,7 +117,7 @@ static void fix_types(const ebb_tok_table *t)
         ebb_tok_entry *e = &t->entries[i];
         bool frames = e == gemma || is_enclosed(e, "<|", "|>") || is_enclosed(e, "<｜", "｜>");
         if (frames && (e->attr & EBB_TOK_IS_USER) && !(e->attr & EBB_TOK_IS_CONTROL))
-            e->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN;
+            e->attr = EBB_TOK_IS_CONTROL | EBB_TOK_IS_SHOWN | EBB_TOK_IS_OPEN;
     }
 }
 

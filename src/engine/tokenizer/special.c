@@ -80,8 +80,17 @@ static size_t lower_bound(const ebb_tok_special *s, size_t lo, size_t hi, size_t
     return lo;
 }
 
+/* Which tokens count: in a quoted text the user-defined ones; in another those that elsewhere are, too; all. */
+typedef enum token_kinds { QUOTED, USER_DEFINED, ALL } token_kinds;
+
+static bool counts(const ebb_tok_entry *e, token_kinds kinds)
+{
+    return kinds == ALL || !(e->attr & (EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN)) ||
+           (kinds == USER_DEFINED && (e->attr & EBB_TOK_IS_OPEN));
+}
+
 /* The longest special text that q->text[at..at + n) begins with, -1 if none. */
-static ebb_token match_longest(const ebb_tok_special *s, ebb_tok_search *q, size_t at, size_t n, bool control)
+static ebb_token match_longest(const ebb_tok_special *s, ebb_tok_search *q, size_t at, size_t n, token_kinds kinds)
 {
     size_t lo = 0, hi = s->n;
     ebb_token best = -1;
@@ -97,14 +106,14 @@ static ebb_token match_longest(const ebb_tok_special *s, ebb_tok_search *q, size
         e = &s->table->entries[s->ids[lo]];
         if (e->len > depth + 1)
             continue;
-        if (control || !(e->attr & (EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN)))
+        if (counts(e, kinds))
             best = s->ids[lo];
         lo++;                                    /* a text that ends here sorts first */
     }
     return best;
 }
 
-/* Bytes from `at` that a control token may take. */
+/* Bytes from `at` up to the next quoted range. */
 static size_t free_bytes(ebb_tok_search *q, size_t at)
 {
     while (q->n_quoted > 0 && q->quoted->end <= at) {
@@ -118,13 +127,13 @@ static size_t free_bytes(ebb_tok_search *q, size_t at)
 
 static ebb_token match_at(const ebb_tok_special *s, ebb_tok_search *q, size_t at)
 {
-    size_t n = q->n - at, n_free = q->control ? free_bytes(q, at) : 0;
-    ebb_token any, user;
+    size_t n = q->n - at, n_free = free_bytes(q, at);
+    token_kinds kinds = q->control ? ALL : USER_DEFINED;
+    ebb_token any = match_longest(s, q, at, n_free, kinds), user;
 
     if (n_free == n)
-        return match_longest(s, q, at, n, true);
-    any = match_longest(s, q, at, n_free, true);
-    user = match_longest(s, q, at, n, false);
+        return any;
+    user = match_longest(s, q, at, n, QUOTED);
     if (any < 0 || user < 0)
         return any < 0 ? user : any;
     return s->table->entries[user].len > s->table->entries[any].len ? user : any;

@@ -21,11 +21,12 @@ ebb_status ebb_tok_special_init(ebb_tok_special *s, const ebb_tok_table *table, 
 void ebb_tok_special_fini(ebb_tok_special *s);
 
 /* A text that is searched from its beginning on.  quoted[0..n_quoted): ranges, in
- * order, that no control token may touch. */
+ * order, that no control token may touch, be it user-defined. */
 typedef struct ebb_tok_search {
     const char *text;
     size_t      n, at;           /* bytes; where the search goes on */
-    bool        control;         /* false: only user-defined tokens count */
+    bool        control;         /* false: only user-defined tokens count, and what
+                                  * elsewhere is one (EBB_TOK_IS_OPEN) */
     const ebb_text_range *quoted;
     size_t      n_quoted;
     ebb_tok_budget budget;       /* of the search; spent, nothing is found any more */

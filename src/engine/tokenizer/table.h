@@ -13,6 +13,8 @@ enum {
     EBB_TOK_IS_EOG = 64,         /* ends a generation */
     EBB_TOK_IS_RSTRIP = 128,     /* swallows white space that follows */
     EBB_TOK_IS_SHOWN = 256,      /* a control token that is part of the text that is read */
+    EBB_TOK_IS_OPEN = 512,       /* a control token that is user-defined elsewhere: it is found in
+                                  * any text that is not quoted */
 };
 
 typedef struct ebb_tok_entry {

@@ -93,7 +93,7 @@ static bool is_padding(const ebb_tok_entry *e)
 static bool is_same_entry(const ebb_tok_entry *a, const ebb_tok_entry *b)
 {
     /* derived: they do not affect what a text means */
-    const uint16_t roles = EBB_TOK_IS_EOG | EBB_TOK_IS_RSTRIP | EBB_TOK_IS_SHOWN;
+    const uint16_t roles = EBB_TOK_IS_EOG | EBB_TOK_IS_RSTRIP | EBB_TOK_IS_SHOWN | EBB_TOK_IS_OPEN;
 
     return a->len == b->len && memcmp(a->ptr, b->ptr, a->len) == 0 && ((a->attr ^ b->attr) & ~roles) == 0;
 }
