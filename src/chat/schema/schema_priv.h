@@ -16,8 +16,9 @@ enum {
 #define EBB_NO_LIMIT UINT64_MAX
 
 typedef struct ebb_bound {
-    bool   is_set, is_open;      /* open: the value itself is beyond it */
-    double value;
+    bool          is_set, is_open;       /* open: the value itself is beyond it */
+    double        value;
+    const json_t *number;        /* of the schema: the value, exactly */
 } ebb_bound;
 
 /* One alternative; every json_t is held. */
@@ -100,6 +101,8 @@ bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, eb
 /* Nothing is of both shapes, or they are narrowed until nothing is.  false: that cannot be
  * shown. */
 bool ebb_shape_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b);
+/* As numbers, exactly: < 0, 0, > 0. */
+int ebb_schema_compare_numbers(const json_t *a, const json_t *b);
 /* Whether a value of enum is of the rest of the shape; *is_known false: that cannot be told. */
 bool ebb_shape_admits(const ebb_shape *s, const json_t *value, bool *is_known);
 

@@ -93,14 +93,15 @@ static bool read_count(ebb_compiler *c, const char *key, const json_t *v, uint64
 
 static bool read_bound(ebb_compiler *c, const char *key, const json_t *v, bool is_open, bool is_lower, ebb_bound *out)
 {
-    double x = json_number_value(v);
+    int order;
 
     if (!json_is_number(v))
         return ebb_schema_fail(c, EBB_FORMAT, "%s must be a number", key);
-    if (out->is_set && (is_lower ? x < out->value : x > out->value))
+    order = out->is_set ? ebb_schema_compare_numbers(v, out->number) : 1;
+    if (out->is_set && (is_lower ? order < 0 : order > 0))
         return true;
-    *out = (ebb_bound){ .is_set = true, .is_open = is_open || (out->is_set && x == out->value && out->is_open),
-                        .value = x };
+    *out = (ebb_bound){ .is_set = true, .is_open = is_open || (order == 0 && out->is_open),
+                        .value = json_number_value(v), .number = v };
     return true;
 }
 
@@ -177,11 +178,15 @@ static bool read_properties(ebb_compiler *c, json_t *v, ebb_shape *s)
 static bool read_required(ebb_compiler *c, const json_t *v, ebb_shape *s)
 {
     s->required = json_object();
-    for (size_t i = 0; i < json_array_size(v); i++)
-        if (json_object_set_new(s->required, json_string_value(json_array_get(v, i)) ?
-                                json_string_value(json_array_get(v, i)) : "", json_true()) != 0 ||
-            !json_is_string(json_array_get(v, i)))
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const json_t *name = json_array_get(v, i);
+        const char *text = json_string_value(name) ? json_string_value(name) : "";
+
+        if (strlen(text) != json_string_length(name))
+            return ebb_schema_fail(c, EBB_UNSUPPORTED, "required: a name with \\u0000 in it");
+        if (json_object_set_new(s->required, text, json_true()) != 0 || !json_is_string(name))
             return ebb_schema_fail(c, EBB_FORMAT, "required must be a list of names");
+    }
     return json_is_array(v) || ebb_schema_fail(c, EBB_FORMAT, "required must be a list of names");
 }
 

@@ -20,18 +20,43 @@ static unsigned type_of(const json_t *v)
     return EBB_TYPE_NULL;
 }
 
-static bool bound_admits(const ebb_shape *s, double x)
+/* A whole number has up to 63 bits, of which a double has the first 53. */
+static int compare_mixed(json_int_t whole, double x)
 {
-    return !(s->min.is_set && (x < s->min.value || (s->min.is_open && x == s->min.value))) &&
-           !(s->max.is_set && (x > s->max.value || (s->max.is_open && x == s->max.value)));
+    json_int_t below;
+
+    if (x >= 0x1p63 || x < -0x1p63)
+        return x > 0 ? -1 : 1;
+    below = (json_int_t)floor(x);
+    return whole != below ? (whole > below) - (whole < below) : x > (double)below ? -1 : 0;
 }
 
-static uint64_t count_chars(const char *s)
+int ebb_schema_compare_numbers(const json_t *a, const json_t *b)
 {
+    if (json_is_integer(a) && json_is_integer(b))
+        return (json_integer_value(a) > json_integer_value(b)) - (json_integer_value(a) < json_integer_value(b));
+    if (json_is_integer(a))
+        return compare_mixed(json_integer_value(a), json_real_value(b));
+    if (json_is_integer(b))
+        return -compare_mixed(json_integer_value(b), json_real_value(a));
+    return (json_real_value(a) > json_real_value(b)) - (json_real_value(a) < json_real_value(b));
+}
+
+static bool bound_admits(const ebb_shape *s, const json_t *v)
+{
+    int above = s->min.is_set ? ebb_schema_compare_numbers(v, s->min.number) : 1;
+    int below = s->max.is_set ? ebb_schema_compare_numbers(s->max.number, v) : 1;
+
+    return (above > 0 || (above == 0 && !s->min.is_open)) && (below > 0 || (below == 0 && !s->max.is_open));
+}
+
+static uint64_t count_chars(const json_t *text)
+{
+    const char *s = json_string_value(text);
     uint64_t n = 0;
 
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xC0) != 0x80;
+    for (size_t i = 0; i < json_string_length(text); i++)
+        n += ((unsigned char)s[i] & 0xC0) != 0x80;
     return n;
 }
 
@@ -43,11 +68,11 @@ bool ebb_shape_admits(const ebb_shape *s, const json_t *v, bool *is_known)
     if (!(s->types & type))
         return false;
     if (type == EBB_TYPE_INTEGER || type == EBB_TYPE_FRACTION)
-        return bound_admits(s, json_number_value(v));
+        return bound_admits(s, v);
     if (type == EBB_TYPE_STRING) {
         if (s->pattern || s->format)
             *is_known = false;
-        n = count_chars(json_string_value(v));
+        n = count_chars(v);
         return n >= s->min_length && n <= s->max_length;
     }
     if (type == EBB_TYPE_ARRAY) {
@@ -62,7 +87,7 @@ bool ebb_shape_admits(const ebb_shape *s, const json_t *v, bool *is_known)
     return true;
 }
 
-/* json_equal, but what it looks at is spent: the same large parts can be compared again and again. */
+/* json_equal, but 1.0 is 1, and what it looks at is spent: the same large parts can be compared again and again. */
 static bool is_equal(ebb_compiler *c, const json_t *a, const json_t *b)
 {
     enum { BYTES_OF_ONE = 64 };
@@ -72,6 +97,8 @@ static bool is_equal(ebb_compiler *c, const json_t *a, const json_t *b)
 
     if (a == b)
         return true;
+    if (json_is_number(a) && json_is_number(b))
+        return ebb_schema_spend(c, 1) && ebb_schema_compare_numbers(a, b) == 0;
     if (!a || !b || json_typeof(a) != json_typeof(b) || json_object_size(a) != json_object_size(b) ||
         json_array_size(a) != json_array_size(b) || json_string_length(a) != json_string_length(b) ||
         !ebb_schema_spend(c, 1 + json_string_length(a) / BYTES_OF_ONE))
@@ -87,12 +114,9 @@ static bool is_equal(ebb_compiler *c, const json_t *a, const json_t *b)
 
 static bool has_value(ebb_compiler *c, const json_t *list, const json_t *v)
 {
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *known = json_array_get(list, i);
-        if (is_equal(c, known, v) || (json_is_number(known) && json_is_number(v) &&
-                                     json_number_value(known) == json_number_value(v)))
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (is_equal(c, json_array_get(list, i), v))
             return true;
-    }
     return false;
 }
 
@@ -147,11 +171,14 @@ static json_t *both_values(ebb_compiler *c, const json_t *a, const json_t *b)
 
 static ebb_bound both_bounds(ebb_bound a, ebb_bound b, bool is_lower)
 {
+    int order;
+
     if (!a.is_set || !b.is_set)
         return a.is_set ? a : b;
-    if (a.value == b.value)
+    order = ebb_schema_compare_numbers(a.number, b.number);
+    if (order == 0)
         return a.is_open ? a : b;
-    return (a.value > b.value) == is_lower ? a : b;
+    return (order > 0) == is_lower ? a : b;
 }
 
 static bool both_texts(ebb_compiler *c, const char *key, const char *a, const char *b, const char **out)
@@ -263,9 +290,9 @@ static bool values_part(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b)
 static bool numbers_part(const ebb_shape *a, const ebb_shape *b)
 {
     ebb_bound min = both_bounds(a->min, b->min, true), max = both_bounds(a->max, b->max, false);
+    int order = min.is_set && max.is_set ? ebb_schema_compare_numbers(min.number, max.number) : -1;
 
-    return min.is_set && max.is_set &&
-           (min.value > max.value || (min.value == max.value && (min.is_open || max.is_open)));
+    return order > 0 || (order == 0 && (min.is_open || max.is_open));
 }
 
 /* Schemas of a property under which nothing is valid in both. */

@@ -14,6 +14,74 @@ typedef struct values {
     size_t  n;
 } values;
 
+/* -- Their texts ----------------------------------------------------------------------- */
+
+/* With as few digits as give this double again. */
+static bool add_real(ebb_buf *b, const json_t *v)
+{
+    bool is_same = false;
+
+    for (size_t digits = 15; digits <= 17 && !is_same; digits++) {
+        char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
+        json_t *read = text ? json_loads(text, JSON_DECODE_ANY, NULL) : NULL;
+
+        is_same = digits == 17 || json_number_value(read) == json_real_value(v);
+        if (is_same)
+            ebb_buf_adds(b, text ? text : "");
+        b->failed = b->failed || !text;
+        json_decref(read);
+        free(text);
+    }
+    return !b->failed;
+}
+
+static bool add_text(ebb_buf *b, const json_t *v)
+{
+    char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+    bool ok = text && ebb_buf_adds(b, text);
+
+    free(text);
+    return ok;
+}
+
+/* As json_dumps does it, but for reals. */
+static bool add_json(ebb_buf *b, const json_t *v)
+{
+    const char *name;
+    json_t *part;
+    size_t i, n_before;
+    bool ok = true;
+
+    if (json_is_real(v))
+        return add_real(b, v);
+    if (!json_is_object(v) && !json_is_array(v))
+        return add_text(b, v);
+    ebb_buf_addc(b, json_is_object(v) ? '{' : '[');
+    n_before = b->len;
+    json_object_foreach((json_t *)v, name, part) {
+        json_t *text = json_string(name);
+
+        ebb_buf_adds(b, b->len > n_before ? "," : "");
+        ok = ok && text && add_text(b, text) && ebb_buf_addc(b, ':') && add_json(b, part);
+        json_decref(text);
+    }
+    json_array_foreach(v, i, part) {
+        ebb_buf_adds(b, i > 0 ? "," : "");
+        ok = ok && add_json(b, part);
+    }
+    return ebb_buf_addc(b, json_is_object(v) ? '}' : ']') && ok;
+}
+
+/* For free(); NULL: no memory. */
+static char *json_of(const json_t *v)
+{
+    ebb_buf b = { 0 };
+    char *text = add_json(&b, v) ? ebb_buf_take(&b) : NULL;
+
+    ebb_buf_fini(&b);
+    return text;
+}
+
 static bool add_value(ebb_compiler *c, const ebb_shape *s, const json_t *v, values *l)
 {
     bool is_known = true, is_of = ebb_shape_admits(s, v, &is_known);
@@ -22,7 +90,7 @@ static bool add_value(ebb_compiler *c, const ebb_shape *s, const json_t *v, valu
         return ebb_schema_fail(c, EBB_UNSUPPORTED, "enum or const beside keywords of a text, a list or an object");
     if (!is_of)
         return true;
-    l->texts[l->n] = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
+    l->texts[l->n] = json_of(v);
     return l->texts[l->n++] || ebb_schema_fail_no_memory(c);
 }
 

@@ -155,6 +155,17 @@ static const struct { const char *schema, *good[9], *bad[9]; } lists[] = {
     { "{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"properties\":{\"a\":{\"$ref\":\"#/definitions/x\","
       "\"maxLength\":1}},\"definitions\":{\"x\":{\"type\":\"string\"}},\"required\":[\"a\"],\"type\":\"object\"}",
       { "{\"a\":\"long\"}" }, { "{\"a\":1}" } },
+    { "{\"enum\":[19.99,[0.1,{\"a\":1e50}],2.0,0.30000000000000004]}",
+      { "19.99", "[0.1,{\"a\":1e50}]", "2.0", "0.30000000000000004" },
+      { "19.989999999999998", "[0.10000000000000001,{\"a\":1e50}]", "0.3" } },
+    { "{\"enum\":[\"a\\u0000bcdef\",\"x\"],\"maxLength\":2}", { "\"x\"" }, { "\"a\\u0000bcdef\"" } },
+    { "{\"allOf\":[{\"enum\":[9007199254740993,1]},{\"enum\":[9007199254740992,1.0]}]}", { "1" },
+      { "9007199254740993", "9007199254740992" } },
+    { "{\"enum\":[1761234567890123457,1761234567890123456,1761234567890123458],\"maximum\":1761234567890123457,"
+      "\"exclusiveMinimum\":1761234567890123456}", { "1761234567890123457" },
+      { "1761234567890123456", "1761234567890123458" } },
+    { "{\"oneOf\":[{\"const\":1761234567890123456},{\"const\":1761234567890123457}]}",
+      { "1761234567890123456", "1761234567890123457" }, { "1761234567890123458" } },
     { "{\"type\":\"object\",\"title\":\"T\",\"x-order\":3,\"description\":\"d\",\"default\":{},\"properties\":"
       "{\"q\\\"\\\\\":{\"type\":\"null\"}},\"required\":[\"q\\\"\\\\\"]}", { "{\"q\\\"\\\\\":null}" }, { "{}" } },
 };
@@ -189,6 +200,9 @@ static const struct { const char *schema; ebb_status code; const char *says; } r
     { "{\"$ref\":\"http://x/y\"}", EBB_UNSUPPORTED, "#/$ref: $ref http://x/y: only places of the schema itself" },
     { "{\"$ref\":\"#/$defs/none\"}", EBB_FORMAT, "there is no such place" },
     { "{\"$ref\":\"#\"}", EBB_LIMIT, "comes back to itself" },
+    { "{\"required\":[\"a\\u0000b\"],\"properties\":{\"a\":{}},\"additionalProperties\":false}", EBB_UNSUPPORTED,
+      "required: a name with \\u0000 in it" },
+    { "{\"oneOf\":[{\"const\":[1]},{\"const\":[1.0]}]}", EBB_UNSUPPORTED, "may both be valid" },
     { "{\"allOf\":[{\"pattern\":\"a\"},{\"pattern\":\"b\"}]}", EBB_UNSUPPORTED, "two different texts for pattern" },
     { "{\"oneOf\":[{\"type\":\"string\"},{\"minLength\":2}]}", EBB_UNSUPPORTED, "branches 1 and 2 may both be valid" },
     { "{\"type\":\"string\",\"pattern\":\"a(?=b)\"}", EBB_UNSUPPORTED, "pattern, character 2: looking ahead" },
