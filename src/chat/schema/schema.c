@@ -104,19 +104,27 @@ int ebb_schema_rule_of(ebb_compiler *c, const json_t *schema)
 
 /* -- The whole ---------------------------------------------------------------------------- */
 
-static bool is_old_draft(const json_t *root)
+static bool is_of_draft(const json_t *root, const char *name)
 {
     const char *draft = json_string_value(json_object_get(root, "$schema"));
 
-    return draft && (strstr(draft, "draft-03") || strstr(draft, "draft-04") || strstr(draft, "draft-06") ||
-                     strstr(draft, "draft-07"));
+    return draft && strstr(draft, name);
+}
+
+static void read_draft(ebb_compiler *c)
+{
+    bool is_oldest = is_of_draft(c->root, "draft-03") || is_of_draft(c->root, "draft-04");
+
+    c->ref_ignores_siblings = is_oldest || is_of_draft(c->root, "draft-06") || is_of_draft(c->root, "draft-07");
+    c->id = is_oldest ? "id" : "$id";
+    c->has_ids = ebb_schema_has_ids(c, c->root);
 }
 
 ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err)
 {
-    ebb_compiler c = { .root = schema, .ref_ignores_siblings = is_old_draft(schema), .out = out, .err = err,
-                       .made = json_array() };
+    ebb_compiler c = { .root = schema, .out = out, .err = err, .made = json_array() };
 
+    read_draft(&c);
     ebb_buf_adds(&c.path, "#");
     ebb_buf_adds(out, prelude);
     if (!c.made)

@@ -98,10 +98,55 @@ static const json_t *child_of(const json_t *at, char *part)
     return *part && !*end ? json_array_get(at, i) : NULL;
 }
 
+/* An $id that is only a fragment names a place, and begins nothing. */
+static bool has_id(const ebb_compiler *c, const json_t *at)
+{
+    const char *id = json_string_value(json_object_get(at, c->id));
+
+    return id && id[0] != '#' && at != c->root;
+}
+
+bool ebb_schema_has_ids(const ebb_compiler *c, const json_t *at)
+{
+    bool has = has_id(c, at);
+    const char *name;
+    json_t *part;
+    size_t i;
+
+    json_object_foreach((json_t *)at, name, part)
+        has = has || ebb_schema_has_ids(c, part);
+    json_array_foreach(at, i, part)
+        has = has || ebb_schema_has_ids(c, part);
+    return has;
+}
+
+/* Where `#` is of the $ref that is `ref` itself, if it is `at` or below; `base`: of what is around it.  Else NULL. */
+static const json_t *base_of(ebb_compiler *c, const json_t *at, const json_t *ref, const json_t *base)
+{
+    enum { NODES_OF_ONE = 8 };
+    bool is_here = json_object_get(at, "$ref") == ref;
+    const json_t *found = NULL;
+    const char *name;
+    json_t *part;
+    size_t i;
+
+    if (!ebb_schema_spend(c, 1 + (json_object_size(at) + json_array_size(at)) / NODES_OF_ONE))
+        return NULL;
+    if (has_id(c, at) && !(is_here && c->ref_ignores_siblings))
+        base = at;
+    if (is_here)
+        return base;
+    json_object_foreach((json_t *)at, name, part)
+        found = found || !(json_is_object(part) || json_is_array(part)) ? found : base_of(c, part, ref, base);
+    json_array_foreach(at, i, part)
+        found = found || !(json_is_object(part) || json_is_array(part)) ? found : base_of(c, part, ref, base);
+    return found;
+}
+
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref)
 {
     const char *text = json_string_value(ref);
-    const json_t *at = c->root;
+    const json_t *base = text && c->has_ids ? base_of(c, c->root, ref, c->root) : NULL, *at = base ? base : c->root;
     char *copy, *part;
 
     if (!text)

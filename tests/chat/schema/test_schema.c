@@ -155,6 +155,14 @@ static const struct { const char *schema, *good[9], *bad[9]; } lists[] = {
     { "{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"properties\":{\"a\":{\"$ref\":\"#/definitions/x\","
       "\"maxLength\":1}},\"definitions\":{\"x\":{\"type\":\"string\"}},\"required\":[\"a\"],\"type\":\"object\"}",
       { "{\"a\":\"long\"}" }, { "{\"a\":1}" } },
+    { "{\"$defs\":{\"n\":{\"$id\":\"http://x/n\",\"properties\":{\"v\":{\"$ref\":\"#/$defs/v\"},"
+      "\"w\":{\"$ref\":\"#\"}},\"type\":\"object\",\"additionalProperties\":false,\"$defs\":{\"v\":{\"const\":\"a\"}}},"
+      "\"v\":{\"type\":\"integer\"}},\"items\":{\"anyOf\":[{\"$ref\":\"#/$defs/n\"},{\"$ref\":\"#/$defs/v\"}]},"
+      "\"type\":\"array\"}",
+      { "[{\"v\":\"a\",\"w\":{}}]", "[1,{}]" }, { "[{\"v\":1}]", "[\"a\"]", "[{\"w\":1}]" } },
+    { "{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"definitions\":{\"id\":{\"type\":\"integer\"},"
+      "\"n\":{\"$id\":\"n.json\",\"items\":{\"$id\":\"no.json\",\"$ref\":\"#/definitions/id\"},\"type\":\"array\","
+      "\"definitions\":{\"id\":{\"const\":\"a\"}}}},\"$ref\":\"#/definitions/n\"}", { "[\"a\"]" }, { "[1]" } },
     { "{\"enum\":[19.99,[0.1,{\"a\":1e50}],2.0,0.30000000000000004]}",
       { "19.99", "[0.1,{\"a\":1e50}]", "2.0", "0.30000000000000004" },
       { "19.989999999999998", "[0.10000000000000001,{\"a\":1e50}]", "0.3" } },
