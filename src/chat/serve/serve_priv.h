@@ -219,7 +219,7 @@ void ebb_serve_reply_json(ebb_http_exchange *x, unsigned status, json_t *o);
 /* An error as OpenAI's and llama-server's clients expect it, in one line. */
 void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err);
 
-/* Who waits while a text is tokenized, or until his large request is read. */
+/* serve_places.c: who waits while a text is tokenized, or until his large request is read. */
 typedef struct ebb_serve_waiting {
     ebb_serve *s;
     ebb_http_exchange *x;
