@@ -480,9 +480,12 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
 
 ebb_status ebb_file_mkdirs(const char *path, ebb_error *err)
 {
-    char *dir = strdup(path);
+    char *dir;
     ebb_status st = EBB_OK;
 
+    if (!*path)
+        return EBB_FAIL(err, EBB_IO, "a folder without a name cannot be created");
+    dir = strdup(path);
     if (!dir)
         return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", path);
     for (char *p = dir + 1; st == EBB_OK; p++) {

@@ -10,6 +10,8 @@
 
 static ebb_status add_mark_path(ebb_buf *path, const char *dir, ebb_error *err)
 {
+    if (!*dir)                                   /* else it would be that of the root */
+        return EBB_FAIL(err, EBB_NOTFOUND, "a folder without a name is none");
     return ebb_buf_addf(path, "%s/.swept", dir) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a path", dir);
 }
 

@@ -10,6 +10,7 @@
 #include "ebb/experimental/inspect.h"
 #include "ebb/experimental/kv_cache.h"
 #include "ebb/session.h"
+#include "kv/kv_swept.h"
 #include "os/fault.h"
 #include "store/sealed_kv.h"
 #include "support/own_key.h"
@@ -396,6 +397,28 @@ static void test_what_is_computed_after_a_sweep_is_written(void **state)
     assert_int_equal(each_file(NULL, NULL), 5);
 }
 
+/* "" is no folder, and not the root. */
+static void test_a_folder_without_a_name(void **state)
+{
+    ebb_kv_swept mark;
+    ebb_stats stats;
+    ebb_token ids[N];
+    tiny_engine f;
+    size_t n;
+
+    (void)state;
+    fill_ids(ids, N, 1);
+    assert_int_equal(ebb_kv_swept_renew("", NULL), EBB_NOTFOUND);
+    assert_true(ebb_kv_swept_read("", &mark));
+    assert_int_equal(ebb_kv_cache_sweep("", NULL, keep_none, NULL, false, &n, NULL), EBB_OK);
+    assert_int_equal(access("/.swept", F_OK), -1);
+    open_tiny_engine(&f, &small, &(ebb_engine_opts){ .n_ctx = 256, .n_threads = 1, .kv_cache_dir = "" });
+    ebb_engine_stats(f.engine, &stats);
+    assert_non_null(strstr(stats.memory_event.detail, "without a name"));
+    assert_int_equal(ebb_session_sync(f.s, ids, N, NULL, NULL), EBB_OK);
+    close_tiny_engine(&f);
+}
+
 /* -- What goes wrong --------------------------------------------------------------------- */
 
 static void test_damaged_files_are_never_trusted(void **state)
@@ -544,6 +567,7 @@ int main(void)
         TEST(test_an_edit_leaves_the_old_branch),
         TEST(test_what_was_swept_is_not_written),
         TEST(test_what_is_computed_after_a_sweep_is_written),
+        TEST(test_a_folder_without_a_name),
         TEST(test_damaged_files_are_never_trusted),
         TEST(test_a_full_disk_costs_only_time),
         TEST(test_the_cap_is_held),
