@@ -493,7 +493,7 @@ ebb_status ebb_plan_beside_draft(ebb_net *net, const ebb_model *m, const ebb_eng
     ebb_status st = begin_planning(&q, m, err);
 
     memset(p, 0, sizeof *p);
-    p->n_threads = q.o->n_threads ? q.o->n_threads : machine->n_cpus;
+    p->n_threads = q.o->n_threads ? q.o->n_threads : machine->n_cpus > 0 ? machine->n_cpus : 1;
     p->n_layers = net->n_layers;
     p->draft_bytes = draft_bytes;
     p->n_draft_max = n_draft_max;

@@ -482,6 +482,20 @@ static void test_longest_context_of_a_streamed_model(void **state)
     assert_true(none.why[0]);
 }
 
+/* What was not measured is a usual figure. */
+static void test_a_machine_that_nothing_is_known_of(void **state)
+{
+    const ebb_machine machine = { .available_bytes = (uint64_t)1 << 40 };
+    ebb_model *m;
+    ebb_plan p;
+
+    (void)state;
+    assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(m, NULL, &machine, &p, NULL), EBB_OK);
+    assert_true(p.fits && p.n_threads == 1);
+    ebb_model_close(m);
+}
+
 /* A described machine has every figure that a plan uses, and so is the same wherever it is planned for. */
 static void test_described_machines(void **state)
 {
@@ -525,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_the_budget_is_used_up),
         cmocka_unit_test(test_longest_context),
         cmocka_unit_test(test_longest_context_of_a_streamed_model),
+        cmocka_unit_test(test_a_machine_that_nothing_is_known_of),
         cmocka_unit_test(test_described_machines),
         cmocka_unit_test(test_prediction),
         cmocka_unit_test(test_kv_in_a_file_costs),
