@@ -41,7 +41,8 @@ EBB_MUST_CHECK
 ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
                             ebb_sync_result *result, ebb_error *err);
 
-/* How many of ids[0..n) a sync would reuse; computes nothing. */
+/* How many of ids[0..n) a sync would reuse; the others it computes, and the last one always, unless
+ * they are the sequence and its logits are there.  Computes nothing. */
 size_t ebb_session_common_prefix(const ebb_session *s, const ebb_token *ids, size_t n);
 
 /* Appends one token and computes its logits.  The same pass may compute draft tokens behind it

@@ -309,7 +309,7 @@ static uint32_t find_common(const ebb_session *s, const ebb_token *ids, uint32_t
     uint32_t n_ram, n_disk;
     ebb_prefix p;
 
-    ebb_prefix_lookup(s, ids, n, cache_salt, false, &p);
+    ebb_prefix_lookup(s, ids, n, cache_salt, true, &p);
     n_ram = ebb_checkpoint_find(s, ids, p.n_pos, ebb_state_live_prefix(s, ids, n));
     n_disk = ebb_prefix_checkpoint_on_disk(s, ids, p.n_pos, n_ram, &item);
     return n_disk > n_ram ? n_disk : n_ram;
