@@ -55,7 +55,9 @@ ebb_status ebb_session_append(ebb_session *s, ebb_token id, ebb_error *err);
 
 /* Writes the sequence's K and V to the KV cache on disk, for later sessions of this model; to be
  * called after an answer.  Returns at once: a low-priority thread writes the blocks that are not on
- * disk yet.  A failure is an event (ebb_stats.memory_event); it costs time later, and no data. */
+ * disk yet.  Only of a model with recurrent layers it waits until what an earlier call has to write
+ * is written, since there is room for one state on its way to disk.
+ * A failure is an event (ebb_stats.memory_event); it costs time later, and no data. */
 void ebb_session_persist(ebb_session *s);
 
 /* -- Several sequences -------------------------------------------------------- */
