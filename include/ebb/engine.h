@@ -97,9 +97,10 @@ typedef void ebb_progress_fn(void *arg, uint64_t done, uint64_t total);
 /* Opens an engine for `m`, which must outlive it, with `opts` (NULL: defaults).  *opts is copied,
  * but not what its `draft`, `kv_cache_dir` and `kv_seal` point to.  `progress` may be NULL.  The
  * caller owns *out; NULL on failure.
- * Errors: BUDGET (the message says what would fit), USAGE (too many threads), UNSUPPORTED, IO,
- * NOMEM.  Cost: a model that fits is mapped (mmap) and starts at once; layers that are to be
- * pinned are read. */
+ * Errors: BUDGET (the message says what would fit), UNSUPPORTED (architecture, CPU, KV type ...:
+ * named), FORMAT (the tensors are not those of the architecture), USAGE (`cpu` is none, too many
+ * threads, or the draft model has another vocabulary), IO, NOMEM.  Cost: a model that fits is
+ * mapped (mmap) and starts at once; layers that are to be pinned are read. */
 EBB_MUST_CHECK
 ebb_status ebb_engine_open(const ebb_model *m, const ebb_engine_opts *opts,
                            ebb_progress_fn *progress, void *arg, ebb_engine **out, ebb_error *err);
@@ -108,7 +109,8 @@ void ebb_engine_close(ebb_engine *e);            /* free its sessions first; NUL
 const ebb_model *ebb_engine_model(const ebb_engine *e); /* as given to ebb_engine_open */
 uint32_t ebb_engine_n_ctx(const ebb_engine *e);  /* context length, tokens; never changes */
 /* Most tokens of a pass, and most sequences that may share one: 16; of a model with recurrent
- * layers n_sequences of the options, or 4 if that is more.  They never change. */
+ * layers n_sequences of the options, or 4 if that is more; but no more than tokens of a pass.  They
+ * never change. */
 uint32_t ebb_engine_n_batch(const ebb_engine *e);
 uint32_t ebb_engine_max_sequences(const ebb_engine *e);
 

@@ -19,8 +19,9 @@ typedef struct ebb_model ebb_model;
 
 /* Opens the GGUF file at `path`; of a split model, any one of its files.  On
  * success the caller owns *out; on failure *out is NULL.  Errors: NOTFOUND, IO,
- * FORMAT (the file is damaged: the message says where), UNSUPPORTED (architecture, type or
- * tokenizer: named), NOMEM.  Cost: the header, 10-300 ms for 150,000 tokens. */
+ * FORMAT (the file is damaged: the message says where), UNSUPPORTED (a version, or a type of
+ * tensors: named), NOMEM.  Whether ebb knows the architecture is for ebb_engine_open to say, and
+ * of the tokenizer for what needs one.  Cost: the header, 10-300 ms for 150,000 tokens. */
 EBB_MUST_CHECK
 ebb_status ebb_model_open(const char *path, ebb_model **out, ebb_error *err);
 
@@ -66,7 +67,8 @@ enum {
 };
 /* Tokenizes n_bytes of UTF-8 (invalid bytes are allowed).  *n_out receives
  * the number of ids; at most `cap` are written, so a call with cap = 0 counts.
- * Errors: NOMEM.  Cost: O(n log n). */
+ * Errors: UNSUPPORTED (no tokenizer that is known: named), LIMIT (too long a text, or one that this
+ * vocabulary takes too long for), NOMEM.  Cost: O(n log n). */
 EBB_MUST_CHECK
 ebb_status ebb_model_tokenize(const ebb_model *m, const char *text, size_t n_bytes, unsigned flags,
                               ebb_token *out, size_t cap, size_t *n_out, ebb_error *err);
@@ -104,7 +106,8 @@ size_t ebb_model_piece(const ebb_model *m, ebb_token id, bool special, char *out
 /* A streaming detokenizer: the bytes of an incomplete UTF-8 character are kept until the next
  * token, invalid bytes become U+FFFD (one for each maximal subpart, Unicode 3.9). */
 typedef struct ebb_detok ebb_detok;
-ebb_detok *ebb_detok_new(const ebb_model *m, bool special);         /* NULL: out of memory */
+ebb_detok *ebb_detok_new(const ebb_model *m, bool special);         /* NULL: out of memory, or m
+                                                                    * has no tokenizer */
 void ebb_detok_free(ebb_detok *d);
 /* Takes a token; returns the text that is complete now (n_bytes, maybe 0), valid until the next
  * call. */

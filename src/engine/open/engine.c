@@ -234,7 +234,7 @@ void ebb_engine_get_plan(const ebb_engine *e, ebb_plan *plan, ebb_machine *machi
 
 uint32_t ebb_engine_n_ctx(const ebb_engine *e)
 {
-    return e->plan.n_ctx;
+    return e->run.n_ctx;                         /* another budget writes the plan anew */
 }
 
 void ebb_engine_cancel(ebb_engine *e)

@@ -7,7 +7,7 @@
 
 uint32_t ebb_engine_n_batch(const ebb_engine *e)
 {
-    return e->plan.n_batch;
+    return e->run.cap_tokens;                    /* another budget writes the plan anew */
 }
 
 uint32_t ebb_engine_max_sequences(const ebb_engine *e)
@@ -15,7 +15,7 @@ uint32_t ebb_engine_max_sequences(const ebb_engine *e)
     uint32_t most = e->net.state_bytes ? e->run.n_states - EBB_N_STATE_SPARE : EBB_MAX_SEQUENCES;
 
     most = most < EBB_MAX_SEQUENCES ? most : EBB_MAX_SEQUENCES;
-    return most < e->plan.n_batch ? most : e->plan.n_batch;
+    return most < e->run.cap_tokens ? most : e->run.cap_tokens;
 }
 
 /* -- A pass of several --------------------------------------------------------------- */
