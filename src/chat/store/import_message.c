@@ -50,6 +50,7 @@ typedef struct writer {
     ebb_buf  *out;
     part_kind in;
     bool      is_apart;          /* something stood here that has no place */
+    bool      has_words;
 } writer;
 
 /* As answers of an engine that tells thoughts apart are kept (remote/answer.h). */
@@ -72,6 +73,7 @@ static void write_part(writer *w, part_kind kind, json_t *s)
     if (w->in != kind || w->is_apart)
         change_part(w, kind);
     w->is_apart = false;
+    w->has_words = w->has_words || kind == WORDS;
     ebb_buf_add(w->out, json_string_value(s), json_string_length(s));
 }
 
@@ -142,7 +144,7 @@ static bool write_words(ebb_buf *out, json_t *m, bool thinks)
     if (thinks)
         write_thoughts(&w, m);
     is_text = write_content(&w, json_object_get(m, "content"), thinks);
-    if (w.in != WORDS)
+    if (!w.has_words)
         is_text = write_content(&w, json_object_get(m, "text"), thinks) && is_text;
     if (w.in == THOUGHT)
         change_part(&w, NOTHING);

@@ -21,8 +21,9 @@ typedef struct reader {
     ebb_import_reader *read;
     ebb_tree *t;
     waiting  *stack;
-    size_t    n, cap;
-    bool      has_circle;        /* a node was listed twice */
+    size_t    n, cap, n_seen;
+    bool      is_linked;         /* each parent lists its children: what is not reached is in a circle */
+    bool      has_circle;
     const char *current;         /* id of the conversation's leaf; NULL: unknown */
     ebb_node *leaf;
     ebb_import_said said;
@@ -48,6 +49,7 @@ static bool push_waiting(reader *r, const char *id, json_t *node, ebb_node *abov
     r->stack = p;
     if (json_object_set_new(node, seen, json_true()) != 0)
         return false;
+    r->n_seen++;
     r->stack[r->n++] = (waiting){ id, node, above };
     return true;
 }
@@ -97,13 +99,15 @@ static ebb_status read_all(reader *r, ebb_error *err)
         if (here && r->current && strcmp(w.id, r->current) == 0)
             r->leaf = here;
     }
+    if (st == EBB_OK && r->is_linked && r->n_seen < json_object_size(r->nodes))
+        r->has_circle = true;
     return r->has_circle ? EBB_FAIL(err, EBB_FORMAT, "its messages go in a circle") : st;
 }
 
 ebb_status ebb_import_nodes(json_t *nodes, const char *current, ebb_import_reader *read, ebb_tree *t,
                             int64_t *changed_ms, ebb_error *err)
 {
-    reader r = { .nodes = nodes, .read = read, .t = t, .current = current };
+    reader r = { .nodes = nodes, .read = read, .t = t, .current = current, .is_linked = read == ebb_import_message };
     const char *id, *parent;
     ebb_status st = EBB_OK;
     json_t *node;

@@ -153,9 +153,12 @@ static void test_claude_parts(void **state)
         "[{\"name\":\"Sea\",\"chat_messages\":["
         "{\"sender\":\"human\",\"text\":\"look\",\"content\":[{\"type\":\"text\",\"text\":\"look\"}],"
         "\"attachments\":[{\"file_name\":\"a.txt\",\"extracted_content\":\"of ```\"}],\"files\":[]},"
-        "{\"sender\":\"assistant\",\"text\":\"\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\"},"
+        "{\"sender\":\"assistant\",\"text\":\"One. Two. Three.\",\"content\":["
+        "{\"type\":\"thinking\",\"thinking\":\"hm\"},"
         "{\"type\":\"text\",\"text\":\"One. \"},{\"type\":\"text\",\"text\":\"Two.\"},"
-        "{\"type\":\"tool_use\",\"name\":\"f\"},{\"type\":\"text\",\"text\":\"Three.\"}]},"
+        "{\"type\":\"tool_use\",\"name\":\"f\"},"
+        "{\"type\":\"text\",\"text\":\"Three.\"},"
+        "{\"type\":\"thinking\",\"thinking\":\"so\"}]},"
         "{\"sender\":\"human\",\"text\":\"old\",\"content\":[]}]}]";
     ebb_session_facts f;
     ebb_tree t;
@@ -165,7 +168,7 @@ static void test_claude_parts(void **state)
     assert_int_equal(import("c.json", text, &f, &t, &err), EBB_OK);
     assert_int_equal(t.n_path, 3);
     assert_string_equal(t.path[0]->m.text, "a.txt:\n````txt\nof ```\n````\n\nlook");
-    assert_string_equal(t.path[1]->m.text, "<think>\nhm\n</think>\n\nOne. Two.\n\nThree.");
+    assert_string_equal(t.path[1]->m.text, "<think>\nhm\n</think>\n\nOne. Two.\n\nThree.\n\n<think>\nso\n</think>\n\n");
     assert_string_equal(t.path[2]->m.text, "old");
     ebb_tree_fini(&t);
 }
@@ -238,7 +241,9 @@ static void test_lists_with_parents(void **state)
     ebb_session_facts_fini(&f);
     ebb_tree_fini(&t);
     assert_int_equal(import("c.json", "[{\"role\":\"user\",\"content\":\"a\",\"id\":1,\"parent\":2},"
-                            "{\"role\":\"user\",\"content\":\"b\",\"id\":2,\"parent\":1}]", &f, &t, &err), EBB_FORMAT);
+                            "{\"role\":\"user\",\"content\":\"b\",\"id\":2,\"parent\":1},"
+                            "{\"role\":\"user\",\"content\":\"c\",\"id\":3}]", &f, &t, &err), EBB_FORMAT);
+    assert_string_equal(err.msg, "c.json: its messages go in a circle");
     assert_int_equal(import("c.json", "[{\"role\":\"user\",\"content\":\"a\",\"id\":1,\"parent\":1},"
                             "{\"content\":\"b\",\"id\":2,\"parent\":1}]", &f, &t, &err), EBB_FORMAT);
 }
