@@ -64,11 +64,12 @@ typedef struct expansion {
     ebb_buf       *out;
     ebb_attached  *report;
     size_t         n_looks;      /* at names: of words, and of all that is in folders of patterns; at files */
-    ebb_buf        went;         /* names that are in the text already, each between line ends */
+    const char    *s;            /* the text ... */
+    ebb_buf        went;         /* ... and each ebb_attachment that is in it already; taken: it has no name */
 } expansion;
 
 /* A pasted text may name half the disk, a thousand times; keys wait for it. */
-enum { LOOKS_MAX = 20000, LOOKS_OF_FILE = 10, WENT_BYTES_MAX = 64 << 10 };
+enum { LOOKS_MAX = 20000, LOOKS_OF_FILE = 10, WENT_MAX = 4096 };
 
 static ebb_status say_no_text(const char *path, ebb_error *err)
 {
@@ -83,27 +84,48 @@ static ebb_status say_no_text(const char *path, ebb_error *err)
                     "files into text", path, dot && !strchr(dot, '/') ? dot : ".ENDING");
 }
 
+/* Whether that file's text stands there, as ebb_attachment_add has written it. */
+static bool is_text_of(const expansion *e, const ebb_attachment *file, const ebb_buf *text)
+{
+    size_t n = text->len;
+
+    if (memcmp(e->s + file->text, ebb_buf_text(text), n < file->n_text ? n : file->n_text) != 0)
+        return false;
+    return n > 0 && text->data[n - 1] != '\n' ? file->n_text == n + 1 : file->n_text == n;
+}
+
+/* Whether a file of that name is in the text already, from when these words were expanded before; one is counted
+ * once.  `text`: only with that (NULL: with any). */
+static bool take_went(expansion *e, const char *name, const ebb_buf *text)
+{
+    ebb_attachment *went = (void *)e->went.data;
+    size_t n_name = strlen(name);
+
+    for (size_t i = 0; i < e->went.len / sizeof *went; i++)
+        if (went[i].n_name == n_name && memcmp(e->s + went[i].name, name, n_name) == 0 &&
+            (!text || is_text_of(e, &went[i], text))) {
+            went[i].n_name = 0;
+            return true;
+        }
+    return false;
+}
+
+/* An older ebb has written only the last part of a path; but that may be another file's, too: its text tells. */
+static bool take_went_as_last_part(expansion *e, const char *name, const ebb_buf *text)
+{
+    const char *slash = strrchr(name, '/');
+
+    return slash && slash[1] && take_went(e, slash + 1, text);
+}
+
 static ebb_status attach_text(expansion *e, const char *name, const ebb_buf *text)
 {
+    if (take_went_as_last_part(e, name, text))
+        return EBB_OK;
     ebb_attachment_add_file(e->out, name, ebb_buf_text(text), text->len);
     e->report->n_files++;
     e->report->n_bytes += text->len;
     return EBB_OK;
-}
-
-/* Whether a file of that name is in the text already, from when these words were expanded before; one is counted
- * once. */
-static bool take_went(expansion *e, const char *name)
-{
-    ebb_buf line = { 0 };
-    char *found = NULL;
-
-    if (e->went.len > 0 && ebb_buf_addf(&line, "\n%s\n", name))
-        found = memmem(e->went.data, e->went.len, line.data, line.len);
-    if (found)
-        memset(found, '\n', line.len);
-    ebb_buf_fini(&line);
-    return found != NULL;
 }
 
 static ebb_status attach_file(expansion *e, const char *path, const char *name, ebb_error *err)
@@ -154,7 +176,7 @@ static ebb_status attach_pattern(expansion *e, const char *pattern, bool *any, e
     for (size_t i = 0; i < found.gl_pathc && st != EBB_BUSY && e->report->n_bytes <= EBB_ATTACH_ALL_BYTES; i++) {
         if (!is_file(found.gl_pathv[i], S_IFREG))
             continue;
-        if (e->n_looks < LOOKS_MAX && !take_went(e, found.gl_pathv[i]))
+        if (e->n_looks < LOOKS_MAX && !take_went(e, found.gl_pathv[i], NULL))
             st = attach_file(e, found.gl_pathv[i], found.gl_pathv[i], err);
         *any = *any || (st == EBB_OK && e->n_looks < LOOKS_MAX);
         e->report->n_left_out += st != EBB_OK || e->n_looks >= LOOKS_MAX;
@@ -173,7 +195,7 @@ static ebb_status attach_name(expansion *e, const char *word, bool *any, ebb_err
     const char *path = ebb_buf_text(&whole);
 
     e->n_looks++;
-    *any = st == EBB_OK && take_went(e, word);
+    *any = st == EBB_OK && take_went(e, word, NULL);
     if (st != EBB_OK || *any) {                  /* also if the file is gone by now */
         ;
     } else if (is_file(path, S_IFREG)) {
@@ -290,18 +312,16 @@ static size_t behind_marks(const char *s, size_t n, size_t at)
     return at;
 }
 
-/* Names of what was attached before: in front of the text, or marked for itself. */
+/* What was attached before: in front of the text, or marked for itself. */
 static void find_went(expansion *e, const char *s, size_t n)
 {
     ebb_attachment file = { 0 };
     size_t end;
 
-    ebb_buf_addc(&e->went, '\n');
-    for (size_t at = behind_marks(s, n, 0); at < n && e->went.len < WENT_BYTES_MAX; at = behind_marks(s, n, at)) {
-        for (; (end = ebb_attachment_next(s, n, at, &file)) > 0; at = end) {
-            ebb_buf_add(&e->went, s + file.name, file.n_name);
-            ebb_buf_adds(&e->went, "\n\n");
-        }
+    for (size_t at = behind_marks(s, n, 0); at < n; at = behind_marks(s, n, at)) {
+        for (; (end = ebb_attachment_next(s, n, at, &file)) > 0; at = end)
+            if (e->went.len < WENT_MAX * sizeof file)
+                ebb_buf_add(&e->went, (const char *)&file, sizeof file);
         at += ebb_marked_next(s + at, n - at);
     }
 }
@@ -359,7 +379,7 @@ ebb_status ebb_attach_expand(const char *s, size_t n, ebb_documents *docs, ebb_b
 {
     size_t before = out->len;
     ebb_attached own;
-    expansion e = { .docs = docs, .out = out, .report = report ? report : &own };
+    expansion e = { .docs = docs, .out = out, .report = report ? report : &own, .s = s };
     ebb_status st;
 
     memset(e.report, 0, sizeof *e.report);

@@ -114,6 +114,14 @@ static void what_went_along(void **state)
     ebb_buf_clear(&line);
     ebb_buf_addf(&line, "old/a.txt:\n```txt\nx\n```\n\nsee @%s/a.txt", ebb_own_dir);     /* another one of that name */
     expect_files(ebb_buf_text(&line), 1, "");
+    ebb_buf_clear(&line);                        /* an older ebb has written the last part of the path */
+    ebb_buf_addf(&line, "a.txt:\n```txt\ntext\n```\n\nsee @%s/a.txt", ebb_own_dir);
+    expect_files(ebb_buf_text(&line), 0, "");
+    ebb_buf_adds(&line, " twice: @%/a.txt");
+    expect_files(ebb_buf_text(&line), 1, "");
+    ebb_buf_clear(&line);                        /* another file of that name has another text */
+    ebb_buf_addf(&line, "a.txt:\n```txt\ntext\nmore\n```\n\nsee @%s/a.txt", ebb_own_dir);
+    expect_files(ebb_buf_text(&line), 1, "");
     ebb_buf_clear(&line);
     ebb_buf_addf(&line, "before\n" EBB_MARK_BEGIN "a.txt:\n```txt\nx\n```\n\n" EBB_MARK_END "see @a.txt @%s/b.txt",
                  ebb_own_dir);                   /* behind a message that waited; its file is gone by now */
