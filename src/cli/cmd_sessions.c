@@ -14,6 +14,7 @@
 #include "conversation/writer_lock.h"
 #include "edit/history.h"
 #include "edit/marked.h"
+#include "edit/typed.h"
 #include "edit/unsent.h"
 #include "json/json_text.h"
 #include "os/file.h"
@@ -258,18 +259,23 @@ static int undelete(ebb_store *s, ebb_args *a, ebb_error *err)
     return ebb_cli_fail(err);
 }
 
-/* Lines of the history that some session has as a question: without the marks in it, the quotes around it, and the
- * first of two slashes. */
+static bool has_question(ebb_kept *kept, const char *text, size_t n)
+{
+    ebb_buf plain = { 0 };
+    bool has = ebb_marked_add_plain(&plain, text, n) && ebb_kept_has_question(kept, ebb_buf_text(&plain), plain.len);
+
+    ebb_buf_fini(&plain);
+    return has;
+}
+
+/* Lines of the history that some session has as a question: without the marks in it, the quotes around it, and what is
+ * typed in front of a message (typed.h), which an older ebb has sent where it is a blank. */
 static bool is_line_kept(void *arg, const char *text, size_t n)
 {
-    bool is_slash = text[0] == '/' && !ebb_slash_command_is(text), is_kept;
-    ebb_buf plain = { 0 };
+    size_t skip = ebb_slash_command_is(text) ? 0 : ebb_typed_skip(text, n);
 
     ebb_frontend_unquote(&text, &n);
-    is_kept = ebb_marked_add_plain(&plain, text + is_slash, n - is_slash) &&
-              ebb_kept_has_question(arg, ebb_buf_text(&plain), plain.len);
-    ebb_buf_fini(&plain);
-    return is_kept;
+    return has_question(arg, text + skip, n - skip) || (skip > 0 && text[0] == ' ' && has_question(arg, text, n));
 }
 
 /* Drafts of sessions that are there: by their keys, those of an older ebb by their names. */

@@ -20,6 +20,9 @@ cat >"$dir/stays.json" <<'EOF'
 {"role": "user", "content": "/etc is what?"},
 {"role": "user", "content": "a.c:\n```c\nint a;\n```\n\nWhat is @a.c?"},
 {"role": "user", "content": "Quoted."},
+{"role": "user", "content": "!ls says what?"},
+{"role": "user", "content": " !pwd says what?"},
+{"role": "user", "content": "\"\"\"What are these?"},
 {"role": "user", "content": "Sum up: pasted."}]}
 EOF
 $EBB sessions import "$dir/stays.json" stays >/dev/null || fail "import"
@@ -28,6 +31,7 @@ printf '%s\n' 'Sentence 3 of the xylophon affair' 'What is @xylophon?' '//xyloph
     >"$HOME/.local/state/ebb/history"
 # The last one has the marks that a paste has there.
 printf '%b\n' 'What stays?' '//etc is what?' 'What is @a.c?' '"""Quoted."""' \
+    ' !ls says what?' ' !pwd says what?' ' """What are these?' \
     'Sum up: \0364\0217\0277\0276pasted.\0364\0217\0277\0277' >"$dir/stays.history"
 cat "$dir/stays.history" >>"$HOME/.local/state/ebb/history"
 echo "copied xylophon" | tee "$HOME/.local/state/ebb/copy.txt" >"$HOME/.local/state/ebb/copy.txt.0123456789abcdef.new"      # of one that was killed
