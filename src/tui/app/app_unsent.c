@@ -16,6 +16,8 @@ static bool has_editor(const ebb_app *a)
 
 static void add_unsent(ebb_buf *out, const char *text)
 {
+    if (out->len == 0)
+        text = ebb_unsent_behind_signs(text);
     if (*text && out->len > 0)
         ebb_buf_addc(out, '\n');
     ebb_buf_adds(out, text);
@@ -51,16 +53,13 @@ static bool is_slash_command(const char *unsent)
     return is_command(unsent) && ebb_slash_command_is(unsent + 1);
 }
 
-/* In front of a text that is to replace a message: its number, or 0 for the beginning of the last answer, and its
- * id. */
-static const char edit_mark = '\x1e';
-
-/* `n_before` bytes stand before what an editor may have: the result is how many it is with the mark. */
+/* The line says the message's number, or 0 for the beginning of the last answer, and its id.
+ * `n_before` bytes stand before what an editor may have: the result is how many it is with the mark. */
 static size_t mark_edit(const ebb_app *a, ebb_buf *out, size_t number, size_t n_before)
 {
     const ebb_message *m = ebb_frontend_edited(&a->frontend, number);
     char mark[48];
-    int n = snprintf(mark, sizeof mark, "%c%zu %lld\n", edit_mark, number, m ? (long long)m->id : 0);
+    int n = snprintf(mark, sizeof mark, EBB_UNSENT_EDIT "%zu %lld\n", number, m ? (long long)m->id : 0);
 
     ebb_buf_insert(out, 0, mark, (size_t)n);
     return n_before > 0 ? n_before + (size_t)n : (size_t)n - 1;  /* what was saved begins a line of its own */
@@ -207,12 +206,14 @@ static void sweep_lent(const ebb_app *a)
 
 static void offer_unsent(ebb_app *a, const ebb_buf *text)
 {
-    bool is_edit = text->data[0] == edit_mark, edits = is_edit && begin_edit(a, text->data);
+    bool is_edit = text->data[0] == EBB_UNSENT_EDIT[0], edits;
     size_t n_mark = is_edit ? strcspn(text->data, "\n") + 1 : 0, skip = n_mark < text->len ? n_mark : text->len;
     bool is_typed = is_command(text->data + skip), runs;
 
+    edits = is_edit && !is_slash_command(text->data + skip) && begin_edit(a, text->data);    /* commands edit nothing */
     skip += is_typed;
-    runs = is_typed && !ebb_typed_has_quotes(text->data + skip, text->len - skip);
+    runs = is_typed && !ebb_typed_has_quotes(text->data + skip, text->len - skip) &&
+           !(text->data[skip] == '!' && a->frontend.opts->no_commands);
     if (is_typed)
         a->frontend.edit(&a->frontend, text->data + skip, text->len - skip);
     else

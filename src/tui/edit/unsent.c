@@ -191,12 +191,22 @@ static bool begins_command(const char *saved)
     return saved[0] == '/' && saved[1] != '/';
 }
 
-/* What stands in front of it: where nothing waits before it, it may be a command, or in quotes. */
-static const char *before_saved(const unsent_head *h, const char *saved)
+const char *ebb_unsent_behind_signs(const char *text)
 {
-    if (h->n_before > 0)
-        return "\n";
-    return begins_command(saved) || ebb_typed_is_special(saved, strlen(saved)) ? EBB_UNSENT_COMMAND : "";
+    return text + strspn(text, EBB_UNSENT_COMMAND EBB_UNSENT_EDIT);
+}
+
+/* What stands in front of it: behind another text a line end.  Where there is none, but for the line of an edit, it may
+ * be a command, or in quotes. */
+static void add_front_of_saved(ebb_buf *out, const char *before, size_t n_before, const char *saved)
+{
+    bool is_edit = n_before > 0 && before[0] == EBB_UNSENT_EDIT[0], is_first = n_before == 0;
+
+    if (is_edit)
+        is_first = !memchr(before, '\n', n_before);
+    ebb_buf_adds(out, n_before > 0 ? "\n" : "");
+    if (is_first && (begins_command(saved) || ebb_typed_is_special(saved, strlen(saved))))
+        ebb_buf_adds(out, EBB_UNSENT_COMMAND);
 }
 
 /* It takes the place of what the editor was given, as a message or a command does: of two slashes, or of blanks, one
@@ -204,21 +214,23 @@ static const char *before_saved(const unsent_head *h, const char *saved)
  * written. */
 static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error *err)
 {
-    ebb_buf saved = { 0 };
+    ebb_buf saved = { 0 }, front = { 0 };
     ebb_error why;
     ebb_status st = h->path[0] ? ebb_message_file_rescue(h->path, &saved, &why) : EBB_OK;
     const char *text = ebb_buf_text(&saved);
     size_t at = h->n_line + 1 + h->n_before, skip = begins_command(text) ? 0 : ebb_typed_skip(text, saved.len);
 
-    if (st == EBB_OK && !ebb_buf_reserve(whole, saved.len + 1))
+    if (st == EBB_OK && !ebb_buf_reserve(whole, saved.len + 2))
         st = EBB_FAIL(&why, EBB_NOMEM, "%s: no memory for its text", h->path);
     if (st == EBB_OK && saved.len > 0 && at <= whole->len) {
         ebb_buf_remove(whole, at, whole->len - at);
-        ebb_buf_adds(whole, before_saved(h, saved.data));
-        ebb_buf_add(whole, saved.data + skip, saved.len - skip);
+        add_front_of_saved(&front, whole->data + h->n_line + 1, h->n_before, text);
+        ebb_buf_add(whole, ebb_buf_text(&front), front.len);
+        ebb_buf_adds(whole, ebb_unsent_behind_signs(text + skip));
     }
     ebb_buf_remove(whole, h->n_session, h->n_line - h->n_session);
     ebb_buf_fini(&saved);
+    ebb_buf_fini(&front);
     if (st == EBB_OK && h->path[0])
         st = ebb_message_file_check_swap(h->path, &why);
     if (st == EBB_OK || st == EBB_NOTFOUND)

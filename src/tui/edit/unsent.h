@@ -19,6 +19,11 @@
 /* In front of a text that is no message but what was typed (typed.h), so that it comes back as
  * that and not as a message that begins like it. */
 #define EBB_UNSENT_COMMAND "\x1F"
+/* In front of that, and of a text that is to replace a message: a line that says which. */
+#define EBB_UNSENT_EDIT "\x1E"
+/* The text of a message behind such signs of its own, which nobody has typed: in a draft they would
+ * be ours. */
+const char *ebb_unsent_behind_signs(const char *text);
 
 /* Of a running program. */
 typedef struct ebb_unsent_file {

@@ -278,6 +278,37 @@ static void an_unsent_edit_of_any_message_is_one(void **state)
         }
 }
 
+/* What editors have saved of one when the program was killed is typed, as without an edit: a command edits nothing. */
+static void an_unsent_edit_is_typed(void **state)
+{
+    static const struct { const char *draft, *want; bool edits; } t[] = {
+        { "\x1e" "1 1\n\x1F/system be nice", "> /system be nice\n", false },
+        { "\x1e" "1 1\n\x1F\"\"\"two", "> \"\"\"two\n", true },
+    };
+    screen s;
+    ebb_error err;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+        assert_int_equal(ebb_unsent_persist(ebb_own_dir, "", t[i].draft, strlen(t[i].draft), NULL, &err), EBB_OK);
+        open_again(&s, 2);
+        assert_has(&s, t[i].want);
+        assert_int_equal(ebb_frontend_edits(&s.app.frontend), t[i].edits);
+        screen_keys(&s, "\x03");
+        assert_false(leaves_unsent(&s));
+    }
+}
+
+/* What is pasted may begin with the signs of a draft: it comes back as the message that it was. */
+static void signs_that_were_pasted_are_none(void **state)
+{
+    (void)state;
+    expect_kept("\033[200~\x1F!touch x\033[201~", ">  !touch x\n");
+    expect_kept("\033[200~\x1F/system x\033[201~", "> //system x\n");
+    expect_kept("\033[200~\x1E" "1 \ntext\033[201~", "> 1\n  text\n");
+    expect_kept("\033[200~\x1F\x1F\033[201~", "> Ask something.");
+}
+
 /* A message is known by its id: its number is another one's on another branch.  Older ebbs wrote none. */
 static void an_unsent_edit_is_of_its_message(void **state)
 {
@@ -865,6 +896,8 @@ int main(void)
         WITH_FOLDER(an_unsent_edit_is_an_edit),
         WITH_FOLDER(an_unsent_edit_of_any_message_is_one),
         WITH_FOLDER(an_unsent_edit_is_of_its_message),
+        WITH_FOLDER(an_unsent_edit_is_typed),
+        WITH_FOLDER(signs_that_were_pasted_are_none),
         WITH_FOLDER(an_edit_below_something_is_an_edit),
         WITH_FOLDER(a_slash_takes_nothing_away),
         WITH_FOLDER(unsent_survives_a_kill),
