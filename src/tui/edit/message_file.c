@@ -240,8 +240,10 @@ static ebb_status add_file(int fd, const char *path, ebb_buf *out, ebb_error *er
 /* The end of the last line is no part of the message; a NUL would end it. */
 static bool add_message(ebb_buf *out, const char *s, size_t n)
 {
-    while (n > 0 && s[n - 1] == '\n')
+    while (n > 0 && s[n - 1] == '\n') {
         n--;
+        n -= n > 0 && s[n - 1] == '\r';
+    }
     for (size_t n_part; (n_part = strnlen(s, n)) < n; s += n_part + 1, n -= n_part + 1)
         if (!ebb_buf_add(out, s, n_part) || !ebb_buf_adds(out, "\xEF\xBF\xBD"))
             return false;

@@ -276,6 +276,7 @@ static void what_an_editor_has_saved_comes_back(void **state)
         { "\x1F/system Answer", 0, "/system Answer in French\n", 25, "\x1F/system Answer in French" },
         { "mine", 0, "/system Answer", 14, "\x1F/system Answer" },
         { "\x1F/system Answer", 0, "mine", 4, "mine" },
+        { "mine", 0, "one\r\ntwo\r\n\r\n", 12, "one\r\ntwo" },
         { "mine", 0, "\x1F!ls", 4, "!ls" },      /* no sign of ours: a message */
         { "mine", 0, "\x1E" "1 \nmine", 8, "1 \nmine" },
         { "\x1E" "1 7\nmine", 4, "other", 5, "\x1E" "1 7\nother" },
