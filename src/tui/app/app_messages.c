@@ -478,10 +478,10 @@ void ebb_app_documents_stop(ebb_app *a)
 
 ebb_status ebb_app_attach(ebb_app *a, const char *marked, size_t n, ebb_buf *out, ebb_attached *files, ebb_error *err)
 {
-    if (!a->frontend.is_cutting)
+    if (ebb_frontend_takes_files(&a->frontend))
         return ebb_attach_expand(marked, n, &a->documents, out, files, err);
-    *files = (ebb_attached){ 0 };                /* an answer takes no files along */
-    return ebb_buf_add(out, marked, n) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
+    *files = (ebb_attached){ 0 };
+    return ebb_buf_add(out, marked, n) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the text");
 }
 
 /* Files that go along by what nobody typed here are asked about: a paste or a message may name what its author wants to

@@ -316,7 +316,7 @@ static ebb_status add_files(plain *p, const ebb_buf *text, ebb_buf *whole, ebb_a
 {
     if (text->failed)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the message");
-    if (p->is_terminal)
+    if (p->is_terminal && ebb_frontend_takes_files(&p->frontend))
         return ebb_attach_expand(ebb_buf_text(text), text->len, &p->documents, whole, files, err);
     return ebb_buf_add(whole, ebb_buf_text(text), text->len) ? EBB_OK
                                                              : EBB_FAIL(err, EBB_NOMEM, "no memory for the message");

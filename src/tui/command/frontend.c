@@ -179,6 +179,13 @@ const ebb_message *ebb_frontend_edited(const ebb_frontend *f, size_t number)
     return i > 0 && i <= n ? ebb_chat_message(f->chat, i - 1) : NULL;
 }
 
+bool ebb_frontend_takes_files(const ebb_frontend *f)
+{
+    const ebb_message *m = f->editing ? ebb_frontend_edited(f, f->editing) : NULL;
+
+    return !f->is_cutting && (!m || m->role == EBB_ROLE_USER);
+}
+
 size_t ebb_frontend_kept_files(const ebb_frontend *f, size_t number, const char **files)
 {
     const ebb_message *m = number > 0 ? ebb_frontend_edited(f, number) : NULL;

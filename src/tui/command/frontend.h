@@ -63,6 +63,8 @@ void ebb_frontend_prefill(ebb_frontend *f, const char *text, size_t n);
 bool ebb_frontend_edits(const ebb_frontend *f);
 /* The message of this number (`editing`); for 0 (`is_cutting`) the last one; NULL: none. */
 const ebb_message *ebb_frontend_edited(const ebb_frontend *f, size_t number);
+/* Whether files that the text names go along: with a question.  All else is only text. */
+bool ebb_frontend_takes_files(const ebb_frontend *f);
 /* What went along with a question, by its number (`editing`), in front of its words: that goes
  * along again when it is edited.  The result: its bytes, valid until the next event or action. */
 size_t ebb_frontend_kept_files(const ebb_frontend *f, size_t number, const char **files);

@@ -350,7 +350,7 @@ static void names_with_blanks(void **state)
     screen_close(&s);
 }
 
-/* A word of an answer that is shortened is a word. */
+/* A word of an answer that is shortened or edited is a word. */
 static void an_answer_takes_no_files_along(void **state)
 {
     screen s;
@@ -362,6 +362,11 @@ static void an_answer_takes_no_files_along(void **state)
     type(&s, "/cut\r");
     type(&s, "see @%/diary.txt\r");
     expect_said(&s, 1, "see @", 1);
+    expect_said(&s, 1, "DIARY", 0);
+    screen_answer(&s, "");
+    type(&s, "/edit 2\r");
+    type(&s, "\x15look at @%/diary.txt\r");
+    expect_said(&s, 1, "look at @", 1);
     expect_said(&s, 1, "DIARY", 0);
     screen_close(&s);
 }
