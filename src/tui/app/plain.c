@@ -19,6 +19,7 @@
 #include "term/keys.h"
 #include "term/signals.h"
 #include "transcript/turn_stats_line.h"
+#include "tree/attachment.h"
 #include "tui.h"
 
 enum { DOCUMENT_LOOK_MS = 100, READ_BYTES = 64 << 10 };
@@ -332,7 +333,8 @@ static void send_message(plain *p, const char *s, size_t n)
     ebb_status st;
     bool waits;
 
-    ebb_buf_add(&text, kept, n_kept);
+    if (ebb_attachments_end(s, n) == 0)          /* whose text begins with files says them all */
+        ebb_buf_add(&text, kept, n_kept);
     ebb_buf_add(&text, s, n);
     st = add_files(p, &text, &whole, &files, &err);
     waits = st == EBB_BUSY;

@@ -220,6 +220,11 @@ static void messages_and_branches(void **state)
         "a.txt:\n```txt\nA\n```\n\nwho\n"
         "Note: message 1: the next line takes its place, in a new branch; its files go along again\n"
         "Model: You said: a.txt:\n```txt\nA\n```\n\nwhere\n");
+    expect("\"\"\"a.txt:\n```txt\nA\n```\n\nwhat\"\"\"\n/edit 1\n\"\"\"a.txt:\n```txt\nB\n```\n\nwho\"\"\"\n",
+        "Model: You said: a.txt:\n```txt\nA\n```\n\nwhat\n"
+        "a.txt:\n```txt\nA\n```\n\nwhat\n"
+        "Note: message 1: the next line takes its place, in a new branch; its files go along again\n"
+        "Model: You said: a.txt:\n```txt\nB\n```\n\nwho\n");
     expect("a\n/edit 3\n/edit x\n",
         "Model: You said: a\n"
         "Error: give the number of a message, 1 to 2; /tree shows them\n"
