@@ -1,6 +1,5 @@
 /* The parts of a real chat: the engine of this process and the model's template. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -116,101 +115,10 @@ static ebb_status model_prompt(void *arg, const ebb_prompter *p, const ebb_messa
     return ebb_prompt_delta(p, messages, n, opts, out, err);
 }
 
-/* -- Other words for an answer ---------------------------------------------------------- */
-
-#define PRIMING 4                /* ids before an answer that may end in half a character */
-
-/* Where in the answer's text its ids end: ends[i] is the text of the first i. */
-static void find_token_ends(ebb_detok *d, const ebb_retokenization *r, size_t *ends)
-{
-    size_t n;
-
-    ebb_detok_flush(d, &n);
-    for (size_t i = r->n_before > PRIMING ? r->n_before - PRIMING : 0; i < r->n_before; i++)
-        ebb_detok_push(d, r->before[i], &n);
-    ends[0] = 0;
-    for (size_t i = 0; i < r->n_old; i++) {
-        const char *s = ebb_detok_push(d, r->old[i], &n);
-        size_t at = ends[i];
-
-        /* Behind the first difference nothing counts. */
-        ends[i + 1] = at <= r->n_text && n <= r->n_text - at && memcmp(s, r->text + at, n) == 0 ? at + n : SIZE_MAX;
-    }
-}
-
-/* Do these ids spell r->text[0..n)? */
-static bool ids_spell_text(ebb_detok *d, const ebb_retokenization *r, const int32_t *ids, size_t n_ids, size_t n)
-{
-    size_t at = 0, len;
-    const char *s;
-    bool same = true;
-
-    ebb_detok_flush(d, &len);
-    for (size_t i = r->n_before > PRIMING ? r->n_before - PRIMING : 0; i < r->n_before; i++)
-        ebb_detok_push(d, r->before[i], &len);
-    for (size_t i = 0; same && i <= n_ids; i++, at += len) {
-        s = i < n_ids ? ebb_detok_push(d, ids[i], &len) : ebb_detok_flush(d, &len);
-        same = len <= n - at && memcmp(s, r->text + at, len) == 0;
-    }
-    return same && at == n;
-}
-
-/* The first k old ids and new ids of the rest of the text; false: they spell another text. */
-static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization *r, size_t k, size_t at)
-{
-    const ebb_text_range all = { 0, r->n_text - at };
-    const ebb_tokenize_opts typed = { .quoted = &all, .n_quoted = 1 };
-    size_t n = 0, capacity = r->n_old + r->n_text + 8;
-
-    memcpy(r->ids, r->old, k * sizeof *r->ids);
-    if (at < r->n_text && ebb_model_tokenize_with(m, r->text + at, r->n_text - at, &typed, r->ids + k, capacity - k, &n,
-                                                  NULL) != EBB_OK)
-        return false;
-    r->n_kept = k;
-    r->n_ids = k + n;
-    return r->n_ids <= capacity && ids_spell_text(d, r, r->ids, r->n_ids, r->n_text);
-}
-
-/* Few tries: a character in pieces has no more than four. */
-static ebb_status retokenize_text(const ebb_model *m, ebb_detok *d, ebb_retokenization *r, size_t *ends, ebb_error *err)
-{
-    size_t k = 0, last;
-
-    find_token_ends(d, r, ends);
-    while (k < r->n_old && ends[k + 1] != SIZE_MAX)
-        k++;
-    last = k;
-    for (size_t i = 0; i <= PRIMING && i <= last; i++)
-        if (retokenize_from(m, d, r, last - i, ends[last - i]))
-            return EBB_OK;
-    for (; k > 0; k--)                           /* no ids for the rest: up to the last token that fits */
-        if (ids_spell_text(d, r, r->old, k, ends[k])) {
-            memcpy(r->ids, r->old, k * sizeof *r->ids);
-            r->n_ids = r->n_kept = k;
-            r->n_text = ends[k];
-            return EBB_OK;
-        }
-    return retokenize_from(m, d, r, 0, 0) || r->n_ids > 0 ? EBB_OK
-                                                       : EBB_FAIL(err, EBB_USAGE,
-                                                                  "the model has no tokens for these words");
-}
-
 static ebb_status retokenize(void *arg, const ebb_backend *b, ebb_retokenization *r, ebb_error *err)
 {
-    const ebb_model *m = b->ops->model(b);
-    ebb_detok *d = ebb_detok_new(m, false);
-    size_t *ends = calloc(r->n_old + 1, sizeof *ends);
-    ebb_status st;
-
     (void)arg;
-    r->ids = malloc((r->n_old + r->n_text + 8) * sizeof *r->ids);
-    if (d && ends && r->ids)
-        st = retokenize_text(m, d, r, ends, err);
-    else
-        st = EBB_FAIL(err, EBB_NOMEM, "no memory to cut the answer");
-    ebb_detok_free(d);
-    free(ends);
-    return st;
+    return ebb_retokenize(b->ops->model(b), r, err);
 }
 
 ebb_status ebb_chat_open(const ebb_chat_opts *opts, ebb_chat **out, ebb_error *err)

@@ -7,18 +7,7 @@
 #include "ebb/experimental/plan.h"
 #include "models/models.h"
 #include "prompt/prompt.h"
-
-/* Ids for other words of an answer: the old ones as far as their text agrees, then new ones. */
-typedef struct ebb_retokenization {
-    const int32_t *before;       /* what the answer follows */
-    size_t         n_before;
-    const int32_t *old;          /* of the answer as it was */
-    size_t         n_old;
-    const char    *text;
-    size_t         n_text;       /* may become less: where no ids spell all of it */
-    int32_t       *ids;          /* the result; the caller frees */
-    size_t         n_ids, n_kept;        /* ids[0..n_kept) are old ones */
-} ebb_retokenization;
+#include "prompt/retokenize.h"
 
 typedef struct ebb_chat_ops {
     void        *arg;
