@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "prompt/answer_words.h"
 #include "prompt/prompt_render.h"
 #include "tree/thought.h"
 
@@ -323,28 +324,62 @@ static ebb_status add_new(prompt_build *w, ebb_error *err)
     return st;
 }
 
+static bool ends_with(const ebb_buf *text, const char *what)
+{
+    size_t n = strlen(what);
+
+    return text->len >= n && memcmp(text->data + text->len - n, what, n) == 0;
+}
+
+/* What it thought came apart from its text: as the model writes both behind this prompt. */
+static bool write_thought_and_text(const prompt_build *w, const ebb_prompt_thought *thought, bool is_opened,
+                                   ebb_buf *out)
+{
+    bool in_channels = w->p->names_channels || w->p->keeps_channels, ok = true;
+    const char *begin = in_channels ? "<|channel|>analysis<|message|>" : is_opened ? "" : "<think>\n";
+    const char *end = in_channels ? "<|end|><|start|>assistant<|channel|>final<|message|>" : "\n</think>\n\n";
+
+    if (!in_channels || !ends_with(&w->now.text, "<|message|>"))         /* else the prompt is past all thoughts */
+        ok = ebb_buf_adds(out, begin) && ebb_buf_add(out, thought->text, thought->n) && ebb_buf_adds(out, end);
+    return ok && ebb_buf_add(out, w->open->text, w->open->n_text);
+}
+
+/* An answer's own marks are control tokens, and nothing else in it is. */
+static ebb_status add_open_text(prompt_build *w, const char *text, size_t n, bool is_opened, ebb_error *err)
+{
+    ebb_text_range words[EBB_ANSWER_WORDS];
+    ebb_tokenize_opts o;
+    ebb_thought t;
+
+    if (n == 0)
+        return EBB_OK;
+    t = ebb_thought_find(text, n, is_opened ? EBB_THOUGHT_OPENED : EBB_THOUGHT_UNOPENED, true);
+    o = tokenize_opts(w, words, ebb_answer_words(text, n, &t, words));
+    o.flags |= EBB_TOK_INSIDE;
+    return tokenize_text(w, text, n, o, err);
+}
+
 /* Its ids are those of its text alone, so that what follows them stands behind it, and not behind a blank more. */
 static ebb_status add_open(prompt_build *w, ebb_error *err)
 {
-    enum { MOST_TEXTS = 8 };
     const ebb_message *m = w->open;
-    size_t before = w->out->n_ids, n = 0;
-    ebb_text_range said[MOST_TEXTS];
-    ebb_tokenize_opts o;
+    const ebb_prompt_thought *thoughts = w->job.opts->thoughts;
+    bool is_opened = ebb_thought_is_opened_by(ebb_buf_text(&w->now.text), w->now.text.len);
+    size_t before = w->out->n_ids;
+    ebb_buf both = { 0 };
     ebb_status st = EBB_OK;
 
     if (!m)
         return EBB_OK;
-    if (m->n_ids) {
+    if (m->n_ids)
         st = append_ids(w, m->ids, m->n_ids, err);
-    } else if (m->n_text) {
-        n = w->p->names_channels ? ebb_thought_texts(m->text, m->n_text, said, MOST_TEXTS) : 0;
-        if (n == 0)
-            said[n++] = (ebb_text_range){ 0, m->n_text };
-        o = tokenize_opts(w, said, n);
-        o.flags |= EBB_TOK_INSIDE;
-        st = tokenize_text(w, m->text, m->n_text, o, err);
-    }
+    else if (!thoughts || thoughts[w->job.n].n == 0)
+        st = add_open_text(w, m->text, m->n_text, is_opened, err);
+    else if (write_thought_and_text(w, &thoughts[w->job.n], is_opened, &both))
+        st = add_open_text(w, ebb_buf_text(&both), both.len, is_opened, err);
+    else
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    ebb_buf_fini(&both);
     w->out->n_ids_of[w->job.n] = w->out->n_ids - before;
     return st;
 }

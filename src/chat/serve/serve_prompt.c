@@ -81,10 +81,7 @@ static ebb_status read_thought(const json_t *o, ebb_role role, ebb_prompt_though
     return EBB_OK;
 }
 
-/* A separate reasoning_content is for the template; of an answer that goes on it is in the text, where the model wrote
- * it. */
-static ebb_status read_message(const json_t *o, bool goes_on, ebb_message *m, ebb_prompt_thought *thought,
-                               ebb_error *err)
+static ebb_status read_message(const json_t *o, ebb_message *m, ebb_prompt_thought *thought, ebb_error *err)
 {
     ebb_buf text = { 0 };
     ebb_status st = read_role(o, &m->role, err);
@@ -92,11 +89,6 @@ static ebb_status read_message(const json_t *o, bool goes_on, ebb_message *m, eb
     m->finish = EBB_FINISH_STOP;
     if (st == EBB_OK)
         st = read_thought(o, m->role, thought, err);
-    if (st == EBB_OK && goes_on && thought->n > 0) {
-        ebb_buf_adds(&text, "<think>\n");
-        ebb_buf_add(&text, thought->text, thought->n);
-        ebb_buf_adds(&text, "\n</think>\n\n");
-    }
     if (st == EBB_OK)
         st = read_content(json_object_get(o, "content"), &text, err);
     m->n_text = text.len;
@@ -121,7 +113,7 @@ static ebb_status read_all_messages(const json_t *list, messages *m, ebb_error *
     for (size_t i = 0; i < n && st == EBB_OK; i++) {
         m->pointers[i] = &m->list[i];
         m->n = i + 1;
-        st = read_message(json_array_get(list, i), i > 0 && i + 1 == n, &m->list[i], &m->thoughts[i], err);
+        st = read_message(json_array_get(list, i), &m->list[i], &m->thoughts[i], err);
         n_text += m->list[i].n_text + m->thoughts[i].n;
     }
     return st == EBB_OK ? check_text(n_text, err) : st;

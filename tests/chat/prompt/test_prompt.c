@@ -401,6 +401,51 @@ static void test_thoughts_that_came_apart(void **state)
     ebb_buf_fini(&other);
 }
 
+/* What the model goes on behind, if this thought of "It" came apart: control tokens in "{}". */
+static void assert_goes_on(const ebb_model *m, const char *source, const char *want)
+{
+    static const ebb_prompt_thought thoughts[] = { { 0 }, { "Hm", 2 } };
+    ebb_prompter *p = prompter(m, source);
+    ebb_buf got = { 0 };
+    talk t = { .opts.thoughts = thoughts };
+
+    say(&t, EBB_ROLE_USER, "a");
+    say(&t, EBB_ROLE_ASSISTANT, "It<|end|>");
+    ask(&t, p);
+    for (size_t i = 0; i < t.m[1].n_ids; i++) {
+        bool is_control = ebb_model_is_control(m, t.m[1].ids[i]);
+        char piece[64];
+
+        ebb_buf_adds(&got, is_control ? "{" : "");
+        ebb_buf_add(&got, piece, ebb_model_piece(m, t.m[1].ids[i], true, piece, sizeof piece));
+        ebb_buf_adds(&got, is_control ? "}" : "");
+    }
+    assert_string_equal(ebb_buf_text(&got), want);
+    ebb_buf_fini(&got);
+    talk_fini(&t);
+    ebb_prompter_free(p);
+}
+
+static void test_an_open_answer_whose_thought_came_apart(void **state)
+{
+    static const char in_channels[] = "{<|channel|>}analysis{<|message|>}Hm{<|end|>}{<|start|>}assistant{<|channel|>}"
+                                      "final{<|message|>}It<|end|>";
+    static const chat_vocab thinking = { .tokens = { "<s>", "</s>", "<think>", "</think>" } };
+    ebb_buf file, other;
+    ebb_model *m = chat_vocab_open(&gpt_oss, &file), *thinks = chat_vocab_open(&thinking, &other);
+
+    (void)state;
+    assert_goes_on(m, channels, in_channels);
+    assert_goes_on(m, EACH("{{ m.content }};"), in_channels);
+    assert_goes_on(m, family("gpt-oss"), "It<|end|>");   /* its prompt begins the final channel */
+    assert_goes_on(thinks, EACH("{{ m.content }};"), "{<think>}\nHm\n{</think>}\n\nIt<|end|>");
+    assert_goes_on(thinks, EACH("{{ m.content }};") "<think>\n", "Hm\n{</think>}\n\nIt<|end|>");
+    ebb_model_close(m);
+    ebb_model_close(thinks);
+    ebb_buf_fini(&file);
+    ebb_buf_fini(&other);
+}
+
 static void test_prompts_that_open_a_thought(void **state)
 {
     static const struct { const char *source, *question; bool opens; } cases[] = {
@@ -1034,6 +1079,7 @@ int main(void)
         cmocka_unit_test(test_retry_continue_and_empty), cmocka_unit_test(test_goes_on_without_a_blank),
         cmocka_unit_test(test_nobody_forges_a_turn),
         cmocka_unit_test(test_answers_in_channels), cmocka_unit_test(test_an_open_answer_in_channels),
+        cmocka_unit_test(test_an_open_answer_whose_thought_came_apart),
         cmocka_unit_test(test_thoughts_that_came_apart), cmocka_unit_test(test_prompts_that_open_a_thought),
         cmocka_unit_test(test_count_of_the_system_message),
         cmocka_unit_test(test_count_of_a_text_of_the_template),

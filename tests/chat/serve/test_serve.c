@@ -493,6 +493,10 @@ static void test_thoughts_of_requests(void **state)
     assert_rendered(s, "{% for m in messages %}{{ m.content.replace('</think>', '/') }};{% endfor %}", request,
                     "a;<think>\nHm\n/\n\nYes;b;");
     assert_rendered(s, "{% for m in messages %}{{ m.content }};{% endfor %}", request, "a;Yes;b;");
+    /* The last one, too, and once. */
+    assert_rendered(s, "{% for m in messages %}{{ m.reasoning_content }}|{{ m.content }};{% endfor %}",
+                    "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\","
+                    "\"reasoning_content\": \"Hm\", \"content\": \"Yes\"}]}", "|a;Hm|Yes;");
     ebb_serve_close(s);
 }
 
