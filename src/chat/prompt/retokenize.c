@@ -9,37 +9,54 @@
 
 #define PRIMING 4                /* ids before an answer that may end in half a character */
 
-/* Where in the answer's text its ids end: ends[i] is the text of the first i. */
-static void find_token_ends(ebb_detok *d, const ebb_retokenization *r, size_t *ends)
+static bool follows_at(const char *text, size_t n_text, size_t at, const char *s, size_t n)
+{
+    return at <= n_text && n <= n_text - at && (n == 0 || memcmp(text + at, s, n) == 0);
+}
+
+/* The detokenizer stands where the answer begins. */
+static void prime(ebb_detok *d, const ebb_retokenization *r)
 {
     size_t n;
 
     ebb_detok_flush(d, &n);
     for (size_t i = r->n_before > PRIMING ? r->n_before - PRIMING : 0; i < r->n_before; i++)
         ebb_detok_push(d, r->before[i], &n);
+}
+
+/* Where in the answer's text its ids end: ends[i] is the text of the first i.  A mark that the text was written
+ * without has none. */
+static void find_token_ends(const ebb_model *m, ebb_detok *d, const ebb_retokenization *r, size_t *ends)
+{
+    size_t n, at_old = 0;
+
+    prime(d, r);
     ends[0] = 0;
     for (size_t i = 0; i < r->n_old; i++) {
         const char *s = ebb_detok_push(d, r->old[i], &n);
-        size_t at = ends[i];
 
+        if (ebb_model_is_control(m, r->old[i]) && !follows_at(r->old_text, r->n_old_text, at_old, s, n))
+            n = 0;
+        at_old += n;
         /* Behind the first difference nothing counts. */
-        ends[i + 1] = at <= r->n_text && n <= r->n_text - at && memcmp(s, r->text + at, n) == 0 ? at + n : SIZE_MAX;
+        ends[i + 1] = follows_at(r->text, r->n_text, ends[i], s, n) ? ends[i] + n : SIZE_MAX;
     }
 }
 
-/* Do these ids spell r->text[0..n)? */
-static bool ids_spell_text(ebb_detok *d, const ebb_retokenization *r, const int32_t *ids, size_t n_ids, size_t n)
+/* Do r->ids[0..n_ids), of which n_kept are old, spell r->text[0..n)? */
+static bool ids_spell_text(const ebb_model *m, ebb_detok *d, const ebb_retokenization *r, const size_t *ends,
+                           size_t n_kept, size_t n_ids, size_t n)
 {
     size_t at = 0, len;
     const char *s;
     bool same = true;
 
-    ebb_detok_flush(d, &len);
-    for (size_t i = r->n_before > PRIMING ? r->n_before - PRIMING : 0; i < r->n_before; i++)
-        ebb_detok_push(d, r->before[i], &len);
+    prime(d, r);
     for (size_t i = 0; same && i <= n_ids; i++, at += len) {
-        s = i < n_ids ? ebb_detok_push(d, ids[i], &len) : ebb_detok_flush(d, &len);
-        same = len <= n - at && memcmp(s, r->text + at, len) == 0;
+        s = i < n_ids ? ebb_detok_push(d, r->ids[i], &len) : ebb_detok_flush(d, &len);
+        if (i < n_kept && ends[i] == ends[i + 1] && ebb_model_is_control(m, r->ids[i]))
+            len = 0;
+        same = follows_at(r->text, n, at, s, len);
     }
     return same && at == n;
 }
@@ -76,9 +93,10 @@ static answer_words words_behind(const answer_words *all, size_t at)
 }
 
 /* The first k old ids and new ids of the rest of the text; false: they spell another text. */
-static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization *r, const answer_words *words,
-                            size_t k, size_t at)
+static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization *r, const size_t *ends,
+                            const answer_words *words, size_t k)
 {
+    const size_t at = ends[k];
     const answer_words rest = words_behind(words, at);
     const ebb_tokenize_opts typed = { .flags = EBB_TOK_SPECIAL | EBB_TOK_INSIDE, .quoted = rest.list,
                                       .n_quoted = rest.n };
@@ -91,7 +109,7 @@ static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization
         return false;
     r->n_kept = k;
     r->n_ids = k + n;
-    return r->n_ids <= capacity && ids_spell_text(d, r, r->ids, r->n_ids, r->n_text);
+    return r->n_ids <= capacity && ids_spell_text(m, d, r, ends, k, r->n_ids, r->n_text);
 }
 
 /* Few tries: a character in pieces has no more than four. */
@@ -100,21 +118,22 @@ static ebb_status retokenize_text(const ebb_model *m, ebb_detok *d, ebb_retokeni
     const answer_words words = find_words(m, r);
     size_t k = 0, last;
 
-    find_token_ends(d, r, ends);
+    find_token_ends(m, d, r, ends);
     while (k < r->n_old && ends[k + 1] != SIZE_MAX)
         k++;
     last = k;
     for (size_t i = 0; i <= PRIMING && i <= last; i++)
-        if (retokenize_from(m, d, r, &words, last - i, ends[last - i]))
+        if (retokenize_from(m, d, r, ends, &words, last - i))
             return EBB_OK;
-    for (; k > 0; k--)                           /* no ids for the rest: up to the last token that fits */
-        if (ids_spell_text(d, r, r->old, k, ends[k])) {
-            memcpy(r->ids, r->old, k * sizeof *r->ids);
+    for (; k > 0; k--) {                         /* no ids for the rest: up to the last token that fits */
+        memcpy(r->ids, r->old, k * sizeof *r->ids);
+        if (ids_spell_text(m, d, r, ends, k, k, ends[k])) {
             r->n_ids = r->n_kept = k;
             r->n_text = ends[k];
             return EBB_OK;
         }
-    return retokenize_from(m, d, r, &words, 0, 0) || r->n_ids > 0 ? EBB_OK
+    }
+    return retokenize_from(m, d, r, ends, &words, 0) || r->n_ids > 0 ? EBB_OK
            : EBB_FAIL(err, EBB_USAGE, "the model has no tokens for these words");
 }
 

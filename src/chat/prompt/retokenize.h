@@ -7,8 +7,10 @@
 typedef struct ebb_retokenization {
     const int32_t *before;       /* what the answer follows */
     size_t         n_before;
-    const int32_t *old;          /* of the answer as it was */
+    const int32_t *old;          /* of the answer as it was, */
     size_t         n_old;
+    const char    *old_text;     /* and how it reads: an older ebb left out marks that have ids */
+    size_t         n_old_text;
     const char    *text;
     size_t         n_text;       /* may become less: where no ids spell all of it */
     int32_t       *ids;          /* the result; the caller frees */

@@ -50,6 +50,8 @@ ebb_status ebb_chat_retokenize(ebb_chat *c, const ebb_node *old, const char *tex
     if (ebb_chat_has_ids(c, &old->m)) {
         r->old = old->m.ids;
         r->n_old = old->m.n_ids;
+        r->old_text = old->m.text;
+        r->n_old_text = old->m.n_text;
     }
     return c->ops.retokenize(c->ops.arg, c->backend, r, err);
 }

@@ -496,6 +496,7 @@ static ebb_status fake_retokenize(void *arg, const ebb_backend *b, ebb_retokeniz
     (void)arg;
     (void)b;
     (void)err;
+    assert_true(r->n_old == 0 || r->n_old_text > 0);
     r->ids = malloc((r->n_old + r->n_text + 1) * sizeof *r->ids);
     for (; r->n_kept < r->n_old; r->n_kept++) {
         int32_t id = r->old[r->n_kept];

@@ -7,9 +7,10 @@ static const chat_vocab gpt_oss = { .tokens = { "<|startoftext|>", "<|return|>",
                                                 "<|message|>", "<|end|>", "<|call|>" } };
 static const chat_vocab magistral = { .tokens = { "<s>", "</s>", "[INST]", "[/INST]", "[THINK]", "[/THINK]" } };
 
-/* The ids of the answer `old` (NULL: it has none) behind `before` when it becomes `text`: control tokens in "{}", what
- * was kept before "#". */
-static void assert_ids(const ebb_model *m, const char *before, const char *old, const char *text, const char *want)
+/* The ids of the answer `old` (NULL: it has none), which reads `old_text`, behind `before` when it becomes `text`:
+ * control tokens in "{}", what was kept before "#". */
+static void assert_ids_of(const ebb_model *m, const char *before, const char *old, const char *old_text,
+                          const char *text, const char *want)
 {
     ebb_token before_ids[64], ids[256];
     ebb_retokenization r = { .before = before_ids, .old = ids, .text = text, .n_text = strlen(text) };
@@ -18,6 +19,8 @@ static void assert_ids(const ebb_model *m, const char *before, const char *old, 
 
     assert_int_equal(ebb_model_tokenize(m, before, strlen(before), EBB_TOK_SPECIAL, before_ids, 64, &r.n_before, NULL),
                      EBB_OK);
+    r.old_text = old_text;
+    r.n_old_text = old_text ? strlen(old_text) : 0;
     if (old)
         assert_int_equal(ebb_model_tokenize(m, old, strlen(old), EBB_TOK_SPECIAL, ids, 256, &r.n_old, NULL), EBB_OK);
     if (ebb_retokenize(m, &r, &err) != EBB_OK)
@@ -34,6 +37,11 @@ static void assert_ids(const ebb_model *m, const char *before, const char *old, 
     assert_string_equal(ebb_buf_text(&got), want);
     ebb_buf_fini(&got);
     free(r.ids);
+}
+
+static void assert_ids(const ebb_model *m, const char *before, const char *old, const char *text, const char *want)
+{
+    assert_ids_of(m, before, old, old, text, want);
 }
 
 static void test_frames_of_an_edited_answer(void **state)
@@ -73,10 +81,28 @@ static void test_marks_of_an_edited_thought(void **state)
     ebb_buf_fini(&file);
 }
 
+/* As an ebb stored it that did not show them; what is taken out of a text that has them is gone. */
+static void test_marks_that_the_text_lacks(void **state)
+{
+    static const char ids[] = "[THINK]Hm[/THINK]It is";
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&magistral, &file);
+
+    (void)state;
+    assert_ids_of(m, "[/INST]", ids, "HmIt is", "HmIt", "{[THINK]}Hm{[/THINK]}It");
+    assert_ids_of(m, "[/INST]", ids, "HmIt is", "HmIt was", "{[THINK]}Hm{[/THINK]}It #was");
+    assert_ids_of(m, "[/INST]", ids, "Hm[/THINK]It is", "Hm[/THINK]It", "{[THINK]}Hm{[/THINK]}It");
+    assert_ids(m, "[/INST]", ids, "It is", "#It is");
+    assert_ids(m, "[/INST]", ids, "Hm[/THINK]It", "#Hm[/THINK]It");
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_frames_of_an_edited_answer),
-                                        cmocka_unit_test(test_marks_of_an_edited_thought) };
+                                        cmocka_unit_test(test_marks_of_an_edited_thought),
+                                        cmocka_unit_test(test_marks_that_the_text_lacks) };
 
     return cmocka_run_group_tests_name("retokenize", tests, NULL, NULL);
 }
