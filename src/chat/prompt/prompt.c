@@ -237,20 +237,60 @@ static ebb_status tokenize_text(prompt_build *w, const char *text, size_t n, ebb
     return EBB_OK;
 }
 
-/* Ids of now.text[from..to); what messages say there is never a control token. */
+/* Does an answer begin with range i of the rendering? */
+static bool begins_answer(const prompt_build *w, size_t i)
+{
+    uint32_t message = w->now.ranges[i].message;
+
+    return message < w->job.n && w->job.messages[message]->role == EBB_ROLE_ASSISTANT &&
+           (i == 0 || w->now.ranges[i - 1].message != message);
+}
+
+/* What range i of the rendering says: of an answer, as it is printed, all but its own marks.  Returns how many ranges
+ * of the text. */
+static size_t words_of_range(const prompt_build *w, size_t i, ebb_text_range words[EBB_ANSWER_WORDS])
+{
+    ebb_template_range r = w->now.ranges[i];
+    ebb_message printed;
+    ebb_thought t;
+    size_t n;
+
+    words[0] = (ebb_text_range){ r.begin, r.end };
+    if (!begins_answer(w, i))
+        return 1;
+    printed = *w->job.messages[r.message];
+    printed.text = w->now.text.data + r.begin;
+    printed.n_text = r.end - r.begin;
+    t = ebb_message_thought(&printed);
+    n = ebb_answer_words(printed.text, printed.n_text, &t, words);
+    for (size_t k = 0; k < n; k++) {
+        words[k].begin += r.begin;
+        words[k].end += r.begin;
+    }
+    return n;
+}
+
+/* Ids of now.text[from..to); the words of messages there are never control tokens. */
 static ebb_status tokenize_part(prompt_build *w, size_t from, size_t to, ebb_error *err)
 {
-    ebb_text_range *quoted = calloc(w->now.n_ranges + 1, sizeof *quoted);
-    size_t n = 0;
+    ebb_text_range words[EBB_ANSWER_WORDS], *quoted;
+    size_t n = 0, most = 1;
     ebb_status st;
 
+    for (size_t i = 0; i < w->now.n_ranges; i++)
+        most += begins_answer(w, i) ? EBB_ANSWER_WORDS : 1;
+    quoted = calloc(most, sizeof *quoted);
     if (!quoted)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     for (size_t i = 0; i < w->now.n_ranges; i++) {
-        ebb_template_range r = w->now.ranges[i];
-        if (r.end <= from || r.begin >= to)
-            continue;
-        quoted[n++] = (ebb_text_range){ (r.begin > from ? r.begin : from) - from, (r.end < to ? r.end : to) - from };
+        bool is_outside = w->now.ranges[i].end <= from || w->now.ranges[i].begin >= to;
+        size_t n_words = is_outside ? 0 : words_of_range(w, i, words);
+        for (size_t k = 0; k < n_words; k++) {
+            ebb_text_range r = words[k];
+            if (r.end > from && r.begin < to)
+                quoted[n++] = (ebb_text_range){ (r.begin > from ? r.begin : from) - from,
+                                                (r.end < to ? r.end : to) - from };
+        }
     }
     st = tokenize_text(w, ebb_buf_text(&w->now.text) + from, to - from, tokenize_opts(w, quoted, n), err);
     free(quoted);
@@ -400,11 +440,11 @@ static ebb_status render_two_turns(const prompt_build *w, bool has_system, ebb_r
     return ebb_prompt_render(w->p, &job, out, NULL);
 }
 
-/* Ids of r.text[from..to), behind BOS if that is the beginning. */
+/* Ids of r.text[from..to), in which is no answer, behind BOS if that is the beginning. */
 static ebb_status ids_of_part(const prompt_build *w, const ebb_rendering *r, size_t from, size_t to, ebb_prompt *out,
                               ebb_error *err)
 {
-    prompt_build part = { .p = w->p, .job = w->job, .now = *r, .out = out };
+    prompt_build part = { .p = w->p, .job.opts = w->job.opts, .now = *r, .out = out };
     ebb_status st = from == 0 ? add_bos(&part, err) : EBB_OK;
 
     if (st == EBB_OK && from < to)

@@ -10,7 +10,8 @@
  * a field for thoughts and does not find them in a text, as gpt-oss's.
  *
  * Text of a message cannot forge a turn: control tokens are read in what the
- * template prints, never in what a message says. */
+ * template prints, never in what a message says, but for the marks around an
+ * answer's own thought, which the model wrote as such. */
 #ifndef EBB_CHAT_PROMPT_H
 #define EBB_CHAT_PROMPT_H
 #include <stdbool.h>
