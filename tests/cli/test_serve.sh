@@ -187,6 +187,7 @@ off = {"tools": [], "functions": None, "logit_bias": {}, "suffix": "", "echo": F
        "typical_p": 1.0, "min_tokens": 0, "samplers": ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]}
 s.json("POST", "/v1/chat/completions", {**message, "max_tokens": 1, **off})
 same("the context in its error", s.json("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, want=400)["error"]["n_ctx"], n_ctx)
+same("HEAD of no such answer", s.ask("HEAD", "/ebb/v1/answers/99999")[::2], (404, b""))
 same("no such answer", s.json("GET", "/ebb/v1/answers/99999", want=404)["error"]["type"], "not_found_error")
 
 
@@ -226,6 +227,13 @@ after = counts()
 if after["ebb_answers_total"] != before["ebb_answers_total"] + 2 or after["ebb_generated_tokens_total"] <= before["ebb_generated_tokens_total"]:
     fail("the figures:", before, after)
 
+# A wrong method is an error, and is told which ones there are.
+before = counts()["ebb_requests_refused_total"]
+for method, path, allowed in ("PUT", "/v1/models", "GET, HEAD"), ("GET", "/completion", "POST"), ("PUT", "/ebb/v1/answers/1", "GET, HEAD, DELETE"):
+    status, headers, body = s.ask(method, path)
+    same(f"{method} {path}", (status, headers.get("allow")), (405, allowed))
+same("refused requests", counts()["ebb_requests_refused_total"] - before, 3)
+
 # One that survives its client, and is read on from where that was.
 want = text_of(s.events("/v1/chat/completions", {"messages": [{"role": "user", "content": question}], "ignore_eos": True, "stream": True, "temperature": 1.5, "seed": 5, "max_tokens": 300}))
 data, c = begin({"ebb": {"survives": True}, "max_tokens": 300}, 3000)
@@ -237,6 +245,8 @@ rest = sse(s.ask("GET", f"/ebb/v1/answers/{number}?from={at}")[2])
 if number < 1 << 32 or number >= 1 << 53:         # at random, so that no other client finds it; once in 2 million runs it is small
     fail("an answer's number can be guessed:", number)
 same("an answer in two parts", text_of([json.dumps(e) for e in seen]) + text_of(rest), want)
+status, headers, body = s.ask("HEAD", f"/ebb/v1/answers/{number}")
+same("whether it is there", (status, headers["content-type"], body), (200, "text/event-stream", b""))
 same("all of it again", text_of(sse(s.ask("GET", f"/ebb/v1/answers/{number}")[2])), want)
 data, c = begin({"ebb": {"survives": True}}, 600)
 number = json.loads(sse(parse(data)[2])[0])["ebb"]["answer"]

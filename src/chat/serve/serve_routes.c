@@ -218,19 +218,17 @@ static ebb_status run_route(ebb_serve *s, ebb_http_exchange *x, const route *r, 
     return st;
 }
 
-/* No ebb_status is 405. */
-static ebb_status refuse_method(ebb_http_exchange *x, const char *wanted)
+/* HEAD is GET without the body, which the server leaves out (RFC 9110, 9.3.2). */
+static bool is_asked_with(const ebb_http_exchange *x, const char *method)
 {
-    char line[80];
+    const char *asked = ebb_http_method(x);
 
-    snprintf(line, sizeof line, "this path is asked with %s", wanted);
-    ebb_serve_reply_json(x, 405, json_pack("{s:{s:i, s:s, s:s}}", "error", "code", 405, "message", line, "type",
-                                           "invalid_request_error"));
-    return EBB_OK;
+    return strcmp(method, strcmp(asked, "HEAD") == 0 ? "GET" : asked) == 0;
 }
 
-/* /ebb/v1/answers/N[?from=K]: read on (GET), or stop it (DELETE). */
-static ebb_status run_answer(ebb_serve *s, ebb_http_exchange *x, const char *number_text, ebb_error *err)
+/* /ebb/v1/answers/N[?from=K]: read on (GET), or stop it (DELETE).  *allowed: as of find_route. */
+static ebb_status run_answer(ebb_serve *s, ebb_http_exchange *x, const char *number_text, const char **allowed,
+                             ebb_error *err)
 {
     const char *from = ebb_http_query(x, "from");
     char *end;
@@ -238,40 +236,48 @@ static ebb_status run_answer(ebb_serve *s, ebb_http_exchange *x, const char *num
 
     if (!isdigit((unsigned char)*number_text) || *end || (from && !isdigit((unsigned char)*from)))
         return EBB_FAIL(err, EBB_USAGE, "an answer has a number: /ebb/v1/answers/N?from=K");
-    if (strcmp(ebb_http_method(x), "GET") == 0) {
+    if (is_asked_with(x, "GET")) {
         ebb_serve_resume(s, x, number, from ? strtoull(from, NULL, 10) : 0);
         return EBB_OK;
     }
-    if (strcmp(ebb_http_method(x), "DELETE") != 0)
-        return refuse_method(x, "GET (read on) or DELETE (stop it)");
+    if (!is_asked_with(x, "DELETE")) {
+        *allowed = "GET, HEAD, DELETE";
+        return EBB_FAIL(err, EBB_USAGE, "this path is asked with GET (read on) or DELETE (stop it)");
+    }
     if (!ebb_serve_cancel(s, number))
         return EBB_FAIL(err, EBB_NOTFOUND, "no answer %llu is under way", (unsigned long long)number);
     ebb_serve_reply_json(x, 200, json_pack("{s:s}", "status", "stopped"));
     return EBB_OK;
 }
 
-/* HEAD is GET without the body, which the server leaves out (RFC 9110, 9.3.2). */
-static bool is_asked_by(const route *r, const char *method)
-{
-    return strcmp(r->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
-}
-
-static ebb_status find_route(ebb_serve *s, ebb_http_exchange *x, ebb_error *err)
+/* *allowed: the methods of the path where it is asked with another one, which is USAGE; else as before. */
+static ebb_status find_route(ebb_serve *s, ebb_http_exchange *x, const char **allowed, ebb_error *err)
 {
     static const char answers[] = "/ebb/v1/answers/";
     const char *path = ebb_http_path(x);
     const char *wanted = NULL;
 
     if (strncmp(path, answers, sizeof answers - 1) == 0)
-        return run_answer(s, x, path + sizeof answers - 1, err);
+        return run_answer(s, x, path + sizeof answers - 1, allowed, err);
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         if (strcmp(routes[i].path, path) != 0)
             continue;
-        if (is_asked_by(&routes[i], ebb_http_method(x)))
+        if (is_asked_with(x, routes[i].method))
             return run_route(s, x, &routes[i], err);
         wanted = routes[i].method;
     }
-    return wanted ? refuse_method(x, wanted) : EBB_FAIL(err, EBB_NOTFOUND, "there is nothing at this path");
+    if (!wanted)
+        return EBB_FAIL(err, EBB_NOTFOUND, "there is nothing at this path");
+    *allowed = strcmp(wanted, "GET") == 0 ? "GET, HEAD" : wanted;
+    return EBB_FAIL(err, EBB_USAGE, "this path is asked with %s", wanted);
+}
+
+/* No ebb_status is 405, which has to name the methods that are served (RFC 9110, 15.5.6). */
+static void refuse_method(ebb_http_exchange *x, const char *allowed, const ebb_error *err)
+{
+    ebb_http_allow(x, allowed);
+    ebb_serve_reply_json(x, 405, json_pack("{s:{s:i, s:s, s:s}}", "error", "code", 405, "message", err->msg, "type",
+                                           "invalid_request_error"));
 }
 
 static bool is_printable(const char *s)
@@ -305,10 +311,13 @@ bool ebb_serve_may_ask(void *arg, ebb_http_exchange *x)
 void ebb_serve_on_request(void *arg, ebb_http_exchange *x)
 {
     ebb_serve *s = arg;
+    const char *allowed = NULL;
     ebb_error err = { 0 };
-    ebb_status st = find_route(s, x, &err);
+    ebb_status st = find_route(s, x, &allowed, &err);
 
-    if (st != EBB_OK)
+    if (allowed)
+        refuse_method(x, allowed, &err);
+    else if (st != EBB_OK)
         ebb_serve_reply_error(s, x, &err);
     note_request(s, x, true, st != EBB_OK, st == EBB_OK ? "ok" : ebb_status_text(st));
 }

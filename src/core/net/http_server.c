@@ -45,6 +45,7 @@ struct ebb_http_exchange {
     ebb_http_server       *server;
     struct MHD_Connection *connection;
     const char            *method, *path;
+    const char            *allowed;      /* methods, for the reply; NULL: not told */
     caller                *from;         /* NULL: no memory for one */
     ebb_buf                body;
     size_t                 n_read;       /* bytes of it that have come */
@@ -235,6 +236,8 @@ static void queue_response(ebb_http_exchange *x, unsigned status, struct MHD_Res
     mhd->MHD_add_response_header(r, "Cache-Control", "no-store");
     if (retry_after_s)
         mhd->MHD_add_response_header(r, "Retry-After", seconds);
+    if (x->allowed)
+        mhd->MHD_add_response_header(r, "Allow", x->allowed);
     if (x->is_last)
         mhd->MHD_add_response_header(r, "Connection", "close");
     x->queued = mhd->MHD_queue_response(x->connection, status, r);
@@ -257,6 +260,11 @@ static void refuse_request(ebb_http_exchange *x, unsigned status, const char *ty
                      message, type);
 
     reply_copy(x, status, "application/json", body, (size_t)n, retry_after_s);
+}
+
+void ebb_http_allow(ebb_http_exchange *x, const char *methods)
+{
+    x->allowed = methods;
 }
 
 /* Who asks for much on many connections and reads nothing of it has no more than one limit. */

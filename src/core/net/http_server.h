@@ -75,6 +75,8 @@ void ebb_http_forget_body(ebb_http_exchange *x);
  * UNIX socket, where all are one user's, the process at the other end.  0: unknown. */
 uint64_t ebb_http_client(const ebb_http_exchange *x);
 
+/* The next reply tells these methods of the path, "GET, HEAD": to be called before a 405. */
+void ebb_http_allow(ebb_http_exchange *x, const char *methods);
 /* A reply at once; the bytes are copied, and kept until the client has read them.  `retry_after_s`
  * 0: none. */
 void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, const void *body,
