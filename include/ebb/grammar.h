@@ -45,9 +45,10 @@ ebb_status ebb_grammar_match(const ebb_grammar *g, const char *text, size_t n, e
 EBB_MUST_CHECK
 ebb_status ebb_sampler_constrain(ebb_sampler *s, const ebb_grammar *g, const ebb_model *m,
                                  ebb_error *err);
-/* The text has begun with these tokens.  false: the grammar does not allow that, or
- * ebb_sampler_check is LIMIT; and s is as before. */
-bool ebb_sampler_accept(ebb_sampler *s, const ebb_token *ids, size_t n);
+/* The text has begun with these tokens.  On failure s is as before.
+ * Errors: USAGE (the grammar does not allow them), LIMIT (too ambiguous to follow), NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_sampler_accept(ebb_sampler *s, const ebb_token *ids, size_t n, ebb_error *err);
 /* After EBB_TOKEN_NONE: OK if the text is one of the grammar (or s is free).  Errors: UNSUPPORTED
  * (no token of the model goes on as the grammar wants), LIMIT (too ambiguous), NOMEM. */
 EBB_MUST_CHECK

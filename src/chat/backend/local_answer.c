@@ -126,8 +126,10 @@ ebb_status ebb_local_constrain(ebb_local *l, ebb_sampler *sampler, ebb_error *er
     if (st == EBB_OK)
         st = ebb_sampler_constrain(sampler, g, l->model, err);
     ebb_grammar_free(g);
-    if (st == EBB_OK && !ebb_sampler_accept(sampler, l->ids + l->n_ids - l->n_answer, l->n_answer))
-        st = EBB_FAIL(err, EBB_USAGE, "the answer so far does not follow the grammar");
+    if (st == EBB_OK)
+        st = ebb_sampler_accept(sampler, l->ids + l->n_ids - l->n_answer, l->n_answer, err);
+    if (st == EBB_USAGE)
+        return EBB_FAIL(err, EBB_USAGE, "the answer so far does not follow the grammar");
     return st;
 }
 

@@ -110,11 +110,12 @@ static ebb_status constrain_answer(ebb_serve *s, ebb_served *a, ebb_error *err)
 {
     ebb_status st = ebb_sampler_constrain(a->sampler, a->q.grammar, s->model, err);
 
-    if (st != EBB_OK || ebb_sampler_accept(a->sampler, a->q.ids + a->n_prompt - a->q.n_answer, a->q.n_answer))
+    if (st != EBB_OK)
         return st;
-    if (ebb_sampler_check(a->sampler, err) == EBB_LIMIT)
-        return EBB_LIMIT;
-    return EBB_FAIL(err, EBB_USAGE, "the answer that is to go on is not of the form that is asked for");
+    st = ebb_sampler_accept(a->sampler, a->q.ids + a->n_prompt - a->q.n_answer, a->q.n_answer, err);
+    if (st == EBB_USAGE)
+        return EBB_FAIL(err, EBB_USAGE, "the answer that is to go on is not of the form that is asked for");
+    return st;
 }
 
 static ebb_status prepare_answer(ebb_serve *s, ebb_served *a, ebb_error *err)

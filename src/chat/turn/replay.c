@@ -166,8 +166,10 @@ static ebb_status constrain_replay(const replay_job *r, ebb_sampler *sampler, co
     if (st == EBB_OK)
         st = ebb_sampler_constrain(sampler, g, r->m, err);
     ebb_grammar_free(g);
-    if (st == EBB_OK && !ebb_sampler_accept(sampler, m->ids, d->from))
-        st = EBB_FAIL(err, EBB_FORMAT, "the answer's beginning is not of the grammar that is kept with it");
+    if (st == EBB_OK)
+        st = ebb_sampler_accept(sampler, m->ids, d->from, err);
+    if (st == EBB_USAGE)
+        return EBB_FAIL(err, EBB_FORMAT, "the answer's beginning is not of the grammar that is kept with it");
     return st;
 }
 

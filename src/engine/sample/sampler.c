@@ -116,19 +116,29 @@ void ebb_sampler_set_constraint(ebb_sampler *s, ebb_constraint *c)
     ebb_constraint_free(before);
 }
 
-bool ebb_sampler_accept(ebb_sampler *s, const ebb_token *ids, size_t n)
+/* A token was not accepted: where the grammar was not followed to it, it may well be of it. */
+static ebb_status fail_to_accept(const ebb_sampler *s, ebb_error *err)
+{
+    ebb_status st = ebb_sampler_check(s, err);
+
+    if (st == EBB_LIMIT || st == EBB_NOMEM)
+        return st;
+    return EBB_FAIL(err, EBB_USAGE, "the text so far does not follow the grammar");
+}
+
+ebb_status ebb_sampler_accept(ebb_sampler *s, const ebb_token *ids, size_t n, ebb_error *err)
 {
     ebb_constraint_state at = s->at;
 
     if (!s->constraint)
-        return true;
+        return EBB_OK;
     ebb_constraint_begin_text(s->constraint, n);
     for (size_t i = 0; i < n; i++)
         if (!ebb_constraint_accept(s->constraint, &at, ids[i]))
-            return false;
+            return fail_to_accept(s, err);
     ebb_constraint_settle(s->constraint, &at);
     s->at = at;
-    return true;
+    return EBB_OK;
 }
 
 ebb_status ebb_sampler_check(const ebb_sampler *s, ebb_error *err)

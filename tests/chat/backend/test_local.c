@@ -269,6 +269,30 @@ static void test_close_while_loading(void **state)
     }
 }
 
+/* What of an answer is too much to follow under its grammar is not said to be of another one. */
+static void test_grammar_of_an_answer(void **state)
+{
+    static const char wide[] = "root ::= \"a\" | \"b\" (\"c\"?){5000}";
+    const ebb_engine_opts o = { .n_ctx = 64, .n_threads = 1, .no_kv_cache = true };
+    ebb_backend *b;
+
+    (void)state;
+    assert_int_equal(ebb_backend_local(&(ebb_backend_models){ .path = path }, &o, sink, NULL, &b, NULL), EBB_OK);
+    wait_for(&h.ready);
+    for (int is_wide = 0; is_wide < 2; is_wide++) {
+        int32_t ids[] = { 'x', is_wide ? 'b' : 'd' };
+        ebb_backend_request r = { .ids = ids, .n_ids = 2, .n_predict = 4, .grammar = wide, .n_answer = 1 };
+
+        h.ended = false;
+        assert_int_equal(b->ops->answer(b, &r, NULL), EBB_OK);
+        wait_for(&h.ended);
+        assert_int_equal(h.finish, EBB_FINISH_ERROR);
+        if (!strstr(h.error, is_wide ? "too ambiguous" : "does not follow the grammar"))
+            fail_msg("%s", h.error);
+    }
+    b->ops->close(b);
+}
+
 /* -- K and V on disk --------------------------------------------------------------------- */
 
 static bool keep_none(void *arg, const ebb_token *ids, size_t n)
@@ -337,7 +361,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_answer_in_parts), T(test_one_token_has_no_speed), T(test_frame),
         T(test_cancel_and_go_on), T(test_limits), T(test_busy),
-        T(test_failures), T(test_budget), T(test_budget_waits),
+        T(test_failures), T(test_grammar_of_an_answer), T(test_budget), T(test_budget_waits),
         T(test_close_while_loading), T(test_swept_and_kept),
     };
     return cmocka_run_group_tests_name("local", tests, NULL, NULL);

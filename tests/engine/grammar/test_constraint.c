@@ -266,6 +266,29 @@ static void test_too_much_is_of_a_choice(void **state)
     free(bytes);
 }
 
+/* A text that is there and is too much to follow is not said to be of another grammar. */
+static void test_too_much_of_a_text(void **state)
+{
+    ebb_grammar *g = compile(WIDE);
+    char *bytes;
+    ebb_model *m = ebb_tiny_open(&(ebb_tiny_opts){ 0 }, &bytes);
+    ebb_token wide[] = { ebb_model_find_token(m, "a"), ebb_model_find_token(m, "b") };
+    ebb_token wrong = ebb_model_find_token(m, "c");
+    ebb_sampler *s = ebb_sampler_new(&(ebb_sampler_params){ .repeat_penalty = 1 }, EBB_TINY_VOCAB);
+    ebb_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(ebb_sampler_constrain(s, g, m, NULL), EBB_OK);
+    assert_int_equal(ebb_sampler_accept(s, wide, 2, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "too ambiguous"));
+    assert_int_equal(ebb_sampler_accept(s, &wrong, 1, &err), EBB_USAGE);
+    assert_int_equal(ebb_sampler_accept(s, wide, 1, &err), EBB_OK);
+    ebb_sampler_free(s);
+    ebb_model_close(m);
+    ebb_grammar_free(g);
+    free(bytes);
+}
+
 /* Who looks for drafts and finds too much spoils no choice; and where there is no mask, the likeliest is found. */
 static void test_drafts_of_too_much(void **state)
 {
@@ -353,8 +376,8 @@ static void test_freed_again(void **state)
 
     (void)state;
     assert_int_equal(ebb_sampler_constrain(a, g, m, NULL), EBB_OK);
-    assert_false(ebb_sampler_accept(a, &(ebb_token){ ebb_model_find_token(m, "b") }, 1));
-    assert_true(ebb_sampler_accept(a, &(ebb_token){ ebb_model_find_token(m, "a") }, 1));
+    assert_int_equal(ebb_sampler_accept(a, &(ebb_token){ ebb_model_find_token(m, "b") }, 1, NULL), EBB_USAGE);
+    assert_int_equal(ebb_sampler_accept(a, &(ebb_token){ ebb_model_find_token(m, "a") }, 1, NULL), EBB_OK);
     assert_int_equal(ebb_sampler_constrain(a, NULL, NULL, NULL), EBB_OK);
     for (int i = 0; i < 200; i++) {
         for (size_t k = 0; k < EBB_TINY_VOCAB; k++)
@@ -454,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_what_led_to_a_text_is_forgotten),
         cmocka_unit_test(test_texts_are_of_the_grammar),
         cmocka_unit_test(test_too_much_is_of_a_choice),
+        cmocka_unit_test(test_too_much_of_a_text),
         cmocka_unit_test(test_drafts_of_too_much),
         cmocka_unit_test(test_asking_has_a_limit),
         cmocka_unit_test(test_freed_again),
