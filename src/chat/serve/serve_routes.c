@@ -123,25 +123,26 @@ typedef struct route {
     void (*post)(ebb_serve *s, ebb_http_exchange *x, const json_t *o);
     ebb_serve_asks *asks;
     bool needs_model;
+    bool is_watching;            /* asked again and again by who only looks whether, and how, the server is */
 } route;
 
 static const route routes[] = {
-    { "GET", "/health", get_health, NULL, NULL, true },
-    { "GET", "/v1/health", get_health, NULL, NULL, true },
-    { "GET", "/v1/models", get_models, NULL, NULL, true },
-    { "GET", "/models", get_models, NULL, NULL, true },
-    { "GET", "/props", ebb_serve_props, NULL, NULL, true },
-    { "GET", "/slots", ebb_serve_slots, NULL, NULL, true },
-    { "GET", "/metrics", ebb_serve_metrics, NULL, NULL, true },
-    { "GET", "/ebb/v1/stats", get_stats, NULL, NULL, false },
-    { "POST", "/v1/chat/completions", NULL, NULL, ebb_serve_chat_completions, true },
-    { "POST", "/chat/completions", NULL, NULL, ebb_serve_chat_completions, true },
-    { "POST", "/v1/completions", NULL, NULL, ebb_serve_completions, true },
-    { "POST", "/completion", NULL, NULL, ebb_serve_completion, true },
-    { "POST", "/completions", NULL, NULL, ebb_serve_completion, true },
-    { "POST", "/tokenize", NULL, ebb_serve_tokenize, NULL, true },
-    { "POST", "/detokenize", NULL, ebb_serve_detokenize, NULL, true },
-    { "POST", "/apply-template", NULL, ebb_serve_apply_template, NULL, true },
+    { "GET", "/health", get_health, NULL, NULL, true, true },
+    { "GET", "/v1/health", get_health, NULL, NULL, true, true },
+    { "GET", "/v1/models", get_models, NULL, NULL, true, false },
+    { "GET", "/models", get_models, NULL, NULL, true, false },
+    { "GET", "/props", ebb_serve_props, NULL, NULL, true, false },
+    { "GET", "/slots", ebb_serve_slots, NULL, NULL, true, true },
+    { "GET", "/metrics", ebb_serve_metrics, NULL, NULL, true, true },
+    { "GET", "/ebb/v1/stats", get_stats, NULL, NULL, false, true },
+    { "POST", "/v1/chat/completions", NULL, NULL, ebb_serve_chat_completions, true, false },
+    { "POST", "/chat/completions", NULL, NULL, ebb_serve_chat_completions, true, false },
+    { "POST", "/v1/completions", NULL, NULL, ebb_serve_completions, true, false },
+    { "POST", "/completion", NULL, NULL, ebb_serve_completion, true, false },
+    { "POST", "/completions", NULL, NULL, ebb_serve_completion, true, false },
+    { "POST", "/tokenize", NULL, ebb_serve_tokenize, NULL, true, false },
+    { "POST", "/detokenize", NULL, ebb_serve_detokenize, NULL, true, false },
+    { "POST", "/apply-template", NULL, ebb_serve_apply_template, NULL, true, false },
 };
 
 static ebb_status check_ready(ebb_serve *s, ebb_error *err)
@@ -287,13 +288,23 @@ static bool is_printable(const char *s)
     return *s == '\0';
 }
 
-/* Who may not ask does not keep the server from leaving. */
+static bool is_watching(const char *path)
+{
+    bool is = false;
+
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        is = is || (routes[i].is_watching && strcmp(routes[i].path, path) == 0);
+    return is;
+}
+
+/* Neither who may not ask keeps the server from leaving, nor who watches it: a monitor's probe every few seconds, which
+ * for /health needs no key, would keep the model in memory for ever. */
 static void note_request(ebb_serve *s, const ebb_http_exchange *x, bool may_ask, bool is_refused, const char *how)
 {
     pthread_mutex_lock(&s->lock);
     s->n_requests++;
     s->n_refused += is_refused;
-    if (may_ask)
+    if (may_ask && !is_watching(ebb_http_path(x)))
         s->used_s = ebb_clock_s();
     pthread_mutex_unlock(&s->lock);
     if (is_printable(ebb_http_method(x)) && is_printable(ebb_http_path(x)))

@@ -84,19 +84,38 @@ static in_addr_t address_of(unsigned client)
     return htonl((INADDR_LOOPBACK & 0xffffff00) + client);
 }
 
-static int send_request(unsigned client, unsigned short port, const char *path, const ebb_buf *body)
+static int send_text(unsigned client, unsigned short port, const ebb_buf *text)
 {
     struct sockaddr_in own = { .sin_family = AF_INET, .sin_addr.s_addr = address_of(client) };
     struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                               .sin_port = htons(port) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(send(fd, text->data, text->len, MSG_NOSIGNAL), text->len);
+    return fd;
+}
+
+static int send_request(unsigned client, unsigned short port, const char *path, const ebb_buf *body)
+{
     ebb_buf request = { 0 };
+    int fd;
 
     ebb_buf_addf(&request, "POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n%s",
                  path, body->len, body->data);
-    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(send(fd, request.data, request.len, MSG_NOSIGNAL), request.len);
+    fd = send_text(client, port, &request);
+    ebb_buf_fini(&request);
+    return fd;
+}
+
+static int send_get(unsigned short port, const char *path)
+{
+    ebb_buf request = { 0 };
+    int fd;
+
+    ebb_buf_addf(&request, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", path);
+    fd = send_text(1, port, &request);
     ebb_buf_fini(&request);
     return fd;
 }
@@ -402,6 +421,27 @@ static void test_a_request_keeps_it(void **state)
     close(silent);
 }
 
+/* Who watches the server, every few seconds and with no key, does not keep it; who asks what it has does. */
+static void test_watching_keeps_nothing(void **state)
+{
+    static const char *const paths[] = { "/health", "/v1/health", "/slots", "/metrics", "/ebb/v1/stats" };
+    unsigned short port = 0;
+    double before;
+    ebb_serve *s;
+
+    (void)state;
+    s = open_server_for(LEAVE_S, &port);
+    before = used_s(s);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        expect_status(send_get(port, paths[i]), "200");
+        if (used_s(s) > before)
+            fail_msg("%s keeps it", paths[i]);
+    }
+    expect_status(send_get(port, "/v1/models"), "200");
+    assert_true(used_s(s) > before);
+    ebb_serve_close(s);
+}
+
 /* -- Answers whose choices take long ---------------------------------------------------------- */
 
 static int send_body(unsigned short port, const char *text)
@@ -585,6 +625,7 @@ int main(void)
                                         cmocka_unit_test(test_stopped_is_not_complete),
                                         cmocka_unit_test(test_large_request_when_it_leaves),
                                         cmocka_unit_test(test_a_request_keeps_it),
+                                        cmocka_unit_test(test_watching_keeps_nothing),
                                         cmocka_unit_test(test_long_choices_wait),
                                         cmocka_unit_test(test_thoughts_of_requests),
                                         cmocka_unit_test(test_variables_of_requests),
