@@ -160,7 +160,7 @@ static int search(ebb_store *s, ebb_args *a, ebb_error *err)
     ebb_status st;
 
     join_words(a, &words);
-    ebb_writer_note_cut(s);
+    ebb_writer_note_cut(s, NULL);
     st = ebb_store_search(s, ebb_buf_text(&words), SHOWN + 1, &hits, &n, err);
     ebb_buf_fini(&words);
     if (st != EBB_OK)

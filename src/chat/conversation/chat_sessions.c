@@ -115,7 +115,7 @@ ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit, ebb_cha
     ebb_status st = need_store(c, err);
 
     if (st == EBB_OK) {
-        ebb_writer_note_cut(c->store);
+        ebb_writer_note_cut(c->store, c);
         st = ebb_store_search(c->store, words, limit, &hits, n, err);
     }
     *out = st == EBB_OK ? calloc(*n + 1, sizeof **out) : NULL;

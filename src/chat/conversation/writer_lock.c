@@ -160,7 +160,18 @@ ebb_status ebb_writer_check_none(pid_t writer, ebb_error *err)
                                   "ends that, and then it can be deleted", (long)writer, (long)writer);
 }
 
-void ebb_writer_note_cut(ebb_store *s)
+/* One's own file is not even opened: closing it would take the lock away that names us to others (ebb_file_lock). */
+static bool is_written(const ebb_store *s, const ebb_chat *c, int64_t session)
+{
+    ebb_buf path = { 0 };
+    bool is = ebb_writer_lock_path(s, session, &path) &&
+              ((c && is_own_lock(c, path.data)) || read_writer(path.data) != 0);
+
+    ebb_buf_fini(&path);
+    return is;
+}
+
+void ebb_writer_note_cut(ebb_store *s, const ebb_chat *c)
 {
     int64_t *sessions;
     size_t n;
@@ -168,7 +179,7 @@ void ebb_writer_note_cut(ebb_store *s)
     if (ebb_store_list_under_way(s, &sessions, &n, NULL) != EBB_OK)
         return;                                  /* what comes next says why */
     for (size_t i = 0; i < n; i++)
-        if (!ebb_writer_find_any(s, sessions[i]))
+        if (!is_written(s, c, sessions[i]))
             ebb_store_note_cut(s, sessions[i]);
     free(sessions);
 }

@@ -42,8 +42,8 @@ pid_t ebb_writer_find(const ebb_chat *c, int64_t session);
 /* The same where there is no chat: 0 means none. */
 pid_t ebb_writer_find_any(const ebb_store *s, int64_t session);
 /* Before a search: answers whose writers were killed, and that nobody has looked at since, are
- * found too. */
-void ebb_writer_note_cut(ebb_store *s);
+ * found too.  `c` is the chat of this process, which may be writing itself; NULL: there is none. */
+void ebb_writer_note_cut(ebb_store *s, const ebb_chat *c);
 /* Before a session is deleted, of what one of these has found.  BUSY, unless it is 0: what is
  * written there would be deleted under the writer's hands. */
 EBB_MUST_CHECK

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "os/file.h"
 
 enum { LONG_S = 24 * 3600 };
 
@@ -404,6 +405,44 @@ static void test_killed_is_found(void **state)
     close_gone(&g);
 }
 
+/* Whether another process could stop the answer that this one writes in the session. */
+static bool is_reachable(int64_t session)
+{
+    char lock_path[160];
+    pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int fd = -1;
+
+        snprintf(lock_path, sizeof lock_path, "%s-writer-%lld", db, (long long)session);
+        _exit(ebb_file_open(lock_path, EBB_FILE_READ, &fd, NULL) == EBB_OK && ebb_file_signal_holder(fd, 0) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* A search meanwhile leaves an answer of one's own within the reach of others, and under way. */
+static void test_search_while_answering(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+
+    (void)state;
+    script.hold_at = 3;
+    send(c, "go");
+    for (ebb_chat_event ev; newest(c)->n_ids < 2;)
+        fake_next(c, &ev);
+    ebb_chat_save(c, true);
+    assert_true(is_reachable(only_session()));
+    assert_int_equal(count_found(c, "a1.1"), 0);
+    assert_true(is_reachable(only_session()));
+    script.hold_at = 0;
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    assert_int_equal(count_found(c, "a1.1"), 1);
+    ebb_chat_close(c);
+}
+
 /* kill -9 there: the lock goes with it, and what was saved goes on here. */
 static void test_attached_killed(void **state)
 {
@@ -622,6 +661,7 @@ int main(void)
                                         T(test_locked_again), T(test_attached), T(test_attached_to_the_next),
                                         T(test_written_is_not_deleted),
                                         T(test_attached_stop), T(test_attached_killed), T(test_killed_is_found),
+                                        T(test_search_while_answering),
                                         T(test_attached_leaves),
                                         T(test_attached_elsewhere), T(test_stale_mark), T(test_turns),
                                         T(test_turn_after_others), T(test_a_name_is_begun_once),
