@@ -291,8 +291,8 @@ static bool try_streaming(const ebb_planning *q)
 }
 
 /* What the least would be: with the layers that the user asked for; else with K and V in a file as far as they can be,
- * where that is still to be chosen. */
-static void set_smallest_plan(const ebb_planning *q)
+ * where that is still to be chosen.  true: with them there less would do, and there are no addresses for that file. */
+static bool set_smallest_plan(const ebb_planning *q)
 {
     ebb_plan *p = q->p;
     uint64_t block, n;
@@ -302,23 +302,26 @@ static void set_smallest_plan(const ebb_planning *q)
         (void)fit_layers(q);
         p->streams_output = true;
         ebb_planning_count(q);
-        return;
+        return false;
     }
     set_least(q);
     n = q->is_live || p->total_bytes == UINT64_MAX ? 0 : spillable_blocks(q, &block);
-    if (n > 0) {
-        p->kv_spill_bytes = n * block;
-        set_least(q);
-    }
+    if (n == 0)
+        return false;
+    if (!has_addresses_for_file(q))
+        return p->total_bytes - n * block <= p->budget_bytes;
+    p->kv_spill_bytes = n * block;
+    set_least(q);
+    return false;
 }
 
 /* For the message. */
 static void explain_refusal(const ebb_planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
+    bool lacks_addresses = set_smallest_plan(q) && p->budget_bytes < q->machine->address_bytes; /* else limit says it */
     char need[16], have[16];
 
-    set_smallest_plan(q);
     p->min_bytes = p->total_bytes;
     ebb_size_text(p->total_bytes, need);
     ebb_size_text(p->budget_bytes, have);
@@ -326,8 +329,8 @@ static void explain_refusal(const ebb_planning *q, const char *limit)
         set_why(p, EBB_TIER_CRITICAL, "%u resident layers take %s; there is room for %s (%.60s); fewer would fit",
                 p->n_resident, need, have, limit);
     else
-        set_why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s; there is room for %s (%.60s)", p->n_ctx, need,
-                have, limit);
+        set_why(p, EBB_TIER_CRITICAL, "a context of %u needs at least %s; there is room for %s (%.60s)%s", p->n_ctx,
+                need, have, limit, lacks_addresses ? "; K and V in a file lack addresses (ulimit -v, overcommit)" : "");
 }
 
 /* Half a thousand tokens choose nearly every expert of every layer, and so do several thousand: each doubling of the

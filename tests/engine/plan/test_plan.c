@@ -129,11 +129,12 @@ static void test_asked_layers_stay_as_memory_gets_less(void **state)
 }
 
 /* What a refusal names is enough, and a byte less is not. */
-static void expect_least(const ebb_model *m, ebb_engine_opts o)
+static void expect_least(const ebb_model *m, ebb_engine_opts o, uint64_t address_bytes)
 {
     ebb_machine machine = machine_with(1 << 20);
     ebb_plan p;
 
+    machine.address_bytes = address_bytes;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
     assert_true(!p.fits && p.min_bytes > machine.available_bytes);
     machine.available_bytes = p.min_bytes - 1;
@@ -164,8 +165,8 @@ static void test_refusals_name_the_least(void **state)
     assert_int_equal(ebb_model_open(path, &large, NULL), EBB_OK);
     small = ebb_tiny_open(&tiny, &bytes);
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
-        expect_least(large, opts[i]);
-        expect_least(small, opts[i]);
+        expect_least(large, opts[i], 0);
+        expect_least(small, opts[i], 0);
     }
     ebb_model_close(large);
     ebb_model_close(small);
@@ -236,17 +237,21 @@ static void test_no_file_of_kv_without_addresses(void **state)
     ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q8_0 };
     uint64_t all = plan((uint64_t)1 << 40, o).kv_bytes;
     ebb_plan p = plan((uint64_t)1 << 20, o);     /* nothing fits: it says how much would */
-    ebb_machine machine = machine_with(p.min_bytes + all / 2);
+    uint64_t least = p.min_bytes;
+    ebb_machine machine = machine_with(least + all / 2);
     ebb_model *m;
 
     (void)state;
     assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
-    machine.address_bytes = p.min_bytes + 3 * all;
+    machine.address_bytes = least + 3 * all;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
     assert_true(p.fits && p.kv_spill_bytes > 0);
-    machine.address_bytes = p.min_bytes + all;
+    machine.address_bytes = least + all;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
     assert_false(p.fits);
+    assert_true(p.min_bytes > machine.available_bytes && p.kv_spill_bytes == 0);
+    assert_non_null(strstr(p.why, "lack addresses"));
+    expect_least(m, o, machine.address_bytes);
     o.n_ctx = 0;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
     assert_true(p.fits && p.n_ctx < 4096 && p.kv_spill_bytes == 0);
