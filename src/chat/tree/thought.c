@@ -7,14 +7,15 @@
 #define BEGIN_OF_THOUGHT "<think>"
 #define END_OF_THOUGHT   "</think>"
 
-static const struct { const char *begin, *end; } marks[] = {
-    { BEGIN_OF_THOUGHT, END_OF_THOUGHT },
-    { "<thinking>", "</thinking>" },
-    { "<|channel>thought", "<channel|>" },
-    { "[THINK]", "[/THINK]" },
-    { "<seed:think>", "</seed:think>" },
-    { "<|inner_prefix|>", "<|inner_suffix|>" },
-    { "<|START_THINKING|>", "<|END_THINKING|>" },
+/* is_tag: any answer may have it as a tag of XML. */
+static const struct { const char *begin, *end; bool is_tag; } marks[] = {
+    { BEGIN_OF_THOUGHT, END_OF_THOUGHT, false },
+    { "<thinking>", "</thinking>", true },
+    { "<|channel>thought", "<channel|>", false },
+    { "[THINK]", "[/THINK]", false },
+    { "<seed:think>", "</seed:think>", false },
+    { "<|inner_prefix|>", "<|inner_suffix|>", false },
+    { "<|START_THINKING|>", "<|END_THINKING|>", false },
 };
 
 static bool text_begins_with(const char *s, size_t n, const char *what)
@@ -113,6 +114,14 @@ size_t ebb_thought_texts(const char *s, size_t n, ebb_text_range *texts, size_t 
 
 #define LINE_BLANKS " \t"
 
+/* What ends a thought that is known to have begun is its first mark that is not quoted; where that is not known, one
+ * that stands on its own. */
+typedef struct mark_search {
+    const char *mark, *pair;     /* where `pair` stands before the mark, both are of an example; NULL: none does */
+    bool        is_known, is_whole;
+    size_t      n_open;          /* pairs that were begun */
+} mark_search;
+
 static bool is_one_of(char c, const char *set)
 {
     return c && strchr(set, c);
@@ -125,10 +134,22 @@ static bool is_open_quote(const char *s, size_t at)
            is_one_of(s[at - 1], "\x98\x9A\x9B\x9C\x9E\x9F");
 }
 
-/* A line of the text: where it begins and ends, where its first letter is, and its last "`". */
+/* Quotation marks around s[at..next), or one before it where nothing is behind it yet.  One that closes, as at the end
+ * of a draft, quotes nothing. */
+static bool is_quoted(const char *s, size_t n, size_t at, size_t next)
+{
+    char before = at > 0 ? s[at - 1] : 0;
+
+    if (is_open_quote(s, at))
+        return next == n || (text_begins_with(s + next, n - next, "\xE2\x80") && n - next > 2 &&
+                             is_one_of(s[next + 2], "\x98\x99\x9A\x9B\x9C\x9D\x9E\x9F"));
+    return is_one_of(before, "\"'`") && (next == n || s[next] == before) &&
+           (at == 1 || is_one_of(s[at - 2], LINE_BLANKS "\r\n([{"));
+}
+
+/* A line of the text: where it begins and ends, and where its first letter is. */
 typedef struct text_line {
-    size_t      begin, end, letter;
-    const char *last_tick;
+    size_t begin, end, letter;
 } text_line;
 
 static text_line line_at(const char *s, size_t n, size_t at)
@@ -138,13 +159,12 @@ static text_line line_at(const char *s, size_t n, size_t at)
 
     while (l.letter < l.end && is_one_of(s[l.letter], LINE_BLANKS))
         l.letter++;
-    l.last_tick = memrchr(s + at, '`', l.end - at);
     return l;
 }
 
 /* Whether the mark s[at..next) of a line is one, and not what a sentence speaks of: a thought ends with a line of its
  * own or directly behind its last word. */
-static bool is_own_mark(const char *s, const text_line *l, size_t at, size_t next, bool is_thought)
+static bool is_own_mark(const char *s, const text_line *l, size_t at, size_t next)
 {
     size_t rest = next;
     bool ends_line;
@@ -154,70 +174,125 @@ static bool is_own_mark(const char *s, const text_line *l, size_t at, size_t nex
     ends_line = rest == l->end;
     if (at == l->letter)
         return ends_line || rest == next;
-    if (is_one_of(s[at - 1], LINE_BLANKS))
-        return is_thought && ends_line;
-    if (is_one_of(s[at - 1], "\"'`([{<*_~|") || is_open_quote(s, at))
+    if (is_one_of(s[at - 1], LINE_BLANKS "\"'`([{<*_~|") || is_open_quote(s, at))
         return false;
     return ends_line || (rest == next ? !is_one_of(s[next], "\"'`)]}*_~|.,;:!?") : is_one_of(s[at - 1], ".!?"));
 }
 
-/* The first mark of a line that is one and no code; its end: there is none.  *has_pair: `pair` stands before it. */
-static size_t own_mark_in_line(const char *s, const text_line *l, const char *mark, const char *pair, bool *has_pair)
+static size_t behind_run(const char *s, size_t end, size_t at)
 {
-    bool in_span = false;
+    size_t next = at;
 
-    for (size_t i = l->begin; i < l->end; i++) {
-        in_span ^= s[i] == '`' && (i == l->begin || s[i - 1] != '`');
-        if ((s[i] != '<' && s[i] != *mark) || (in_span && l->last_tick > s + i))
-            continue;
-        *has_pair |= pair && text_begins_with(s + i, l->end - i, pair);
-        if (text_begins_with(s + i, l->end - i, mark) && is_own_mark(s, l, i, i + strlen(mark), !pair))
-            return i;
+    while (next < end && s[next] == s[at])
+        next++;
+    return next;
+}
+
+/* Behind the span of code that begins at `at`, a "`"; where none does, behind what stands there.  Code touches both of
+ * its ends: a "`" too many in a thought would else pair with the first of the answer. */
+static size_t behind_span(const char *s, size_t end, size_t at)
+{
+    size_t text = behind_run(s, end, at), next;
+
+    if (text == end || is_one_of(s[text], LINE_BLANKS "\r"))
+        return text;
+    for (size_t i = text; i < end; i = next) {
+        next = s[i] == '`' ? behind_run(s, end, i) : i + 1;
+        if (s[i] == '`' && next - i == text - at)
+            return is_one_of(s[i - 1], LINE_BLANKS) ? text : next;
     }
-    return l->end;
+    return text;
 }
 
-static char fence_of(const char *s, size_t n)
+/* The first mark in the line's rest from `i` on that is one and no code; its end: there is none. */
+static size_t find_in_line(const char *s, size_t n, const text_line *l, size_t i, mark_search *m)
 {
-    size_t i = 0;
+    size_t len = strlen(m->mark);
 
-    while (i < n && i < 3 && s[i] == ' ')
+    while (i < l->end) {
+        if (s[i] == '`') {
+            i = behind_span(s, l->end, i);
+            continue;
+        }
+        if (m->pair && s[i] == *m->pair && text_begins_with(s + i, l->end - i, m->pair))
+            m->n_open++;
+        else if (s[i] == *m->mark && text_begins_with(s + i, l->end - i, m->mark)) {
+            if (m->n_open > 0)
+                m->n_open--;
+            else if (m->is_known ? !is_quoted(s, n, i, i + len) : is_own_mark(s, l, i, i + len))
+                return i;
+        }
         i++;
-    return text_begins_with(s + i, n - i, "```") ? '`' : text_begins_with(s + i, n - i, "~~~") ? '~' : 0;
+    }
+    return i;
 }
 
-/* The first mark behind `from` that is one and no code.  `pair`: where that stands before it, both are of an example;
- * NULL: a thought is known to have begun.  n: there is none. */
-static size_t find_own_mark(const char *s, size_t n, size_t from, const char *mark, const char *pair)
+/* The letter of the fence of code that a line is, 0: it is none.  *rest: where the words behind it begin. */
+static char fence_of(const char *s, const text_line *l, size_t *rest)
 {
-    bool is_example = false;
+    size_t at = l->begin;
+
+    while (at < l->end && at < l->begin + 3 && s[at] == ' ')
+        at++;
+    if (!text_begins_with(s + at, l->end - at, "```") && !text_begins_with(s + at, l->end - at, "~~~"))
+        return 0;
+    *rest = behind_run(s, l->end, at);
+    while (*rest < l->end && is_one_of(s[*rest], LINE_BLANKS "\r"))
+        (*rest)++;
+    return s[at];
+}
+
+/* Does what stands before a line, one with a fence and nothing else, end as code does?  Behind an empty line or a ":"
+ * code begins. */
+static bool may_close(const char *s, size_t line)
+{
+    return line >= 2 && !is_one_of(s[line - 2], "\n:") && !(line >= 3 && s[line - 2] == '\r' && s[line - 3] == '\n');
+}
+
+/* The first mark behind `from` that is one, and not in code; n: there is none.  One behind a fence that was opened and
+ * not closed counts: where a fence follows that opens, the one before was forgotten. */
+static size_t find_mark(const char *s, size_t n, size_t from, mark_search m)
+{
+    size_t in_fence = n, n_open = 0, rest = n, len = strlen(m.mark);
+    text_line l;
     char fence = 0;
 
-    for (text_line l = { .end = from }; from < n && !is_example; from = l.end + 1) {
+    for (; from < n; from = l.end + 1) {
         char here;
-        size_t at;
+        size_t i;
 
         l = line_at(s, n, from);
-        here = fence_of(s + from, l.end - from);
-        if (here && (!fence || fence == here))
-            fence = fence ? 0 : here;
-        else if (!fence && (at = own_mark_in_line(s, &l, mark, pair, &is_example)) < l.end)
-            return is_example ? n : at;
+        here = fence_of(s, &l, &rest);
+        i = l.begin;
+        if (here && !fence && !memchr(s + rest, '`', l.end - rest) && !memmem(s + rest, l.end - rest, m.mark, len)) {
+            fence = here;
+            n_open = m.n_open;
+            continue;
+        }
+        if (here && here == fence) {
+            bool is_plain = rest == l.end || text_begins_with(s + rest, l.end - rest, m.mark);
+
+            if (in_fence < n && m.is_known && !(is_plain && may_close(s, l.begin)))
+                return in_fence;
+            if (is_plain) {
+                fence = 0;
+                in_fence = n;
+                m.n_open = n_open;
+            }
+            i = rest;
+        }
+        if (in_fence < n)
+            continue;
+        i = find_in_line(s, n, &l, i, &m);
+        if (i < l.end && !fence)
+            return i;
+        if (i < l.end)
+            in_fence = i;
     }
-    return n;
+    return m.is_known || m.is_whole ? in_fence : n;
 }
 
 /* -- Thoughts ------------------------------------------------------------------------------------- */
-
-/* Where a thought ends that began before `from`; n: it has not ended.  A mark that might be spoken of ends none while
- * another can still come. */
-static size_t find_end(const char *s, size_t n, size_t from, const char *mark, bool is_whole)
-{
-    const char *first = memmem(s + from, n - from, mark, strlen(mark));
-    size_t own = first ? find_own_mark(s, n, from, mark, NULL) : n;
-
-    return first && own == n && is_whole ? (size_t)(first - s) : own;
-}
 
 static ebb_thought make_thought(const char *s, size_t n, size_t from, size_t end, const char *mark)
 {
@@ -229,21 +304,40 @@ static ebb_thought make_thought(const char *s, size_t n, size_t from, size_t end
     return t;
 }
 
-/* The prompt has opened it, by whichever mark: the first end counts. */
-static ebb_thought find_opened(const char *s, size_t n, size_t from, bool is_whole)
+/* Where a thought ends that began before `from`, by its mark; n: it has not ended.  In the whole answer a quoted mark
+ * ends it where no other does. */
+static size_t find_end(const char *s, size_t n, size_t from, const char *mark, bool is_whole)
 {
-    const char *mark = END_OF_THOUGHT;
-    size_t end = find_end(s, n, from, mark, is_whole);
+    const char *first = memmem(s + from, n - from, mark, strlen(mark));
+    size_t end = first ? find_mark(s, n, from, (mark_search){ .mark = mark, .is_known = true }) : n;
+
+    return first && end == n && is_whole ? (size_t)(first - s) : end;
+}
+
+/* No mark has begun it in the text, and by which the prompt has, if so, is not known: the first end counts.
+ * false: none is there. */
+static bool find_without_begin(const char *s, size_t n, size_t from, bool is_known, bool is_whole, ebb_thought *t)
+{
+    const char *mark = NULL;
+    size_t end = n;
 
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        size_t own = memmem(s + from, n - from, marks[i].end, strlen(marks[i].end))
-                     ? find_own_mark(s, n, from, marks[i].end, NULL) : n;
-        if (own < end) {
-            end = own;
-            mark = marks[i].end;
+        bool is_usual = strcmp(marks[i].end, END_OF_THOUGHT) == 0;
+        mark_search m = { .mark = marks[i].end, .pair = is_usual && is_known ? NULL : marks[i].begin,
+                          .is_known = is_known, .is_whole = is_whole };
+        size_t at;
+
+        if ((marks[i].is_tag && !is_known) || !memmem(s + from, n - from, m.mark, strlen(m.mark)))
+            continue;
+        at = find_mark(s, n, from, m);
+        if (at < end) {
+            end = at;
+            mark = m.mark;
         }
     }
-    return make_thought(s, n, from, end, mark);
+    if (mark)
+        *t = make_thought(s, n, from, end, mark);
+    return mark != NULL;
 }
 
 bool ebb_thought_is_opened_by(const char *s, size_t n)
@@ -261,25 +355,19 @@ bool ebb_thought_is_opened_by(const char *s, size_t n)
 ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, bool is_whole)
 {
     ebb_thought t = { 0 };
-    size_t from = skip_blanks(s, n, 0), end;
+    size_t from = skip_blanks(s, n, 0);
+    bool is_known = begin == EBB_THOUGHT_OPENED;
 
     if (find_in_channels(s, n, from, &t))
         return t;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         size_t start = from + strlen(marks[i].begin);
-        if (!text_begins_with(s + from, n - from, marks[i].begin))
-            continue;
-        end = find_end(s, n, start, marks[i].end, is_whole);
-        if (end < n && s[start] == ' ' && find_own_mark(s, n, start, marks[i].end, NULL) == n)
-            return t;                            /* a sentence on marks */
-        return make_thought(s, n, start, end, marks[i].end);
+        if (text_begins_with(s + from, n - from, marks[i].begin))
+            return make_thought(s, n, start, find_end(s, n, start, marks[i].end, is_whole), marks[i].end);
     }
-    if (begin == EBB_THOUGHT_OPENED)
-        return find_opened(s, n, from, is_whole);
-    if (begin == EBB_THOUGHT_UNSURE && memmem(s, n, END_OF_THOUGHT, strlen(END_OF_THOUGHT)) &&
-        (end = find_own_mark(s, n, from, END_OF_THOUGHT, BEGIN_OF_THOUGHT)) < n)
-        return make_thought(s, n, from, end, END_OF_THOUGHT);
-    return t;
+    if (begin == EBB_THOUGHT_UNOPENED || find_without_begin(s, n, from, is_known, is_whole, &t) || !is_known)
+        return t;
+    return make_thought(s, n, from, find_end(s, n, from, END_OF_THOUGHT, is_whole), END_OF_THOUGHT);
 }
 
 size_t ebb_thought_words(const char *s, size_t n)

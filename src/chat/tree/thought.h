@@ -18,10 +18,10 @@ typedef struct ebb_thought {
 typedef enum ebb_thought_begin { EBB_THOUGHT_UNSURE, EBB_THOUGHT_OPENED, EBB_THOUGHT_UNOPENED }
         ebb_thought_begin;
 
-/* Look at s[0..n), an answer, or what there is of it.  A mark within code, or of which a sentence
- * speaks, ends a thought only if it is known to have begun and no other mark does, in the whole
- * answer; where it is UNSURE whether one has begun, </think> on a line of its own or behind a word
- * says so.  Cost: a search for the end mark. */
+/* Look at s[0..n), an answer, or what there is of it.  A thought that is known to have begun ends
+ * with the first mark of its kind that is not in quotes or code; where no other comes, in the whole
+ * answer, with that.  Where it is UNSURE whether one has begun, an end on a line of its own or
+ * directly behind a word says so, outside of code.  Cost: a search for the end marks. */
 ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, bool is_whole);
 /* Does a prompt that ends so, but for white space, open a thought? */
 bool ebb_thought_is_opened_by(const char *s, size_t n);

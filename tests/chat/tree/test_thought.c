@@ -42,7 +42,6 @@ static void test_spoken_of(void **state)
         "So it looks:\n\n<think>\nHm.\n</think>\n\nThen comes the answer.",
         "So it looks:\n\n```\nHm.\n</think>\nYes\n```\n\nThat is all.", "~~~\n</think>\n~~~\nThat is all.",
         "The tags <think></think> are empty.", "**</think>**", "",
-        "<think> opens a thought, and </think> closes it.",
     };
 
     (void)state;
@@ -59,6 +58,7 @@ static void test_other_marks(void **state)
         { "[THINK]Hm.[/THINK]Yes", "Yes" }, { "<seed:think>Hm.</seed:think>Yes", "Yes" },
         { "<|inner_prefix|>Hm.<|inner_suffix|>Yes", "Yes" },
         { "<|START_THINKING|>Hm, `<|END_THINKING|>`.<|END_THINKING|>Yes", "Yes" },
+        { "<|START_THINKING|>Hm\n[THINK]\nx\n[/THINK]\n<|END_THINKING|>Yes", "Yes" },
     };
 
     (void)state;
@@ -66,7 +66,7 @@ static void test_other_marks(void **state)
         const char *opened = strstr(texts[i][0], "Hm");
         assert_body(texts[i][0], EBB_THOUGHT_UNOPENED, texts[i][1]);
         assert_body(opened, EBB_THOUGHT_OPENED, texts[i][1]);
-        assert_body(opened, EBB_THOUGHT_UNSURE, opened);
+        assert_body(opened, EBB_THOUGHT_UNSURE, texts[i][1]);
         assert_true(ebb_thought_is_opened_by(texts[i][0], (size_t)(opened - texts[i][0])));
         assert_false(ebb_thought_is_opened_by(texts[i][0], strlen(texts[i][0])));
     }
@@ -77,20 +77,69 @@ static void test_other_marks(void **state)
 /* What is known to be a thought may speak of the mark that ends it. */
 static void test_a_thought_on_marks(void **state)
 {
-    static const char on_marks[] = "<think>\nIt asks for `</think>`, the tag </think> itself.\n</think>\n\nYes";
+    static const char on_marks[] = "<think>\nIt asks for `</think>`, \"</think>\", “</think>”, `<i></think>x`.\n"
+                                   "```\n<think>\nHm\n</think>\nYes\n```\n</think>\n\nYes";
     ebb_thought t;
 
     (void)state;
     assert_body(on_marks, EBB_THOUGHT_UNSURE, "Yes");
     assert_body(on_marks, EBB_THOUGHT_UNOPENED, "Yes");
     assert_body(on_marks + 8, EBB_THOUGHT_OPENED, "Yes");
-    assert_body("<think>\nA tag </think> yes", EBB_THOUGHT_UNSURE, "yes");
-    assert_body("A tag </think> yes", EBB_THOUGHT_OPENED, "yes");
-    t = ebb_thought_find("A tag </think> yes", 18, EBB_THOUGHT_OPENED, false);
-    assert_true(t.is_open && t.body == 18);      /* the end may still come */
+    assert_body("<think>\nA tag `</think>` yes", EBB_THOUGHT_UNSURE, "` yes");     /* no other has come */
+    t = ebb_thought_find("A tag `</think>` yes", 20, EBB_THOUGHT_OPENED, false);
+    assert_true(t.is_open && t.body == 20);      /* the end may still come */
+    t = ebb_thought_find("A tag \"</think>", 15, EBB_THOUGHT_OPENED, false);
+    assert_true(t.is_open);                      /* as may the quotation mark */
     assert_body("A tag. </think>\nYes", EBB_THOUGHT_OPENED, "Yes");
     t = ebb_thought_find("Hm", 2, EBB_THOUGHT_OPENED, true);
     assert_true(t.is_open && t.start == 0 && t.end == 2 && t.body == 2);
+}
+
+/* However an answer goes on, and whatever the thought's last word is: what has begun is seen as it comes. */
+static void test_an_answer_that_has_begun(void **state)
+{
+    static const char *const texts[][2] = {
+        { "<|channel>thought\nSay hi.<channel|>", "**Hello** it is." },
+        { "<|channel>thought\nSay \"Hello\"<channel|>", "\"Hello\" it is." },
+        { "<|channel>thought\nSay hi.<channel|>", "```c\nint x;\n```\n" },
+        { "<|channel>thought\n```c\nint x;\n```<channel|>", "```c\nint x;\n```\n" },
+        { "<|channel>thought\n*   Final: \"4\".*<channel|>", "Hello" },
+        { "<|channel>thought\nuse `x`<channel|>", "`x` it is." },
+        { "[THINK]We need $x_{1}$[/THINK]", "**4** it is." }, { "[THINK] Hm. [/THINK] ", "Yes" },
+        { "<|inner_prefix|>Ok `x`<|inner_suffix|>", "**Hi**" },
+        { "<think>\nuse ` for it. done</think>", "The answer is `x`, and `y`." },
+        { "<think>\n**ok**</think>\n\n", "Yes" }, { "<think>\n~~~ hm\nfoo\n</think>\n\n", "Yes" },
+        { "<think>\n~~~</think>\n", "Yes" },
+        { "<think>\n```c\nint x;\n</think>\n\n", "The code:\n```\nint x;\n```\n\n```c\nint y;\n```\nYes" },
+        { "<think>\n```c\nint x;\n</think>\n\n", "It is\r\n\r\n```\nint x;\n```\nYes" },
+        { "<think> I add 2 and 2. </think> ", "The answer is 4." },
+        { "<think> Hm.\nMore lines.\n</think> ", "The answer is 42." },
+        { "<think>\nOk. </think> ", "The answer.\n\nIn XML:\n</think>\nfoo" },
+    };
+    char text[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        size_t body = strlen(texts[i][0]);
+
+        snprintf(text, sizeof text, "%s%s", texts[i][0], texts[i][1]);
+        for (size_t n = body; n <= strlen(text); n++) {
+            ebb_thought t = ebb_thought_find(text, n, EBB_THOUGHT_UNSURE, false);
+            assert_true(!t.is_open && t.body == body && t.end > t.start);
+        }
+        assert_body(text, EBB_THOUGHT_UNOPENED, texts[i][1]);
+    }
+}
+
+/* A thought that the prompt began, by whichever mark, may have examples of the others. */
+static void test_examples_of_other_marks(void **state)
+{
+    (void)state;
+    assert_body("A prompt:\n<thinking>\nsteps\n</thinking>\n<answer>x</answer>\n</think>\n\nHere is 42.",
+                EBB_THOUGHT_OPENED, "Here is 42.");
+    assert_body("Magistral writes\n[THINK]\n..\n[/THINK]\nOk.\n</think>\n\nYes", EBB_THOUGHT_OPENED, "Yes");
+    assert_body("Write:\nsteps\n</thinking>\nYes", EBB_THOUGHT_UNSURE, "Write:\nsteps\n</thinking>\nYes");
+    assert_body("Let me see.\n```c\nint x;\n</think>\n\nYes", EBB_THOUGHT_UNSURE, "Yes");
 }
 
 /* A million marks in a line take no longer than any other line. */
@@ -132,7 +181,7 @@ static void test_of_a_message(void **state)
     assert_int_equal(ebb_message_thought(&m).body, 0);
     m = answer_of("<think>\nYes", EBB_FINISH_STOP);
     assert_int_equal(ebb_message_thought(&m).body, 0);
-    record.from = 5;                             /* of the part that a continuation added */
+    record.begin = EBB_THOUGHT_UNSURE;           /* of the part that a continuation added */
     m = answer_of("x </think> y", EBB_FINISH_STOP);
     m.sample_records = &record;
     m.n_sample_records = 1;
@@ -169,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_ends_without_a_beginning), cmocka_unit_test(test_spoken_of),
         cmocka_unit_test(test_other_marks), cmocka_unit_test(test_a_thought_on_marks),
         cmocka_unit_test(test_many_marks),
+        cmocka_unit_test(test_an_answer_that_has_begun), cmocka_unit_test(test_examples_of_other_marks),
         cmocka_unit_test(test_of_a_message), cmocka_unit_test(test_behind_a_thought),
     };
 
