@@ -312,18 +312,33 @@ static size_t behind_marks(const char *s, size_t n, size_t at)
     return at;
 }
 
+/* A copy with blanks for its marks, so that a word behind one begins there; s itself where there are none. */
+static const char *without_marks(const char *s, size_t n, ebb_buf *copy)
+{
+    if (ebb_marked_next(s, n) == n || !ebb_buf_add(copy, s, n))
+        return s;
+    for (size_t at = ebb_marked_next(s, n); at < n; at += ebb_marked_next(s + at, n - at)) {
+        memset(copy->data + at, ' ', EBB_MARK_BYTES);
+        at += EBB_MARK_BYTES;
+    }
+    return copy->data;
+}
+
 /* What was attached before: in front of the text, or marked for itself. */
 static void find_went(expansion *e, const char *s, size_t n)
 {
     ebb_attachment file = { 0 };
+    ebb_buf copy = { 0 };
+    const char *words = without_marks(s, n, &copy);
     size_t end;
 
     for (size_t at = behind_marks(s, n, 0); at < n; at = behind_marks(s, n, at)) {
-        for (; (end = ebb_attachment_next(s, n, at, &file)) > 0; at = end)
+        for (; (end = ebb_attachment_next(words, n, at, &file)) > 0; at = end)
             if (e->went.len < WENT_MAX * sizeof file)
                 ebb_buf_add(&e->went, (const char *)&file, sizeof file);
         at += ebb_marked_next(s + at, n - at);
     }
+    ebb_buf_fini(&copy);
 }
 
 /* A word of what was pasted: where it names a file, that is said. */

@@ -114,6 +114,10 @@ static void what_went_along(void **state)
     ebb_buf_clear(&line);
     ebb_buf_addf(&line, "old/a.txt:\n```txt\nx\n```\n\nsee @%s/a.txt", ebb_own_dir);     /* another one of that name */
     expect_files(ebb_buf_text(&line), 1, "");
+    ebb_buf_clear(&line);                        /* its name is the first word behind it */
+    ebb_buf_addf(&line, EBB_MARK_BEGIN "%s/Makefile:\n```\nx\n```\n\n" EBB_MARK_END "@%s/Makefile", ebb_own_dir,
+                 ebb_own_dir);
+    expect_files(ebb_buf_text(&line), 0, "");
     ebb_buf_clear(&line);                        /* an older ebb has written the last part of the path */
     ebb_buf_addf(&line, "a.txt:\n```txt\ntext\n```\n\nsee @%s/a.txt", ebb_own_dir);
     expect_files(ebb_buf_text(&line), 0, "");
