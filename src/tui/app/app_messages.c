@@ -588,17 +588,15 @@ static bool set_rewritten(ebb_app *a, const ebb_buf *command)
 {
     const ebb_buf *text = &a->frontend.rewritten;
     ebb_buf front = { 0 };
-    const char *files;
-    size_t n_files = ebb_frontend_kept_files(&a->frontend, a->frontend.editing, &files);
+    size_t n_files = ebb_frontend_add_kept(&a->frontend, a->frontend.editing, ebb_buf_text(text), text->len, &front);
     bool is_whole;
 
     ebb_editor_set(&a->editor, ebb_buf_text(command), command->len);
     is_whole = ebb_editor_set_edited(&a->editor, ebb_buf_text(text), text->len);
     if (n_files > 0) {
-        ebb_buf_adds(&front, EBB_MARK_BEGIN);
-        ebb_buf_add(&front, files, n_files);
-        ebb_buf_adds(&front, EBB_MARK_END);
-    } else {
+        ebb_buf_insert(&front, n_files, EBB_MARK_END, EBB_MARK_BYTES);
+        ebb_buf_insert(&front, 0, EBB_MARK_BEGIN, EBB_MARK_BYTES);
+    } else if (ebb_attachments_end(ebb_buf_text(text), text->len) == 0) {
         ebb_buf_adds(&front, ebb_typed_prefix(ebb_buf_text(text), text->len));
     }
     a->editor.caret = 0;

@@ -19,7 +19,6 @@
 #include "term/keys.h"
 #include "term/signals.h"
 #include "transcript/turn_stats_line.h"
-#include "tree/attachment.h"
 #include "tui.h"
 
 enum { DOCUMENT_LOOK_MS = 100, READ_BYTES = 64 << 10 };
@@ -327,14 +326,11 @@ static void send_message(plain *p, const char *s, size_t n)
 {
     ebb_buf text = { 0 }, whole = { 0 };
     ebb_attached files = { 0 };
-    const char *kept;
-    size_t n_kept = ebb_frontend_kept_files(&p->frontend, p->frontend.editing, &kept);
     ebb_error err;
     ebb_status st;
     bool waits;
 
-    if (ebb_attachments_end(s, n) == 0)          /* whose text begins with files says them all */
-        ebb_buf_add(&text, kept, n_kept);
+    ebb_frontend_add_kept(&p->frontend, p->frontend.editing, s, n, &text);
     ebb_buf_add(&text, s, n);
     st = add_files(p, &text, &whole, &files, &err);
     waits = st == EBB_BUSY;

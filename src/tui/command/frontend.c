@@ -194,6 +194,41 @@ size_t ebb_frontend_kept_files(const ebb_frontend *f, size_t number, const char 
     return m && m->text && m->role == EBB_ROLE_USER ? ebb_attachments_end(m->text, m->n_text) : 0;
 }
 
+/* Is that a file in front of those words, too? */
+static bool is_file_before(const char *file, size_t n, const char *words, size_t n_words)
+{
+    ebb_attachment found = { 0 };
+    ebb_buf both = { 0 };
+    bool is_file = ebb_buf_add(&both, file, n) && ebb_buf_add(&both, words, n_words) &&
+                   ebb_attachment_next(both.data, both.len, 0, &found) == n;
+
+    ebb_buf_fini(&both);
+    return is_file;
+}
+
+static void add_file_word(ebb_buf *out, const char *name, size_t n)
+{
+    const char *quote = memchr(name, ' ', n) ? "\"" : "";
+
+    ebb_buf_addf(out, "@%s%.*s%s ", quote, (int)n, name, quote);
+}
+
+size_t ebb_frontend_add_kept(const ebb_frontend *f, size_t number, const char *words, size_t n_words, ebb_buf *out)
+{
+    const char *files;
+    size_t n = ebb_frontend_kept_files(f, number, &files), n_message;
+    ebb_attachment file = { 0 };
+
+    if (n == 0 || ebb_attachments_end(words, n_words) > 0)
+        return 0;
+    n_message = ebb_frontend_edited(f, number)->n_text;
+    ebb_buf_add(out, files, n);
+    for (size_t at = 0, end; (end = ebb_attachment_next(files, n_message, at, &file)) > 0; at = end)
+        if (!is_file_before(files + at, end - at, words, n_words))
+            add_file_word(out, files + file.name, file.n_name);
+    return n;
+}
+
 void ebb_frontend_leave_edit(ebb_frontend *f)
 {
     ebb_buf_clear(&f->rewritten);

@@ -68,6 +68,11 @@ bool ebb_frontend_takes_files(const ebb_frontend *f);
 /* What went along with a question, by its number (`editing`), in front of its words: that goes
  * along again when it is edited.  The result: its bytes, valid until the next event or action. */
 size_t ebb_frontend_kept_files(const ebb_frontend *f, size_t number, const char **files);
+/* Append that, as it goes along in front of new words: none where these begin with files
+ * themselves.  Behind it stands @name of each file that is one only because words name it, as what
+ * has no ending, which these do not.  The result: the bytes of the files. */
+size_t ebb_frontend_add_kept(const ebb_frontend *f, size_t number, const char *words,
+                             size_t n_words, ebb_buf *out);
 /* What is sent next is a message like any other. */
 void ebb_frontend_leave_edit(ebb_frontend *f);
 /* An empty line was entered: an answer that was stopped or cut goes on, a question that

@@ -7,14 +7,12 @@
 static bool preview_edit(ebb_frontend *f, const char *arg, ebb_chat_cost *out)
 {
     char *text;
-    const char *files;
     unsigned long i = strtoul(arg, &text, 10);
-    size_t n_files = ebb_frontend_kept_files(f, i, &files);
     ebb_buf whole = { 0 };
     bool ok;
 
     text += strspn(text, " ");
-    ebb_buf_add(&whole, files, n_files);
+    ebb_frontend_add_kept(f, i, text, strlen(text), &whole);
     ok = ebb_buf_adds(&whole, text) && i > 0 && *text &&
          ebb_chat_preview(f->chat, EBB_ACT_EDIT, i - 1, whole.data, whole.len, out);
     ebb_buf_fini(&whole);

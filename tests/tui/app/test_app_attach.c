@@ -196,6 +196,28 @@ static void a_text_behind_edit_takes_files_along(void **state)
     screen_close(&s);
 }
 
+/* What has no ending is a file only where the words name it: so they do, however often they are others. */
+static void a_file_without_ending_goes_along_again(void **state)
+{
+    screen s;
+
+    (void)state;
+    put("Makefile", "ALL\n");
+    put("read me", "ME\n");
+    open_with_files(&s, "");
+    type(&s, "what are @%/Makefile and @\"%/read me\" ?\r\r");
+    for (int i = 0; i < 3; i++) {
+        expect_said(&s, 0, "ALL", 1);
+        expect_said(&s, 0, "ME\n", 1);
+        assert_has(&s, "Makefile - ");           /* folded, as a file */
+        screen_answer(&s, "ok");
+        type(&s, "/edit 1 explain it\r");
+        expect_said(&s, 0, "@", 2);
+    }
+    expect_said(&s, 0, "/read me\" explain it", 1);
+    screen_close(&s);
+}
+
 /* What is folded of the command stays so, and names none; what can be read is asked about. */
 static void a_paste_behind_edit_names_no_files(void **state)
 {
@@ -409,6 +431,7 @@ int main(void)
         cmocka_unit_test(a_paste_comes_back_in_vi),
         cmocka_unit_test(an_edited_message_has_its_files_once),
         cmocka_unit_test(a_text_behind_edit_takes_files_along),
+        cmocka_unit_test(a_file_without_ending_goes_along_again),
         cmocka_unit_test(a_paste_behind_edit_names_no_files),
         cmocka_unit_test(an_edited_paste_is_asked_about),
         cmocka_unit_test(what_waits_has_its_files_once),

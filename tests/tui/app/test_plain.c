@@ -225,6 +225,10 @@ static void messages_and_branches(void **state)
         "a.txt:\n```txt\nA\n```\n\nwhat\n"
         "Note: message 1: the next line takes its place, in a new branch; its files go along again\n"
         "Model: You said: a.txt:\n```txt\nB\n```\n\nwho\n");
+    expect("\"\"\"Makefile:\n```\nA\n```\n\nwhat is @Makefile ?\"\"\"\n/edit 1 who\n/edit 1 where\n",
+        "Model: You said: Makefile:\n```\nA\n```\n\nwhat is @Makefile ?\n"
+        "Model: You said: Makefile:\n```\nA\n```\n\n@Makefile who\n"
+        "Model: You said: Makefile:\n```\nA\n```\n\n@Makefile where\n");
     expect("a\n/edit 3\n/edit x\n",
         "Model: You said: a\n"
         "Error: give the number of a message, 1 to 2; /tree shows them\n"
