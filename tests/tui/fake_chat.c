@@ -187,6 +187,12 @@ void fake_attached(ebb_chat *c, long writer, const char *question)
     post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
 }
 
+void fake_attached_after(ebb_chat *c, size_t n, long writer, const char *question)
+{
+    c->n = n;
+    fake_attached(c, writer, question);
+}
+
 void fake_notice(ebb_chat *c, const char *line)
 {
     post(c, EBB_EVENT_NOTICE, 0, 0, line);

@@ -14,6 +14,8 @@ void fake_done(ebb_chat *c, ebb_finish finish);
 void fake_error(ebb_chat *c, const char *line);  /* this comes in place of an answer */
 /* Process `writer` writes an answer to this question; fake_text and fake_done are what it does. */
 void fake_attached(ebb_chat *c, long writer, const char *question);
+/* The same on a branch that begins behind the first n messages. */
+void fake_attached_after(ebb_chat *c, size_t n, long writer, const char *question);
 void fake_notice(ebb_chat *c, const char *line);
 uint32_t fake_n_answers(const ebb_chat *c);      /* asked for by the last retry */
 ebb_stats *fake_stats(ebb_chat *c);

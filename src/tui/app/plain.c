@@ -33,6 +33,7 @@ typedef struct plain {
     ebb_documents documents;
     ebb_buf   waiting;           /* a message whose documents are being read */
     size_t    n_shown;           /* bytes of the answer that were printed */
+    ebb_buf   shown;             /* these */
     int64_t   shown_id;          /* of that answer, once it is kept; 0: none */
     unsigned  milestone;         /* quarters of the prompt that were announced */
     unsigned  pulled_quarter;    /* of a model that is fetched, likewise */
@@ -147,6 +148,22 @@ static const ebb_message *last_message(const plain *p)
     return n > 0 ? ebb_chat_message(p->frontend.chat, n - 1) : NULL;
 }
 
+static void set_shown(plain *p, const ebb_message *m, size_t n)
+{
+    if (n > p->n_shown && p->shown.len == p->n_shown && n <= m->n_text)
+        ebb_buf_add(&p->shown, m->text + p->n_shown, n - p->n_shown);
+    p->n_shown = n;
+}
+
+static void leave_answer(plain *p)
+{
+    fresh_line(p);
+    ebb_buf_clear(&p->shown);
+    p->in_answer = false;
+    p->n_shown = 0;
+    p->shown_id = 0;
+}
+
 static void show_answer_text(plain *p, const ebb_message *m, bool is_done)
 {
     size_t end = printable(p, m->text, m->n_text, is_done);
@@ -160,13 +177,9 @@ static void show_answer_text(plain *p, const ebb_message *m, bool is_done)
     }
     if (end > p->n_shown)
         plain_put(p, m->text + p->n_shown, end - p->n_shown);
-    if (end > p->n_shown)
-        p->n_shown = end;
+    set_shown(p, m, end > p->n_shown ? end : p->n_shown);
     if (is_done) {
-        fresh_line(p);
-        p->in_answer = false;
-        p->n_shown = 0;
-        p->shown_id = 0;
+        leave_answer(p);
         p->milestone = 0;
         if (p->is_terminal) {
             ebb_buf turn_stats = { 0 };
@@ -177,14 +190,38 @@ static void show_answer_text(plain *p, const ebb_message *m, bool is_done)
     }
 }
 
+/* Where the answer that is shown stands; where the messages end if it does not. */
+static size_t find_shown(const plain *p)
+{
+    size_t n = ebb_chat_n_messages(p->frontend.chat), i = 0;
+
+    while (i < n && ebb_chat_message(p->frontend.chat, i)->id != p->shown_id)
+        i++;
+    return i;
+}
+
+/* Another process has gone on with another branch, where the answer that is shown is not: its last question, as a turn
+ * of its own.  A copy of the answer, under another id, is that answer.  false: it has not. */
+static bool show_other_branch(plain *p)
+{
+    size_t n = ebb_chat_n_messages(p->frontend.chat);
+    const ebb_message *m = last_message(p);
+
+    if (!p->shown_id || !m || m->role != EBB_ROLE_ASSISTANT || find_shown(p) < n || p->shown.len < p->n_shown ||
+        (m->n_text >= p->shown.len && memcmp(m->text, ebb_buf_text(&p->shown), p->shown.len) == 0))
+        return false;
+    leave_answer(p);
+    if (n > 1)
+        show_message(p, ebb_chat_message(p->frontend.chat, n - 2));
+    return true;
+}
+
 /* Behind the answer that is shown, another process has gone on meanwhile: the end of the one, and what came before the
  * answer that is shown now.  false: it has not. */
 static bool show_what_followed(plain *p)
 {
-    size_t n = ebb_chat_n_messages(p->frontend.chat), i = 0;
+    size_t n = ebb_chat_n_messages(p->frontend.chat), i = find_shown(p);
 
-    while (p->shown_id && i < n && ebb_chat_message(p->frontend.chat, i)->id != p->shown_id)
-        i++;
     if (!p->shown_id || i + 1 >= n)
         return false;
     show_answer_text(p, ebb_chat_message(p->frontend.chat, i), true);
@@ -226,7 +263,7 @@ static void on_changed(plain *p)
 {
     if (p->is_opening)
         show_history(p);
-    else if (show_what_followed(p))
+    else if (show_what_followed(p) || show_other_branch(p))
         show_answer(p, false);
     else if (!ebb_chat_is_busy(p->frontend.chat))
         ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "the conversation has %zu message%s now",
@@ -283,7 +320,9 @@ static void skip_shown(plain *p)
     p->shown_id = 0;
     if (!ebb_chat_is_busy(p->frontend.chat) || !m || m->role != EBB_ROLE_ASSISTANT)
         return;
-    p->n_shown = m->n_text;
+    ebb_buf_clear(&p->shown);
+    p->n_shown = 0;
+    set_shown(p, m, m->n_text);
     p->shown_id = m->id > 0 ? m->id : 0;
 }
 
@@ -647,6 +686,7 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     status = p.signal ? 128 + p.signal : p.has_failed || p.is_unreadable;
     ebb_buf_fini(&p.message);
     ebb_buf_fini(&p.waiting);
+    ebb_buf_fini(&p.shown);
     ebb_documents_fini(&p.documents);
     ebb_frontend_fini(&p.frontend);
     ebb_chat_close(chat);

@@ -178,6 +178,44 @@ static void another_goes_on(void **state)
     ebb_buf_fini(&out);
 }
 
+/* Process 7 asks something else in place of the second question. */
+static void one_edits(ebb_chat *c)
+{
+    static int step;
+
+    switch (step++) {
+    case 0:
+        fake_add(c, EBB_ROLE_USER, "first");
+        fake_add(c, EBB_ROLE_ASSISTANT, "one");
+        fake_attached(c, 7, "second");
+        fake_text(c, "two ");
+        break;
+    case 1: fake_text(c, "or more "); break;
+    case 2:
+        fake_attached_after(c, 2, 7, "other");
+        fake_text(c, "three and ");
+        break;
+    case 3: fake_text(c, "four"); break;
+    case 4:
+        fake_done(c, EBB_FINISH_STOP);
+        fake_ready(c);
+    }
+}
+
+/* The other answer is no end of that one, and its beginning is not missing. */
+static void another_edits(void **state)
+{
+    ebb_buf out = { 0 };
+
+    (void)state;
+    fake_step = one_edits;
+    assert_int_equal(run("", false, &out), 0);
+    fake_step = NULL;
+    assert_string_equal(ebb_buf_text(&out), "You: first\nModel: one\nYou: second\nModel: two \nModel: or more \n"
+                                            "You: other\nModel: three and four\n");
+    ebb_buf_fini(&out);
+}
+
 static void nothing_raw(void **state)
 {
     ebb_buf out = { 0 };
@@ -311,7 +349,7 @@ int main(void)
         cmocka_unit_test(ends),
         cmocka_unit_test(too_long),
         cmocka_unit_test(who_sends_waits),
-        cmocka_unit_test(another_goes_on),
+        cmocka_unit_test(another_goes_on), cmocka_unit_test(another_edits),
         cmocka_unit_test(nothing_raw),
         cmocka_unit_test(same_commands),
         cmocka_unit_test(messages_and_branches),
