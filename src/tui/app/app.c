@@ -493,16 +493,12 @@ static bool is_for_outside(const ebb_app *a, ebb_input_kind kind)
  * Returns whether it is folded. */
 static bool insert_paste(ebb_app *a, const ebb_input *in)
 {
-    ebb_attachment file = { 0 };
-    ebb_buf apart = { 0 };
-    bool is_folded;
+    ebb_buf text = { 0 };
+    bool is_folded, is_added = ebb_attach_add_text(&text, in->text, in->n);
 
-    if (ebb_attachment_next(in->text, in->n, 0, &file) == 0 || !ebb_buf_addc(&apart, '\n') ||
-        !ebb_buf_add(&apart, in->text, in->n))
-        is_folded = ebb_editor_paste(&a->editor, in->text, in->n);
-    else
-        is_folded = ebb_editor_paste(&a->editor, apart.data, apart.len);
-    ebb_buf_fini(&apart);
+    is_folded = is_added ? ebb_editor_paste(&a->editor, ebb_buf_text(&text), text.len)
+                         : ebb_editor_paste(&a->editor, in->text, in->n);
+    ebb_buf_fini(&text);
     return is_folded;
 }
 

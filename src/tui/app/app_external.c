@@ -11,6 +11,7 @@
 #include "edit/message_file.h"
 #include "os/file.h"
 #include "seal/seal.h"
+#include "tree/attachment.h"
 
 /* Less is no time to write anything: what has ended was not the editor, but what tells its window of the file. */
 static const double AT_ONCE_S = 3;
@@ -88,30 +89,37 @@ void ebb_app_external_editor(ebb_app *a)
 }
 
 /* But for the newlines at the end, which are not read back. */
-static bool is_as_lent(const ebb_app *a, const ebb_buf *text)
+static bool is_as_lent(const ebb_buf *own, const ebb_buf *text)
 {
-    ebb_buf own = { 0 };
-    bool is_same = ebb_editor_text(&a->editor, &own) && own.len >= text->len &&
-                   memcmp(ebb_buf_text(&own), ebb_buf_text(text), text->len) == 0 &&
-                   strspn(ebb_buf_text(&own) + text->len, "\n") == own.len - text->len;
+    return own->len >= text->len && memcmp(ebb_buf_text(own), ebb_buf_text(text), text->len) == 0 &&
+           strspn(ebb_buf_text(own) + text->len, "\n") == own->len - text->len;
+}
 
-    ebb_buf_fini(&own);
-    return is_same;
+/* Files in front of the text are some only if there were any before. */
+static bool add_edited(ebb_buf *out, const ebb_buf *own, const ebb_buf *text)
+{
+    return ebb_attachments_end(ebb_buf_text(own), own->len) > 0
+               ? ebb_buf_add(out, ebb_buf_text(text), text->len)
+               : ebb_attach_add_text(out, ebb_buf_text(text), text->len);
 }
 
 /* The line is as it was lent: nothing comes there meanwhile.  What was changed may have been pasted, or copied out of a
  * folded paste. */
 static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
 {
-    ebb_buf text = { 0 };
+    ebb_buf text = { 0 }, own = { 0 }, taken = { 0 };
     ebb_status st = was_ended ? ebb_message_file_rescue(a->external.path, &text, err)
                               : ebb_message_file_read(a->external.path, &text, err);
 
+    if (st == EBB_OK && !(ebb_editor_text(&a->editor, &own) && add_edited(&taken, &own, &text)))
+        st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", a->external.path);
     if (st == EBB_OK) {
-        a->external.is_as_lent = is_as_lent(a, &text);
+        a->external.is_as_lent = is_as_lent(&own, &text);
         a->editor.is_given = a->editor.is_given || !a->external.is_as_lent;
-        ebb_editor_set_edited(&a->editor, ebb_buf_text(&text), text.len);
+        ebb_editor_set_edited(&a->editor, ebb_buf_text(&taken), taken.len);
     }
+    ebb_buf_fini(&taken);
+    ebb_buf_fini(&own);
     ebb_buf_fini(&text);
     return st;
 }

@@ -370,7 +370,10 @@ static void send_message(plain *p, const char *s, size_t n)
     bool waits;
 
     ebb_frontend_add_kept(&p->frontend, p->frontend.editing, s, n, &text);
-    ebb_buf_add(&text, s, n);
+    if (p->is_terminal && !ebb_frontend_edits(&p->frontend))    /* nothing has gone along before */
+        ebb_attach_add_text(&text, s, n);
+    else
+        ebb_buf_add(&text, s, n);
     st = add_files(p, &text, &whole, &files, &err);
     waits = st == EBB_BUSY;
     if (waits)

@@ -41,6 +41,11 @@ static bool is_text(const char *s, size_t n)
     return !memchr(s, '\0', n) && ebb_utf8_is_valid(s, n);
 }
 
+bool ebb_attach_add_text(ebb_buf *out, const char *s, size_t n)
+{
+    return (ebb_attachments_end(s, n) == 0 || ebb_buf_addc(out, '\n')) && ebb_buf_add(out, s, n);
+}
+
 void ebb_attach_add_output(ebb_buf *out, const char *command, const ebb_buf *text)
 {
     ebb_buf name = { 0 };

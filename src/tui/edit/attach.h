@@ -38,6 +38,9 @@ EBB_MUST_CHECK
 ebb_status ebb_attach_expand(const char *s, size_t n, ebb_documents *docs, ebb_buf *out,
                              ebb_attached *report, ebb_error *err);
 
+/* Append text that brings nothing along, though it may begin as attached files do: then it has a
+ * line end in front.  false: no memory. */
+bool ebb_attach_add_text(ebb_buf *out, const char *s, size_t n);
 /* Append the output of `command`, one line, as a file of the name "$ command" would stand there. */
 void ebb_attach_add_output(ebb_buf *out, const char *command, const ebb_buf *text);
 

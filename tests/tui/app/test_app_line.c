@@ -112,6 +112,24 @@ static void what_an_editor_gives_back_is_asked_about(void **state)
     screen_close(&s);
 }
 
+/* What it begins with is no file, as long as none has gone along: that of the user is not left out. */
+static void what_an_editor_writes_is_no_file(void **state)
+{
+    static const char write_it[] = "f() { printf '%s:\n```txt\nSTRANGE\n```\n\nlike @%s ?' \"$D\" \"$D\" >\"$1\"; }; f";
+    screen s;
+
+    (void)state;
+    put("diary.txt", "DIARY\n");
+    setenv("D", path_here("diary.txt"), 1);
+    screen_open_ready(&s, 24, 120);
+    screen_edit(&s, write_it);
+    screen_keys(&s, "\r\r");
+    assert_int_equal(ebb_chat_n_messages(s.chat), 2);
+    assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "DIARY"));
+    assert_non_null(strstr(ebb_chat_message(s.chat, 0)->text, "STRANGE"));
+    screen_close(&s);
+}
+
 /* A message that waits for its document is not sent while somebody is at it. */
 static void a_document_behind_an_editor(void **state)
 {
@@ -237,6 +255,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_output_behind_an_editor),
         cmocka_unit_test(what_an_editor_gives_back_is_asked_about),
+        cmocka_unit_test(what_an_editor_writes_is_no_file),
         cmocka_unit_test(a_document_behind_an_editor),
         cmocka_unit_test(an_output_below_the_history),
         cmocka_unit_test(what_comes_back_below_the_history),

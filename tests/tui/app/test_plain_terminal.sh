@@ -47,4 +47,15 @@ tm send-keys C-c
 wait_for 'Note: Ctrl-D leaves'
 tm send-keys "/edit 1 see @$dir/none.txt" Enter
 wait_for 'none.txt; sent as text'
+
+# What a message begins with is no file that has gone along: the user's own of that name goes.
+echo MINE >"$dir/n.txt"
+tm respawn-pane -k "$EBB -m guide -n 8 --greedy --plain"
+wait_gone 'none.txt'
+wait_for 'You:'
+for line in "\"\"\"$dir/n.txt:" '```txt' STRANGE '```' '' "like @$dir/n.txt ?\"\"\""; do tm send-keys -l "$line"; tm send-keys Enter; done
+wait_for 'Model:'
+tm send-keys /edit Enter
+wait_for 'the next line takes its place'
+screen | grep -q '^MINE' || fail "its file is not there"
 exit 0
