@@ -20,7 +20,7 @@ static const ebb_message *last_sampled_answer(const ebb_tree *t)
     const ebb_message *last = NULL;
 
     for (size_t i = 0; i < t->n_nodes; i++)
-        if (t->nodes[i]->m.role == EBB_ROLE_ASSISTANT && t->nodes[i]->m.n_sample_records > 0)
+        if (t->nodes[i]->m.role == EBB_ROLE_ASSISTANT && ebb_message_is_sampled(&t->nodes[i]->m))
             last = &t->nodes[i]->m;
     return last;
 }

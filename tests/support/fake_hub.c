@@ -62,3 +62,18 @@ void test_hub_how(const test_hub *h, const char *words)
         fclose(f);
     }
 }
+
+void test_hub_last_post(const test_hub *h, char *out, size_t cap)
+{
+    char path[128], line[8192];
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/log", h->dir);
+    f = fopen(path, "r");
+    *out = '\0';
+    while (f && fgets(line, sizeof line, f))
+        if (strstr(line, "\"method\": \"POST\""))
+            snprintf(out, cap, "%s", line);
+    if (f)
+        fclose(f);
+}

@@ -18,5 +18,7 @@ bool test_hub_start_script(test_hub *h, const char *script);
 void test_hub_stop(test_hub *h);                 /* and remove its folder */
 /* What it does from now on, in hub.py's words. */
 void test_hub_how(const test_hub *h, const char *words);
+/* The last line with a POST of `log` in the script's folder; "": none. */
+void test_hub_last_post(const test_hub *h, char *out, size_t cap);
 
 #endif

@@ -25,6 +25,8 @@ static ebb_node *copy_below(ebb_chat *c, ebb_node *parent, const ebb_message *m,
         return NULL;
     if (m->role == EBB_ROLE_NOTE && !copy_left_out(&m->truncation, by, &node->m.truncation))
         return NULL;
+    if (!ebb_message_copy_begin(&node->m, m))
+        return NULL;
     node->m.finish = m->finish;
     node->m.pinned = m->pinned;
     node->m.created_ms = m->created_ms;

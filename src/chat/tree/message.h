@@ -78,12 +78,13 @@ typedef struct ebb_truncation {
  * draws the same again. */
 typedef struct ebb_sample_record {
     uint32_t     from, n;        /* of the message's ids; n 0: none, or the program was ended */
-    ebb_sampler_params sampling; /* its seed is never 0 */
+    ebb_sampler_params sampling; /* its seed is never 0, but where only `begin` is known, of an
+                                  * answer copied from another */
     uint32_t     sampler;        /* EBB_SAMPLER_VERSION of that time */
     char         kv[16];         /* type of K and V; "": not known */
     uint32_t     n_ctx;
     bool         is_shifted;     /* K before it were moved, not computed */
-    ebb_thought_begin begin;     /* where `from` is 0: how the prompt ended */
+    ebb_thought_begin begin;     /* of the answer's first: how its prompt ended */
     char        *grammar;        /* of the whole answer; NULL: none */
     uint8_t      context_hash[16]; /* ebb_token_ids_hash of all ids before them, and of theirs */
     uint8_t      ids_hash[16];
@@ -125,6 +126,11 @@ const char *ebb_message_behind_thought(const char *text, size_t n);
 /* d->grammar is the message's then; false: no memory, and it stays the caller's. */
 bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d);
 void ebb_message_drop_sample_record(ebb_message *m);     /* the last one, which there is */
+/* Was it kept how the answer was drawn? */
+bool ebb_message_is_sampled(const ebb_message *m);
+/* Of an answer that has the beginning of another one's text: whether its prompt began a thought.
+ * false: no memory. */
+bool ebb_message_copy_begin(ebb_message *m, const ebb_message *from);
 
 /* How an answer has ended where nobody goes on writing it, as in a file. */
 ebb_finish ebb_message_finish_left(const ebb_message *m);

@@ -28,9 +28,11 @@ static ebb_node *add_cut_answer(ebb_chat *c, const ebb_node *old, const ebb_reto
 
     if (!node)
         return NULL;
+    node->m.finish = EBB_FINISH_CANCELED;        /* more of this text does not come by itself */
     node->m.model = strdup(c->info->name);
     node->m.engine = ebb_chat_facts(c) ? strdup(ebb_chat_facts(c)->name) : NULL;
-    if (node->m.model && ebb_node_set_ids(node, r->ids, r->n_ids, c->info->fingerprint) &&
+    if (node->m.model && ebb_message_copy_begin(&node->m, &old->m) &&
+        ebb_node_set_ids(node, r->ids, r->n_ids, c->info->fingerprint) &&
         ebb_tree_set_leaf(&c->tree, node))
         return node;
     ebb_tree_drop_newest(&c->tree);

@@ -48,8 +48,11 @@ void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node 
     d.sampler = EBB_SAMPLER_VERSION;
     snprintf(d.kv, sizeof d.kv, "%s", s.kv_type);
     ebb_token_ids_hash(r->ids, r->n_ids, d.context_hash);
-    if (node->m.n_sample_records && node->m.sample_records[node->m.n_sample_records - 1].n == 0)
+    if (node->m.n_sample_records && node->m.sample_records[node->m.n_sample_records - 1].n == 0) {
+        if (node->m.n_sample_records == 1 && d.begin == EBB_THOUGHT_UNSURE)
+            d.begin = node->m.sample_records[0].begin;
         ebb_message_drop_sample_record(&node->m);        /* that one has no token */
+    }
     d.grammar = r->grammar ? strdup(r->grammar) : NULL;
     if ((r->grammar && !d.grammar) || !ebb_message_add_sample_record(&node->m, &d)) {
         free(d.grammar);

@@ -174,6 +174,32 @@ static void test_tree_needs_no_ids(void **state)
     ebb_chat_close(c);
 }
 
+/* What is left of an answer is sent as it was shown: the thought apart, also where a quoted mark has ended it. */
+static void test_the_thought_of_a_cut_answer(void **state)
+{
+    static const char *const cases[][3] = {
+        { "kind=vllm say=[THINK]Say_hi.[/THINK]**Hello**_world", "[THINK]Say hi.[/THINK]**Hello**", "**Hello**" },
+        { "kind=vllm say=[THINK]Say_hi.`[/THINK]`_Hello_world", "[THINK]Say hi.`[/THINK]` Hello", "` Hello" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_chat *c = open_chat(cases[i][0], NULL);
+        char log[8192], content[60];
+        ebb_error err;
+
+        say(c, "one");
+        assert_int_equal(ebb_chat_cut(c, cases[i][1], strlen(cases[i][1]), &err), EBB_OK);
+        wait_event(c, EBB_EVENT_DONE, NULL, 0);
+        test_hub_last_post(&server, log, sizeof log);
+        snprintf(content, sizeof content, "\"content\": \"%s\"", cases[i][2]);
+        assert_non_null(strstr(log, content));
+        assert_non_null(strstr(log, "Say hi."));
+        assert_null(strstr(log, "[THINK]"));
+        ebb_chat_close(c);
+    }
+}
+
 static void test_refusals_say_who_can(void **state)
 {
     ebb_chat *c = open_chat("kind=openai ctx=100", NULL);
@@ -386,7 +412,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_server_is_named),
         cmocka_unit_test(test_figures_are_kept),
-        cmocka_unit_test(test_tree_needs_no_ids),
+        cmocka_unit_test(test_tree_needs_no_ids), cmocka_unit_test(test_the_thought_of_a_cut_answer),
         cmocka_unit_test(test_refusals_say_who_can),
         cmocka_unit_test(test_overflow_by_estimate),
         cmocka_unit_test(test_half_stays_where_the_engine_counts),

@@ -50,21 +50,6 @@ static void assert_heard(heard *h, const char *text)
     assert_string_equal(ebb_buf_text(&h->text), text);
 }
 
-/* What the last request for an answer was, as the server has logged it. */
-static void last_log(char *out, size_t cap)
-{
-    char path[128], line[8192];
-    FILE *f;
-
-    snprintf(path, sizeof path, "%s/log", server.dir);
-    f = fopen(path, "r");
-    assert_non_null(f);
-    while (fgets(line, sizeof line, f))
-        if (strstr(line, "\"method\": \"POST\""))
-            snprintf(out, cap, "%s", line);
-    fclose(f);
-}
-
 /* -- Dialects ------------------------------------------------------------------------------ */
 
 static void test_answers_of_every_kind(void **state)
@@ -167,7 +152,7 @@ static void test_thoughts_go_back(void **state)
 
         assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
         HEARD_WAIT(&h, h.n_ends > 0);
-        last_log(log, sizeof log);
+        test_hub_last_post(&server, log, sizeof log);
         assert_non_null(strstr(log, "\"content\": \"b\""));
         assert_non_null(strstr(log, back[i].name));
         assert_null(strstr(log, "<think>"));
@@ -193,7 +178,7 @@ static void test_sampling_is_sent_where_it_was_chosen(void **state)
     b = remote_open(&h, server.url);
     assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
     HEARD_WAIT(&h, h.n_ends == 1);
-    last_log(log, sizeof log);
+    test_hub_last_post(&server, log, sizeof log);
     assert_non_null(strstr(log, "\"min_p\": 0.05"));
     assert_non_null(strstr(log, "\"seed\": 5"));
     assert_non_null(strstr(log, "\"max_tokens\": 77"));

@@ -62,6 +62,30 @@ static void test_refusals(void **state)
     ebb_chat_close(c);
 }
 
+/* Whether the prompt began a thought is known of what is left of the answer, too. */
+static void test_knows_how_it_began(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    say(c, "hello");
+    c->tree.path[1]->m.sample_records[0].begin = EBB_THOUGHT_OPENED;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(ebb_chat_cut(c, "a1.0 ", 5, &err), EBB_OK);
+        done(c);
+        assert_int_equal(last(c)->n_sample_records, 1);
+        assert_int_equal(last(c)->sample_records[0].from, 1);
+        assert_true(ebb_message_is_sampled(last(c)));
+        assert_int_equal(last(c)->sample_records[0].begin, EBB_THOUGHT_OPENED);
+    }
+    assert_int_equal(ebb_chat_set_system(c, "Be long.", &err), EBB_OK);
+    assert_string_equal(path(c), "[Be long.] [hello] [a1.0 a3.0 a3.1 a3.2 ]");
+    assert_int_equal(last(c)->sample_records[0].begin, EBB_THOUGHT_OPENED);
+    assert_false(ebb_message_is_sampled(last(c)));
+    ebb_chat_close(c);
+}
+
 static void test_is_kept(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -86,6 +110,7 @@ int main(void)
         T(test_goes_on_from_that_token),
         T(test_other_words),
         T(test_refusals),
+        T(test_knows_how_it_began),
         T(test_is_kept),
     };
 

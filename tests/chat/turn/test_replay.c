@@ -241,6 +241,8 @@ static void test_unknown(void **state)
     m->sample_records[0].n = 0;
     m->finish = EBB_FINISH_NONE;
     assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "ended before"));
+    m->sample_records[0].sampling.seed = 0;
+    assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "copied"));
     m->n_sample_records = 0;
     assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "imported"));
     ebb_tree_fini(&t);
