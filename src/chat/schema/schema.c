@@ -117,7 +117,6 @@ static void read_draft(ebb_compiler *c)
 
     c->ref_ignores_siblings = is_oldest || is_of_draft(c->root, "draft-06") || is_of_draft(c->root, "draft-07");
     c->id = is_oldest ? "id" : "$id";
-    c->has_ids = ebb_schema_has_ids(c, c->root);
 }
 
 ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err)
@@ -129,12 +128,14 @@ ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err
     ebb_buf_adds(out, prelude);
     if (!c.made)
         ebb_schema_fail_no_memory(&c);
+    ebb_schema_find_bases(&c);
     if (ebb_schema_rule_of(&c, schema) < 0 && c.st == EBB_OK)
         ebb_schema_fail(&c, EBB_FORMAT, "nothing is valid under it");
     if (out->failed && c.st == EBB_OK)
         ebb_schema_fail_no_memory(&c);
     json_decref(c.made);
     free(c.rules);
+    free(c.bases);
     ebb_buf_fini(&c.path);
     return c.st;
 }

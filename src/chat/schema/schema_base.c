@@ -1,9 +1,11 @@
 /* Shared by the parts of the schema compiler: errors with a JSON pointer, references, grammar text (schema_priv.h). */
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/utf8.h"
 #include "schema/schema_priv.h"
 
@@ -106,47 +108,67 @@ static bool has_id(const ebb_compiler *c, const json_t *at)
     return id && id[0] != '#' && at != c->root;
 }
 
-bool ebb_schema_has_ids(const ebb_compiler *c, const json_t *at)
+static bool add_base(ebb_compiler *c, const json_t *ref, const json_t *base)
 {
-    bool has = has_id(c, at);
-    const char *name;
-    json_t *part;
-    size_t i;
+    ebb_schema_base *p = ebb_grow(c->bases, c->n_bases, &c->cap_bases, sizeof *p);
 
-    json_object_foreach((json_t *)at, name, part)
-        has = has || ebb_schema_has_ids(c, part);
-    json_array_foreach(at, i, part)
-        has = has || ebb_schema_has_ids(c, part);
-    return has;
+    if (!p)
+        return ebb_schema_fail_no_memory(c);
+    c->bases = p;
+    p[c->n_bases++] = (ebb_schema_base){ .ref = ref, .base = base };
+    return true;
 }
 
-/* Where `#` is of the $ref that is `ref` itself, if it is `at` or below; `base`: of what is around it.  Else NULL. */
-static const json_t *base_of(ebb_compiler *c, const json_t *at, const json_t *ref, const json_t *base)
+/* Of `at` and all below it; `base`: of what is around it. */
+static bool add_bases(ebb_compiler *c, const json_t *at, const json_t *base)
 {
-    enum { NODES_OF_ONE = 8 };
-    bool is_here = json_object_get(at, "$ref") == ref;
-    const json_t *found = NULL;
+    const json_t *ref = json_object_get(at, "$ref");
     const char *name;
     json_t *part;
+    bool ok = true;
     size_t i;
 
-    if (!ebb_schema_spend(c, 1 + (json_object_size(at) + json_array_size(at)) / NODES_OF_ONE))
-        return NULL;
-    if (has_id(c, at) && !(is_here && c->ref_ignores_siblings))
+    if (has_id(c, at) && !(json_is_string(ref) && c->ref_ignores_siblings))
         base = at;
-    if (is_here)
-        return base;
+    if (json_is_string(ref) && base != c->root)
+        ok = add_base(c, ref, base);
     json_object_foreach((json_t *)at, name, part)
-        found = found || !(json_is_object(part) || json_is_array(part)) ? found : base_of(c, part, ref, base);
+        ok = ok && add_bases(c, part, base);
     json_array_foreach(at, i, part)
-        found = found || !(json_is_object(part) || json_is_array(part)) ? found : base_of(c, part, ref, base);
-    return found;
+        ok = ok && add_bases(c, part, base);
+    return ok;
+}
+
+static int compare_bases(const void *a, const void *b)
+{
+    uintptr_t x = (uintptr_t)((const ebb_schema_base *)a)->ref, y = (uintptr_t)((const ebb_schema_base *)b)->ref;
+
+    return (x > y) - (x < y);
+}
+
+bool ebb_schema_find_bases(ebb_compiler *c)
+{
+    bool ok = add_bases(c, c->root, c->root);
+
+    if (ok && c->n_bases > 0)
+        qsort(c->bases, c->n_bases, sizeof *c->bases, compare_bases);
+    return ok;
+}
+
+/* Where `#` is of the $ref that is `ref` itself. */
+static const json_t *base_of(const ebb_compiler *c, const json_t *ref)
+{
+    const ebb_schema_base wanted = { .ref = ref }, *found = NULL;
+
+    if (c->n_bases > 0)
+        found = bsearch(&wanted, c->bases, c->n_bases, sizeof *c->bases, compare_bases);
+    return found ? found->base : c->root;
 }
 
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref)
 {
     const char *text = json_string_value(ref);
-    const json_t *base = text && c->has_ids ? base_of(c, c->root, ref, c->root) : NULL, *at = base ? base : c->root;
+    const json_t *at = base_of(c, ref);
     char *copy, *part;
 
     if (!text)

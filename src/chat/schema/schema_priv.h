@@ -48,11 +48,18 @@ typedef struct ebb_schema_rule {
     int           rule;          /* -1: nothing is valid */
 } ebb_schema_rule;
 
+/* A reference that begins at a part with an $id of its own, not at the root. */
+typedef struct ebb_schema_base {
+    const json_t *ref;           /* the value of $ref, itself */
+    const json_t *base;
+} ebb_schema_base;
+
 typedef struct ebb_compiler {
     const json_t    *root;
     bool             ref_ignores_siblings;   /* until draft 7: what is beside $ref does not count */
     const char      *id;         /* the keyword: "$id", "id" until draft 4 */
-    bool             has_ids;    /* there are some below the root (ebb_schema_has_ids) */
+    ebb_schema_base *bases;      /* by ref (ebb_schema_find_bases) */
+    size_t           n_bases, cap_bases;
     ebb_buf         *out;        /* rules */
     ebb_buf          path;       /* of the schema at hand: "#/properties/a" */
     json_t          *made;       /* list: what was made by merging */
@@ -87,8 +94,8 @@ void ebb_write_way(ebb_buf *b);
 size_t ebb_schema_char_bytes(const char *s);
 /* For qsort of texts, by their bytes. */
 int ebb_schema_compare_texts(const void *a, const void *b);
-/* Whether a part of the schema has an $id of its own. */
-bool ebb_schema_has_ids(const ebb_compiler *c, const json_t *at);
+/* Fill c->bases, once: looked for at each reference, a large schema would take too long. */
+bool ebb_schema_find_bases(ebb_compiler *c);
 /* The schema that $ref names: from the part with an $id of its own that it stands in, or from the
  * root.  NULL: it failed. */
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref);

@@ -256,6 +256,41 @@ static void test_a_pattern_of_megabytes(void **state)
     ebb_buf_fini(&schema);
 }
 
+static size_t count_in(const char *text, const char *part)
+{
+    size_t n = 0;
+
+    while ((text = strstr(text, part)) != NULL) {
+        text += strlen(part);
+        n++;
+    }
+    return n;
+}
+
+/* A bundled schema of thousands of references, within a part that has an $id and outside of it. */
+static void test_many_references(void **state)
+{
+    enum { N = 1900 };
+    ebb_buf s = { 0 }, b = { 0 };
+    ebb_error err = { 0 };
+
+    (void)state;
+    ebb_buf_adds(&s, "{\"type\":\"array\",\"prefixItems\":[{\"$ref\":\"#/$defs/part\"}");
+    for (int i = 0; i < N; i++)
+        ebb_buf_adds(&s, ",{\"$ref\":\"#/$defs/v\"}");
+    ebb_buf_adds(&s, "],\"$defs\":{\"v\":{\"const\":\"root\"},\"part\":{\"$id\":\"http://x/part\",\"type\":\"array\","
+                     "\"$defs\":{\"v\":{\"const\":\"part\"}},\"prefixItems\":[true");
+    for (int i = 0; i < N; i++)
+        ebb_buf_adds(&s, ",{\"$ref\":\"#/$defs/v\"}");
+    ebb_buf_adds(&s, "]}}}");
+    if (ebb_schema_grammar_of_text(s.data, s.len, &b, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(count_in(ebb_buf_text(&b), "\\\"root"), N);
+    assert_int_equal(count_in(ebb_buf_text(&b), "\\\"part"), N);
+    ebb_buf_fini(&b);
+    ebb_buf_fini(&s);
+}
+
 static void check_too_much(const ebb_buf *text, const char *says)
 {
     ebb_buf b = { 0 };
@@ -729,7 +764,8 @@ int main(void)
         cmocka_unit_test(test_lists), cmocka_unit_test(test_suite),
         cmocka_unit_test(test_refusals_name_the_place),
         cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
-        cmocka_unit_test(test_many_values), cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_many_values), cmocka_unit_test(test_many_references),
+ cmocka_unit_test(test_bombs),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
