@@ -99,11 +99,17 @@ static int64_t whole_bound(const ebb_bound *x, bool is_lower)
     return v > MOST_WHOLE ? MOST_WHOLE + 1 : v < -MOST_WHOLE ? -MOST_WHOLE - 1 : (int64_t)v;
 }
 
-static void write_integer(const ebb_shape *s, ebb_buf *b)
+/* Bounds beyond what is written leave no number; that is not because none is valid. */
+static void write_integer(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
 {
     int64_t lo = s->min.is_set ? whole_bound(&s->min, true) : -MOST_WHOLE;
     int64_t hi = s->max.is_set ? whole_bound(&s->max, false) : MOST_WHOLE;
 
+    if ((lo > MOST_WHOLE && !(s->max.is_set && s->max.value < s->min.value)) ||
+        (hi < -MOST_WHOLE && !(s->min.is_set && s->min.value > s->max.value))) {
+        ebb_schema_fail(c, EBB_LIMIT, "whole numbers of more than %d digits are not written", MOST_DIGITS);
+        return;
+    }
     lo = lo < -MOST_WHOLE ? -MOST_WHOLE : lo;
     hi = hi > MOST_WHOLE ? MOST_WHOLE : hi;
     if (lo > hi)
@@ -317,6 +323,6 @@ void ebb_write_number(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
     } else if (s->types & EBB_TYPE_FRACTION) {
         write_decimal(c, s, b);
     } else {
-        write_integer(s, b);
+        write_integer(c, s, b);
     }
 }

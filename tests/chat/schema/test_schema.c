@@ -218,6 +218,12 @@ static const struct { const char *schema; ebb_status code; const char *says; } r
     { "{\"type\":\"string\",\"pattern\":\"(a\"}", EBB_UNSUPPORTED, "( is never closed" },
     { "{\"type\":\"string\",\"maxLength\":1000000}", EBB_LIMIT, "up to 50000" },
     { "{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", EBB_FORMAT, "nothing is valid" },
+    { "{\"type\":\"integer\",\"minimum\":9007199254740100,\"maximum\":9007199254740000}", EBB_FORMAT,
+      "nothing is valid" },
+    { "{\"type\":\"integer\",\"minimum\":9007199254740000,\"maximum\":9007199254740100}", EBB_LIMIT,
+      "#: whole numbers of more than 15 digits are not written" },
+    { "{\"items\":{\"type\":\"integer\",\"exclusiveMaximum\":-999999999999999},\"type\":\"array\"}", EBB_LIMIT,
+      "#/items: whole numbers of more than 15 digits are not written" },
     { "{\"type\":\"object\",\"required\":[\"a\"],\"properties\":{\"a\":false}}", EBB_FORMAT, "nothing is valid" },
 };
 
