@@ -10,7 +10,6 @@
  * EBB_STORE_LOOK_BYTES of them; of older ones the index is asked. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <utf8proc.h>
 
 #include "base/buf.h"
@@ -113,15 +112,21 @@ static uint32_t next_letter(const char *s, size_t n, size_t *at)
     return letter;
 }
 
-static bool word_begins_with(const char *s, size_t n, const char *w, size_t n_w)
+/* Whether the rest of a word is at *at, which moves behind it. */
+static bool goes_on_with(const char *s, size_t n, size_t *at, const char *w, size_t n_w)
 {
-    size_t at = 0, k = 0;
+    size_t k = 0;
     uint32_t letter;
 
     while ((letter = next_letter(w, n_w, &k)) != 0)
-        if (next_letter(s, n, &at) != letter)
+        if (next_letter(s, n, at) != letter)
             return false;
     return true;
+}
+
+static bool word_begins_with(const char *s, size_t n, const char *w, size_t n_w)
+{
+    return goes_on_with(s, n, &(size_t){ 0 }, w, n_w);
 }
 
 /* To the next word at or behind *at; its bytes. */
@@ -146,16 +151,51 @@ static bool has_word(const char *s, size_t n, const word *w)
     return false;
 }
 
-/* Where a word with letters of such a script stands, within others too; NULL: nowhere.  These letters know no case. */
-static const char *find_unspaced(const char *s, size_t n, const word *w)
+static bool is_char_start(char c)
 {
-    const char *end = s + n, *p = s;
+    return ((unsigned char)c & 0xC0) != 0x80;
+}
 
-    while ((p = memmem(p, (size_t)(end - p), w->s + w->unspaced, w->n_unspaced)) != NULL) {
-        if ((size_t)(p - s) >= w->unspaced && (size_t)(end - p) >= w->n - w->unspaced &&
-            strncasecmp(p - w->unspaced, w->s, w->n) == 0)
-            return p - w->unspaced;
-        p++;
+/* The folded letter before *at, which moves to it; 0: there is none. */
+static uint32_t previous_letter(const char *s, size_t *at)
+{
+    uint32_t cp, letter = 0;
+    size_t end;
+
+    while (*at > 0 && letter == 0) {
+        end = (*at)--;
+        while (*at > 0 && !is_char_start(s[*at]))
+            (*at)--;
+        decode_char(s + *at, end - *at, &cp);
+        letter = fold_char(cp);
+    }
+    return letter;
+}
+
+/* Whether s[0..*at) ends with this beginning of a word, which *at moves to. */
+static bool ends_with(const char *s, size_t *at, const char *w, size_t n_w)
+{
+    uint32_t letter;
+
+    while ((letter = previous_letter(w, &n_w)) != 0)
+        if (previous_letter(s, at) != letter)
+            return false;
+    return true;
+}
+
+/* Where a word with letters of such a script stands, within others too, and its bytes there; NULL: nowhere.  Such
+ * letters know no case; those around them do, and accents. */
+static const char *find_unspaced(const char *s, size_t n, const word *w, size_t *n_hit)
+{
+    size_t behind = w->unspaced + w->n_unspaced, from, to;
+
+    for (const char *p = s; (p = memmem(p, n - (size_t)(p - s), w->s + w->unspaced, w->n_unspaced)) != NULL; p++) {
+        from = (size_t)(p - s);
+        to = from + w->n_unspaced;
+        if (!ends_with(s, &from, w->s, w->unspaced) || !goes_on_with(s, n, &to, w->s + behind, w->n - behind))
+            continue;
+        *n_hit = to - from;
+        return s + from;
     }
     return NULL;
 }
@@ -178,24 +218,45 @@ static bool find_unspaced_run(word *w)
     return w->n_unspaced > 0;
 }
 
-static void add_query_word(search *q, const char *s, size_t n)
+/* false: there are too many. */
+static bool add_word(search *q, const char *s, size_t n)
 {
-    word *w = &q->words[q->n_words++];
+    word *w = &q->words[q->n_words];
     size_t at = 0;
     uint32_t cp;
 
+    if (q->n_words == WORDS_MAX)
+        return false;
+    q->n_words++;
     *w = (word){ .s = s, .n = n, .n_indexed = n };
     for (int i = 0; i < INDEXED_LETTERS && at < n; i++)
         at += decode_char(s + at, n - at, &cp);
     if (find_unspaced_run(w)) {
         q->has_unspaced = true;
-        return;
+        return true;
     }
     q->has_spaced = true;
     if (at < n && word_bytes(s, n) == n) {
         w->n_indexed = at;
         q->has_long = true;
     }
+    return true;
+}
+
+/* What is between two blanks is one phrase to the index, which knows no marks.  Texts have them: where they are looked
+ * through, the words of it are looked for one by one. */
+static bool add_phrase(search *q, const char *s, size_t n)
+{
+    size_t at = 0, len = next_word(s, n, &at);
+    bool ok = true;
+
+    if (len == 0 || !find_unspaced_run(&(word){ .s = s, .n = n }))
+        return add_word(q, s, n);
+    for (; ok && len > 0; len = next_word(s, n, &at)) {
+        ok = add_word(q, s + at, len);
+        at += len;
+    }
+    return ok;
 }
 
 static bool parse_query(const char *words, search *q)
@@ -203,10 +264,8 @@ static bool parse_query(const char *words, search *q)
     memset(q, 0, sizeof *q);
     while (*words) {
         size_t n = strcspn(words, " \t\r\n");
-        if (n > 0 && q->n_words == WORDS_MAX)
+        if (n > 0 && !add_phrase(q, words, n))
             return false;
-        if (n > 0)
-            add_query_word(q, words, n);
         words += n + strspn(words + n, " \t\r\n");
     }
     return q->n_words > 0;
@@ -228,9 +287,11 @@ static void add_query(const search *q, bool looks, ebb_buf *out)
 
 static bool has_all(const search *q, const char *s, size_t n)
 {
+    size_t n_hit;
+
     for (size_t i = 0; i < q->n_words; i++) {
         const word *w = &q->words[i];
-        if (w->n_unspaced ? !find_unspaced(s, n, w) : w->n_indexed < w->n && !has_word(s, n, w))
+        if (w->n_unspaced ? !find_unspaced(s, n, w, &n_hit) : w->n_indexed < w->n && !has_word(s, n, w))
             return false;
     }
     return true;
@@ -272,34 +333,30 @@ static void copy_snippet(ebb_buf *text, char *out, size_t cap)
     ebb_buf_fini(text);
 }
 
-static bool is_char_start(char c)
-{
-    return ((unsigned char)c & 0xC0) != 0x80;
-}
-
 /* The letters around the first word with letters of a script without blanks; false: none is there, or asked for. */
 static bool unspaced_snippet(const search *q, const char *s, size_t n, char *out, size_t cap)
 {
     const char *hit = NULL, *from, *to;
     ebb_buf text = { 0 };
     const word *w = q->words;
+    size_t n_hit = 0;
 
-    while (w < q->words + q->n_words && !(w->n_unspaced && (hit = find_unspaced(s, n, w))))
+    while (w < q->words + q->n_words && !(w->n_unspaced && (hit = find_unspaced(s, n, w, &n_hit))))
         w++;
     if (!hit)
         return false;
     from = hit;
     for (int i = 0; from > s && i < LETTERS_BEFORE; i += is_char_start(*from))
         from--;
-    to = hit + w->n;
+    to = hit + n_hit;
     for (int i = 0; to < s + n && (i < LETTERS_BEHIND || !is_char_start(*to)); to++)
         i += is_char_start(*to);
     ebb_buf_adds(&text, from > s ? "…" : "");
     ebb_buf_add(&text, from, (size_t)(hit - from));
     ebb_buf_addc(&text, EBB_HIT_BEGIN);
-    ebb_buf_add(&text, hit, w->n);
+    ebb_buf_add(&text, hit, n_hit);
     ebb_buf_addc(&text, EBB_HIT_END);
-    ebb_buf_add(&text, hit + w->n, (size_t)(to - hit) - w->n);
+    ebb_buf_add(&text, hit + n_hit, (size_t)(to - hit) - n_hit);
     ebb_buf_adds(&text, to < s + n ? "…" : "");
     copy_snippet(&text, out, cap);
     return true;

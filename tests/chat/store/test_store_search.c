@@ -263,6 +263,40 @@ static void test_search_without_blanks(void **state)
     ebb_store_close(s);
 }
 
+/* Marks around such a word or between two, as in a pasted question, do not matter, and in the other letters of it
+ * neither case nor accents do. */
+static void test_search_with_marks(void **state)
+{
+    static const struct {
+        const char *words;
+        size_t      n;
+        const char *snippet;
+    } cases[] = {
+        { "你好，", 1, NULL },
+        { "\"你好世界\"", 1, "\x02你好世界\x03 CAFÉ東京 の話, 北京。大学" },
+        { "世界！", 1, NULL }, { "(世界)", 1, NULL }, { "「の話」", 1, NULL },
+        { "café東京", 1, "你好世界 \x02" "CAFÉ東京\x03 の話, 北京。大学" },
+        { "CAFE東京？", 1, NULL }, { "cafe\u0301東京", 1, NULL }, { "fe東京", 1, NULL },
+        { "cave東京", 0, NULL },
+        { "北京，大学", 1, NULL }, { "北京，小学", 0, NULL }, { "「cafés」東京", 0, NULL },
+        { "東大Épre", 1, "「\x02東大e\u0301pre\x03uve」" },
+        { "「épreuve」、東大", 0, NULL }, { "・", 0, NULL },
+    };
+    ebb_store *s = open_db();
+    char snippet[256];
+
+    (void)state;
+    talk(s, "zh", "你好世界 CAFÉ東京 の話, 北京。大学", "a");
+    talk(s, "accents by themselves", "「東大e\u0301preuve」", "a");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (hits(s, cases[i].words, snippet) != cases[i].n)
+            fail_msg("%s", cases[i].words);
+        if (cases[i].snippet)
+            assert_string_equal(snippet, cases[i].snippet);
+    }
+    ebb_store_close(s);
+}
+
 /* No more text is looked through than so much; of the rest the index finds what it can, and that can be told. */
 static void test_search_looks_no_further(void **state)
 {
@@ -315,7 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_search), T(test_search_for_what), T(test_search_among_many), T(test_search_behind_a_batch),
         T(test_search_accents), T(test_search_for_what_was_cut_off),
-        T(test_search_without_blanks), T(test_search_looks_no_further),
+        T(test_search_without_blanks), T(test_search_with_marks), T(test_search_looks_no_further),
         T(test_snippet_without_blanks),
     };
     int failed = cmocka_run_group_tests_name("store: search", tests, NULL, NULL);
