@@ -117,9 +117,8 @@ int ebb_cmd_chat(ebb_args *a)
     ebb_cli_confine(a, EBB_CLI_CHAT, tui.editor);
     tui.no_commands = ebb_broker_is_there() && !a->runs_shell;
     chat = ebb_cli_chat_opts(a);
-    if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0)) {
-        chat.is_unattended = !isatty(STDIN_FILENO);
+    chat.is_unattended = !isatty(STDIN_FILENO);
+    if (a->plain || tui.accessible || (term && strcmp(term, "dumb") == 0))
         return ebb_plain_run(&chat, &tui);
-    }
     return ebb_tui_run(&chat, &tui);
 }
