@@ -68,12 +68,17 @@ int ebb_cmd_sessions_export(ebb_store *s, ebb_args *a, ebb_error *err)
 }
 
 /* "rivers" becomes the first one's name. */
-static ebb_status name_first(ebb_import_set *set, const char *name, ebb_error *err)
+static ebb_status name_first(ebb_store *s, ebb_import_set *set, const char *name, ebb_error *err)
 {
+    ebb_status st;
+
     if (!name)
         return EBB_OK;
-    if (ebb_session_check_name(name, err) != EBB_OK)
-        return EBB_USAGE;
+    st = ebb_session_check_name(name, err);
+    if (st == EBB_OK)
+        st = ebb_store_check_free_name(s, name, err);
+    if (st != EBB_OK)
+        return st;
     strcpy(set->items[0].facts.name, name);
     return EBB_OK;
 }
@@ -98,7 +103,7 @@ int ebb_cmd_sessions_import(ebb_store *s, ebb_args *a, ebb_error *err)
     ebb_status st = ebb_import_read(a->words[1], NULL, &set, err);
 
     if (st == EBB_OK)
-        st = name_first(&set, a->n_words > 2 ? a->words[2] : NULL, err);
+        st = name_first(s, &set, a->n_words > 2 ? a->words[2] : NULL, err);
     if (st == EBB_OK)
         st = ebb_import_keep(s, &set, NULL, err);
     if (st == EBB_OK)

@@ -60,8 +60,13 @@ grep -qE "3 sessions are called 'An old one': [0-9]+, [0-9]+, [0-9]+; name one b
 $EBB sessions list | grep -c '2019-03-04' | grep -qx 3 || fail "dates: $($EBB sessions list)"
 $EBB sessions import "$dir/gpt.json" >/dev/null && $EBB sessions list | grep 'From elsewhere' | grep -q '2017-07-1[34]' || fail "date: $($EBB sessions list)"
 $EBB sessions list | head -n 1 | grep -q cheese || fail "an old one is the newest"
+# A number is a name only where no other session has it.
+first=$($EBB sessions list | awk '{ print $1; exit }')
+$EBB sessions import "$dir/b.md" "$first" 2>"$dir/err" && fail "import took the number of another session"
+grep -q "$first is the number of another session" "$dir/err" || fail "its number: $(cat "$dir/err")"
+$EBB sessions import "$dir/b.md" 20261129 >/dev/null && $EBB sessions show 20261129 >/dev/null && $EBB sessions delete 20261129 || fail "a date as a name"
 # Names are one line of UTF-8, also those that the command line gives.
-for name in '' "$(printf 'a\nb')" "$(printf 'x\303')" 12; do
+for name in '' "$(printf 'a\nb')" "$(printf 'x\303')"; do
     $EBB sessions import "$dir/b.md" "$name" 2>"$dir/err" && fail "import took the name '$name'"
     grep -q "a session's name" "$dir/err" || fail "its name: $(cat "$dir/err")"
 done

@@ -134,10 +134,10 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
  * USAGE says what it may be. */
 EBB_MUST_CHECK
 ebb_status ebb_session_check_name(const char *name, ebb_error *err);
-/* USAGE if a session has this name. */
+/* USAGE if a session has this name, or this number. */
 EBB_MUST_CHECK
 ebb_status ebb_store_check_free_name(ebb_store *s, const char *name, ebb_error *err);
-/* USAGE if it is no name, or another session has it. */
+/* USAGE if it is no name, or another session has it, be it as its number. */
 EBB_MUST_CHECK
 ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err);
 /* What it said is overwritten in the database; ebb_store_scrub for the index and the log.

@@ -120,8 +120,8 @@ static ebb_status find_by_number(ebb_store *s, int64_t number, int64_t *session,
     return rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
 }
 
-/* An older ebb took numbers as names.  Which of the two is meant cannot be told, and one may be to be deleted; behind a
- * zero nothing but a number is meant. */
+/* The number was given away after the name, or an older ebb took it as one.  Which of the two is meant cannot be told,
+ * and one may be to be deleted; behind a zero nothing but a number is meant. */
 static ebb_status fail_two_meant(const char *name, int64_t named, int64_t numbered, ebb_error *err)
 {
     return EBB_FAIL(err, EBB_LIMIT, "'%.20s' is the name of session %lld and the number of another one: 0%lld is the "
@@ -282,10 +282,19 @@ ebb_status ebb_session_check_name(const char *name, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "a session's name may not contain control characters");
     if (!ebb_utf8_is_valid(name, strlen(name)))  /* a list would show another one, by which it is not found */
         return EBB_FAIL(err, EBB_USAGE, "a session's name must be UTF-8");
-    if (parse_session_id(name) > 0)
-        return EBB_FAIL(err, EBB_USAGE, "a session's name may not be a number, because lists have other sessions under "
-                        "theirs; choose one with a letter");
     return EBB_OK;
+}
+
+/* Dates and tickets are good names, but nobody is to stand where lists show another one: `session` is the one that is
+ * to have the name, 0 for one that has no number yet. */
+static ebb_status check_no_number(ebb_store *s, const char *name, int64_t session, ebb_error *err)
+{
+    int64_t id;
+    ebb_status st = find_by_number(s, parse_session_id(name), &id, err);
+
+    if (st == EBB_OK && id != session)
+        return EBB_FAIL(err, EBB_USAGE, "%lld is the number of another session; choose another name", (long long)id);
+    return st == EBB_NOTFOUND ? EBB_OK : st;
 }
 
 ebb_status ebb_store_check_free_name(ebb_store *s, const char *name, ebb_error *err)
@@ -295,17 +304,21 @@ ebb_status ebb_store_check_free_name(ebb_store *s, const char *name, ebb_error *
 
     if (st == EBB_OK)
         return EBB_FAIL(err, EBB_USAGE, EBB_STORE_NAME_TAKEN);
-    return st == EBB_NOTFOUND ? EBB_OK : st;
+    return st == EBB_NOTFOUND ? check_no_number(s, name, 0, err) : st;
 }
 
 ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb_error *err)
 {
+    ebb_status st;
     int rc;
 
     if (s->is_readonly)
         return ebb_store_fail(s, SQLITE_READONLY, err);
-    if (ebb_session_check_name(name, err) != EBB_OK)
-        return EBB_USAGE;
+    st = ebb_session_check_name(name, err);
+    if (st == EBB_OK)
+        st = check_no_number(s, name, session, err);
+    if (st != EBB_OK)
+        return st;
     rc = ebb_store_run(s, "UPDATE sessions SET name = ? WHERE id = ?", "ti", name, session);
     return check_session_changed(s, rc, session, err);
 }

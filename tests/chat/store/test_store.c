@@ -212,25 +212,30 @@ static void test_numbers_and_titles(void **state)
     ebb_store_close(s);
 }
 
-/* No name is a number; where an older ebb took one, nothing of two is taken for the other, and each is found. */
+/* A number is a name where no other session has it, be it as its number; where the two collide later, nothing of two is
+ * taken for the other, and each is found. */
 static void test_numbers_and_names(void **state)
 {
-    static const char *const numbers[] = { "1", "007", " 2", "99999999999999999999" };
-    static const char *const names[] = { "0", "-1", "1st", "2026-01-01" };
+    static const char *const names[] = { "20261129", "007", "0", "-1", "1st", "99999999999999999999" };
     ebb_store *s = open_db();
     ebb_error err;
     int64_t id;
 
     (void)state;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        assert_int_equal(ebb_session_check_name(numbers[i], &err), EBB_USAGE);
-        assert_non_null(strstr(err.msg, "may not be a number"));
-    }
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        assert_int_equal(ebb_session_check_name(names[i], &err), EBB_OK);
     for (int i = 0; i < 3; i++)
         talk(s, "t", "q", "a");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(ebb_session_check_name(names[i], &err), EBB_OK);
+        assert_int_equal(ebb_store_check_free_name(s, names[i], &err), EBB_OK);
+        assert_int_equal(ebb_store_rename(s, 1, names[i], &err), EBB_OK);
+        assert_int_equal(ebb_store_find(s, names[i], &id, &err), EBB_OK);
+        assert_int_equal(id, 1);
+    }
+    assert_int_equal(ebb_store_check_free_name(s, "2", &err), EBB_USAGE);
+    assert_string_equal(err.msg, "2 is the number of another session; choose another name");
     assert_int_equal(ebb_store_rename(s, 1, "2", &err), EBB_USAGE);
+    assert_string_equal(err.msg, "2 is the number of another session; choose another name");
+    assert_int_equal(ebb_store_rename(s, 1, "1", &err), EBB_OK);         /* its own */
     assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = iif(id = 1, '2', '7') WHERE id IN (1, 3)", ""),
                      SQLITE_OK);
     assert_int_equal(ebb_store_find(s, "7", &id, &err), EBB_OK);         /* nobody's number */
