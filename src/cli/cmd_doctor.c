@@ -8,6 +8,7 @@
 #include "cli.h"
 #include "cmd_doctor.h"
 #include "confinement.h"
+#include "ebb/experimental/kv_cache.h"
 #include "json/json_text.h"
 #include "models/models.h"
 #include "models/suggestions.h"
@@ -224,6 +225,7 @@ int ebb_cmd_doctor(ebb_args *a)
         check_confinement(r);
         look_at_encryption(r);
         look_at_kv_folder(r);
+        a->engine.no_kv_cache = ebb_kv_cache_check_spill(&a->engine, NULL) != EBB_OK;
         check_fit(r, a, m, &machine);
         check_remembered(r, a);
         status = a->json ? print_doctor_json(r) : print_doctor_text(r);

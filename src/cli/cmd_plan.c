@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "ebb/experimental/kv_cache.h"
 #include "ebb/experimental/plan.h"
 #include "json/json_text.h"
 #include "models/models.h"
@@ -220,18 +221,28 @@ static ebb_status plan_for_machine(const ebb_args *a, const ebb_model *m, ebb_ma
 
 /* -- One model ------------------------------------------------------------------------ */
 
+/* What cannot go to a file here takes memory; another machine has a folder that can be used. */
+static void check_kv_folder(ebb_args *a, ebb_error *why_not)
+{
+    bool is_asked = a->engine.no_kv_cache || a->like || a->memory_bytes_s > 0;
+
+    if (!is_asked && ebb_kv_cache_check_spill(&a->engine, why_not) != EBB_OK)
+        a->engine.no_kv_cache = true;
+}
+
 int ebb_cmd_plan(ebb_args *a)
 {
     ebb_model *m = NULL, *draft = NULL;
     ebb_machine machine;
     ebb_plan plan = { 0 };
-    ebb_error err = { 0 };
+    ebb_error err = { 0 }, no_file = { 0 };
     bool is_described = false, is_table = a->is_table || a->is_modes;
     int status = EBB_EXIT_OK;
     ebb_status st = ebb_cli_only_model(a, &err);
 
     if (st == EBB_OK)
         st = ebb_cmd_plan_check(a, &err);
+    check_kv_folder(a, &no_file);
     if (st == EBB_OK && !a->ollama && !is_table && (!a->model || strcmp(a->model, "auto") == 0) &&
         plan_all(a, &status, &err, &st))
         return status;
@@ -260,6 +271,10 @@ int ebb_cmd_plan(ebb_args *a)
         status = ebb_cli_print_json(plan_json(&plan));
     else if (st == EBB_OK)
         print_plan_table(m, &machine, &plan);
+    if (st == EBB_OK && !is_table && !plan.fits && no_file.msg[0]) {
+        snprintf(err.msg, sizeof err.msg, "K and V cannot go to a file: %.200s", no_file.msg);
+        ebb_cli_tell(a, err.msg);
+    }
     ebb_model_close(m);
     ebb_model_close(draft);
     return st == EBB_OK ? status : ebb_cli_fail(&err);

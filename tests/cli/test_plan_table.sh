@@ -1,5 +1,5 @@
 #!/bin/sh
-# ebb plan --table, --modes, --like, --memory, --ctx max; ebb bench --modes; /set ctx; and what is called otherwise elsewhere.
+# ebb plan --table, --modes, --like, --memory, --ctx max; ebb bench --modes; /set ctx; what is called otherwise elsewhere; and a folder for K and V.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -83,3 +83,10 @@ for mode, reserved in (("max-tps", 512), ("balanced", 1024), ("max-context", 819
     if row not in page or modes[mode]["kv_type"] != "q8_0":
         sys.exit(f"docs/MEMORY.md has not: {row}")
 PYTHON
+
+# A folder that others may write to gets no file of K and V, here; another machine's can be used.
+spilling="plan guide --ram 36M --ctx 8192 -t 2"
+ran $spilling; has 'of K and V go to a file'
+mkdir -p "$dir/ebb/kv"; chmod 777 "$dir/ebb/kv"
+ran $spilling; has 'needs at least'; has 'K and V cannot go to a file: .*/ebb/kv: other users may write to it; chmod 700 it'
+ran $spilling --like pi5; has 'of K and V go to a file'

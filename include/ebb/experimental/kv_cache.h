@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ebb/engine.h"
 #include "ebb/model.h"
 #include "ebb/session.h"
 #include "ebb/status.h"
@@ -22,6 +23,12 @@ typedef struct ebb_kv_seal {
     bool  (*open)(void *arg, const uint8_t nonce[24], void *data, size_t n,
                   const uint8_t tag[16]);
 } ebb_kv_seal;
+
+/* Whether an engine with `opts` could spill K and V to a file there; a plan for this machine
+ * (ebb_plan_make) wants no_kv_cache if it could not.  Makes and writes nothing.  Errors, which say
+ * why not: UNSUPPORTED (no_kv_cache, or encrypted), IO, NOTFOUND, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_cache_check_spill(const ebb_engine_opts *opts, ebb_error *err);
 
 /* Whether the cache file with the token ids [0..n), consecutive in some sequence, is kept. */
 typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "conversation/chat_priv.h"
 #include "ebb/experimental/inspect.h"
+#include "ebb/experimental/kv_cache.h"
 #include "models/models.h"
 
 static ebb_status open_local_backend(void *arg, const ebb_backend_models *models, const ebb_engine_opts *opts,
@@ -85,6 +86,7 @@ static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_o
                              ebb_error *err)
 {
     const ebb_model *m = b->ops->model(b);
+    ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
     ebb_machine machine;
     ebb_stats now;
     ebb_status st = ebb_machine_probe(ebb_model_get_info(m)->path, false, &machine, err);
@@ -92,7 +94,8 @@ static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_o
     (void)arg;
     b->ops->stats((ebb_backend *)b, &now);
     machine.available_bytes += now.rss_anon_bytes;
-    return st == EBB_OK ? ebb_plan_make(m, opts, &machine, out, err) : st;
+    o.no_kv_cache = ebb_kv_cache_check_spill(&o, NULL) != EBB_OK;
+    return st == EBB_OK ? ebb_plan_make(m, &o, &machine, out, err) : st;
 }
 
 static ebb_status model_better(void *arg, const ebb_backend *b, const char *name, const ebb_engine_opts *opts,

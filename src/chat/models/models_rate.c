@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "ebb/experimental/kv_cache.h"
 #include "models/guide.h"
 #include "models/models.h"
 #include "models/plan_text.h"
@@ -355,6 +356,7 @@ static bool take_remembered(const ebb_engine_opts *opts, char **path, ebb_buf *w
 
 ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why, ebb_error *err)
 {
+    ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
     ebb_model_rating *r = NULL;
     ebb_model_file *files;
     ebb_machine machine;
@@ -367,9 +369,10 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
     st = ebb_models_find_chat(&files, &n, err);
     if (st != EBB_OK || n == 0)
         return st;
+    o.no_kv_cache = ebb_kv_cache_check_spill(&o, NULL) != EBB_OK;
     st = ebb_machine_probe(NULL, false, &machine, err);
     if (st == EBB_OK)
-        st = ebb_models_rate(files, n, opts, &machine, n > 1, 0, &r, err);
+        st = ebb_models_rate(files, n, &o, &machine, n > 1, 0, &r, err);
     else
         ebb_models_free(files, n);
     if (st != EBB_OK)

@@ -2,11 +2,13 @@
 #include "kv/kv_disk.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/grow.h"
 #include "base/log.h"
@@ -454,9 +456,34 @@ const char *ebb_kv_disk_dir(const ebb_kv_disk *d)
     return d->dir;
 }
 
+static ebb_status check_writable(const char *dir, ebb_error *err)
+{
+    return ebb_folder_is_readonly(dir) ? EBB_FAIL(err, EBB_IO, "%s: cannot be written to", dir) : EBB_OK;
+}
+
 ebb_status ebb_kv_disk_check_writable(const ebb_kv_disk *d, ebb_error *err)
 {
-    return ebb_folder_is_readonly(d->dir) ? EBB_FAIL(err, EBB_IO, "%s: cannot be written to", d->dir) : EBB_OK;
+    return check_writable(d->dir, err);
+}
+
+static bool is_missing(const char *path)
+{
+    return access(path, F_OK) != 0 && errno == ENOENT;
+}
+
+ebb_status ebb_kv_disk_check(const char *dir, ebb_error *err)
+{
+    char *copy = strdup(dir), *there = copy;
+    ebb_status st = copy ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
+
+    if (st == EBB_OK && (!*dir || !is_missing(dir)))
+        st = ebb_folder_check_own(dir, err);
+    while (st == EBB_OK && is_missing(there))    /* "/" and "." are there */
+        there = dirname(there);
+    if (st == EBB_OK)
+        st = check_writable(there, err);
+    free(copy);
+    return st;
 }
 
 void ebb_kv_disk_note_swept(const ebb_kv_disk *d, ebb_kv_swept *out)

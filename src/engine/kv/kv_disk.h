@@ -30,6 +30,10 @@ EBB_MUST_CHECK
 ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **out, ebb_error *err);
 /* After all jobs are reaped; NULL is fine. */
 void ebb_kv_disk_close(ebb_kv_disk *d);
+/* Whether a directory would be opened, and could be written to, as far as it can be told without
+ * making it: one that is not there yet needs a place.  Errors: IO, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_kv_disk_check(const char *dir, ebb_error *err);
 const char *ebb_kv_disk_dir(const ebb_kv_disk *d);
 /* Whether files can be made in the directory, as far as modes and mounts say.  Error: IO. */
 EBB_MUST_CHECK

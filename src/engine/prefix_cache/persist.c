@@ -74,22 +74,24 @@ static void close_folder(ebb_engine *e, const ebb_error *why)
     snprintf(e->cache.notice, sizeof e->cache.notice, "no KV cache on disk: %.130s", why->msg);
 }
 
+static ebb_status find_folder(const ebb_engine_opts *o, ebb_buf *dir, ebb_error *err)
+{
+    if (!o->kv_cache_dir)
+        return ebb_path_in(EBB_DIR_CACHE, "kv", dir, err);
+    return ebb_buf_adds(dir, o->kv_cache_dir) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+}
+
 void ebb_persist_open_folder(ebb_engine *e)
 {
     const ebb_engine_opts *o = &e->opts;
     ebb_error err = { 0 };
     ebb_buf dir = { 0 };
-    ebb_status st = EBB_OK;
+    ebb_status st;
 
     if (o->no_kv_cache)
         return;
     e->cache.seal = o->kv_seal;
-    if (o->kv_cache_dir)
-        ebb_buf_adds(&dir, o->kv_cache_dir);
-    else
-        st = ebb_path_in(EBB_DIR_CACHE, "kv", &dir, &err);
-    if (st == EBB_OK && dir.failed)
-        st = EBB_FAIL(&err, EBB_NOMEM, "no memory for a path");
+    st = find_folder(o, &dir, &err);
     if (st == EBB_OK)
         st = ebb_kv_disk_open(ebb_buf_text(&dir), o->kv_cache_bytes, &e->cache.disk, &err);
     if (st != EBB_OK)
@@ -97,15 +99,36 @@ void ebb_persist_open_folder(ebb_engine *e)
     ebb_buf_fini(&dir);
 }
 
+static ebb_status check_spill_options(const ebb_engine_opts *o, ebb_error *err)
+{
+    if (o->no_kv_cache)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the KV cache on disk is off (--no-kv-cache)");
+    if (o->kv_seal)                              /* what is spilled is read where it is, so it would be in the clear */
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the KV cache on disk is encrypted");
+    return EBB_OK;
+}
+
 ebb_status ebb_persist_check_spill(const ebb_engine *e, ebb_error *err)
 {
-    if (e->opts.no_kv_cache)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "the KV cache on disk is off (--no-kv-cache)");
-    if (!e->cache.disk)
-        return EBB_FAIL(err, EBB_IO, "%s", e->cache.notice);
-    if (e->cache.seal)                           /* what is spilled is read where it is, so it would be in the clear */
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "the KV cache on disk is encrypted");
-    return ebb_kv_disk_check_writable(e->cache.disk, err);
+    ebb_status st = check_spill_options(&e->opts, err);
+
+    if (st != EBB_OK)
+        return st;
+    return e->cache.disk ? ebb_kv_disk_check_writable(e->cache.disk, err)
+                         : EBB_FAIL(err, EBB_IO, "%s", e->cache.notice);
+}
+
+ebb_status ebb_kv_cache_check_spill(const ebb_engine_opts *opts, ebb_error *err)
+{
+    ebb_buf dir = { 0 };
+    ebb_status st = check_spill_options(opts, err);
+
+    if (st == EBB_OK)
+        st = find_folder(opts, &dir, err);
+    if (st == EBB_OK)
+        st = ebb_kv_disk_check(ebb_buf_text(&dir), err);
+    ebb_buf_fini(&dir);
+    return st;
 }
 
 ebb_status ebb_persist_open(ebb_engine *e, ebb_error *err)

@@ -209,15 +209,21 @@ static void expect_refused(const char *folder, const char *why)
     assert_int_equal(ebb_kv_disk_open(folder, 0, &d, &err), EBB_IO);
     assert_null(d);
     assert_non_null(strstr(err.msg, why));
+    err = (ebb_error){ 0 };
+    assert_int_equal(ebb_kv_disk_check(folder, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, why));
 }
 
 static void test_a_folder_of_others(void **state)
 {
-    char own[] = "/tmp/ebb-disk-XXXXXX";
+    char own[] = "/tmp/ebb-disk-XXXXXX", below[64];
     ebb_kv_disk *d;
 
     (void)state;
     assert_non_null(mkdtemp(own));
+    snprintf(below, sizeof below, "%s/a/b", own);
+    assert_int_equal(ebb_kv_disk_check(below, NULL), EBB_OK);    /* it can be made, and is not */
+    assert_int_equal(ebb_kv_disk_check(own, NULL), EBB_OK);
     assert_int_equal(chmod(own, 0770), 0);
     expect_refused(own, "other users may write to it");
     assert_int_equal(chmod(own, 0755), 0);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "ebb/experimental/kv_cache.h"
 #include "open/engine_state.h"
 #include "os/fault.h"
 #include "os/limits.h"
@@ -391,6 +392,15 @@ static void test_planned_larger_than_memory(void **state)
     ebb_model_close(m);
 }
 
+/* Who plans without an engine is told the same. */
+static void expect_no_spill(const ebb_engine_opts *o, const char *why)
+{
+    ebb_error err = { 0 };
+
+    assert_int_not_equal(ebb_kv_cache_check_spill(o, &err), EBB_OK);
+    assert_non_null(strstr(err.msg, why));
+}
+
 /* Where K and V cannot go to a file, no plan counts on it: a smaller context, or none. */
 static void test_planned_without_a_folder(void **state)
 {
@@ -401,9 +411,12 @@ static void test_planned_without_a_folder(void **state)
 
     (void)state;
     o = open_large_context(&m);
+    expect_no_spill(&o, "--no-kv-cache");
     o.no_kv_cache = false;
+    assert_int_equal(ebb_kv_cache_check_spill(&o, NULL), EBB_OK);
     assert_int_equal(chmod(dir, 0777), 0);
     expect_no_room(m, &o, "chmod 700");
+    expect_no_spill(&o, "chmod 700");
     o.n_ctx = 0;
     assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, NULL), EBB_OK);
     assert_true(e->plan.kv_spill_bytes == 0 && e->plan.n_ctx < 4096);
@@ -414,6 +427,7 @@ static void test_planned_without_a_folder(void **state)
     if (ebb_small_disk_mount(disk, 64)) {
         assert_true(ebb_small_disk_read_only(disk));
         expect_no_room(m, &o, "cannot be written to");
+        expect_no_spill(&o, "cannot be written to");
         ebb_small_disk_unmount(disk);
     }
     assert_int_equal(rmdir(disk), 0);
