@@ -3,9 +3,11 @@
 #include <jansson.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +39,51 @@ static bool run_wants_stop(void *arg)
     return stop_signal != 0;
 }
 
+static ebb_run_output output, own_lines = { .fd = -1 };
+static ebb_run_output *lines = &own_lines;       /* what is said on standard error */
+static bool has_progress;                        /* the last of them is how far it is, and no whole line */
+
+/* One terminal or pipe for both keeps them in one order, and so does one output. */
+static void open_outputs(void)
+{
+    struct stat out, error;
+
+    ebb_run_output_open(&output, STDOUT_FILENO);
+    if (fstat(STDOUT_FILENO, &out) == 0 && fstat(STDERR_FILENO, &error) == 0 && out.st_dev == error.st_dev &&
+        out.st_ino == error.st_ino)
+        lines = &output;
+    else
+        ebb_run_output_open(lines, STDERR_FILENO);
+}
+
+/* Its place is for what comes now. */
+static void clear_progress(void)
+{
+    static const char clear[] = "\r\033[K";
+
+    if (has_progress)
+        ebb_run_output_add_raw(lines, clear, sizeof clear - 1);
+    has_progress = false;
+}
+
+/* A line on standard error: what others chose in it was made visible. */
+__attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
+{
+    char *line = NULL;
+    va_list args;
+    int n;
+
+    clear_progress();
+    va_start(args, format);
+    n = vasprintf(&line, format, args);
+    va_end(args);
+    if (n < 0)
+        return;
+    ebb_run_output_add_raw(lines, line, (size_t)n);
+    ebb_run_output_add_raw(lines, "\n", 1);
+    free(line);
+}
+
 /* The filter of one document, from its start to its end. */
 static ebb_status read_document(const ebb_args *a, ebb_documents *d, ebb_error *err)
 {
@@ -46,7 +93,7 @@ static ebb_status read_document(const ebb_args *a, ebb_documents *d, ebb_error *
 
     ebb_documents_add_name(d, &name);
     if (st == EBB_OK && ebb_cli_progress(a))
-        fprintf(stderr, "ebb: reading %s\n", ebb_buf_text(&name));
+        tell("ebb: reading %s", ebb_buf_text(&name));
     ebb_buf_fini(&name);
     while (st == EBB_OK && !ebb_documents_poll(d, ebb_clock_s())) {
         struct pollfd p = { .fd = d->run.fd, .events = POLLIN };
@@ -78,10 +125,10 @@ static ebb_status attach_files(const ebb_args *a, ebb_buf *prompt, ebb_error *er
         ebb_buf_fini(prompt);
         *prompt = whole;
         if (files.missing[0] && !a->quiet)
-            fprintf(stderr, "ebb: no file %s; sent as text\n", files.missing);
+            tell("ebb: no file %s; sent as text", files.missing);
         if (files.n_left_out > 0 && !a->quiet)
-            fprintf(stderr, "ebb: %zu files attached, %zu left out (not text, too large, or too many)\n", files.n_files,
-                    files.n_left_out);
+            tell("ebb: %zu files attached, %zu left out (not text, too large, or too many)", files.n_files,
+                 files.n_left_out);
     } else {
         ebb_buf_fini(&whole);
     }
@@ -147,13 +194,22 @@ static bool is_persisted(const ebb_args *a)
     return a->session || a->continue_last;
 }
 
+/* A reader who is behind sees where it is when he has caught up. */
 static void show_progress(const ebb_args *a, const char *what, uint64_t done, uint64_t total)
 {
-    if (ebb_cli_progress(a) && total)
-        fprintf(stderr, "\r%s %3.0f %%%s", what, 100.0 * (double)done / (double)total, done == total ? "\r\033[K" : "");
+    char text[64];
+
+    if (!ebb_cli_progress(a) || !total)
+        return;
+    if (!ebb_run_output_is_behind(lines)) {
+        snprintf(text, sizeof text, "\r%s %3.0f %%", what, 100.0 * (double)done / (double)total);
+        ebb_run_output_add_raw(lines, text, strlen(text));
+        has_progress = true;
+    }
+    if (done == total)
+        clear_progress();
 }
 
-static ebb_run_output output;
 static bool has_head;            /* the first of several answers has the line above it */
 
 static uint32_t count_of(const ebb_args *a)
@@ -178,6 +234,7 @@ static void print_answer(const ebb_args *a, ebb_chat *c, const char *text, size_
 {
     const ebb_message *m = ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
 
+    clear_progress();
     if (!has_head)
         print_head(a, 0, m);
     has_head = true;
@@ -193,6 +250,21 @@ static ebb_status check_output(ebb_status st, ebb_error *err)
                     strerror(output.error));
 }
 
+/* A line of the chat's, which may name what others chose. */
+static void tell_visible(const ebb_args *a, const char *text, size_t n)
+{
+    ebb_buf line = { 0 };
+
+    if (!a->quiet && ebb_utf8_add_visible(&line, text, n, false))
+        tell("%s", ebb_buf_text(&line));
+    ebb_buf_fini(&line);
+}
+
+static void tell_event(const ebb_args *a, const ebb_chat_event *ev)
+{
+    tell_visible(a, ev->text, ev->n_text);
+}
+
 /* With --io, say if another reader is in use than the one asked for. */
 static void tell_decision(const ebb_args *a, const ebb_chat *c)
 {
@@ -200,21 +272,11 @@ static void tell_decision(const ebb_args *a, const ebb_chat *c)
     ebb_stats s;
 
     ebb_chat_stats(c, &s);
-    if (!ebb_cli_progress(a))                    /* else it came as a notice */
-        ebb_cli_tell(a, s.left_out);
+    if (!ebb_cli_progress(a) && s.left_out[0])   /* else it came as a notice */
+        tell_visible(a, s.left_out, strlen(s.left_out));
     if (a->quiet || (!a->verbose && a->engine.io == EBB_IO_AUTO))
         return;
-    fprintf(stderr, "%s\n", ebb_memory_event_text(&s.memory_event, line, sizeof line));
-}
-
-/* A line of the chat's, which may name what others chose, on standard error. */
-static void tell_event(const ebb_args *a, const ebb_chat_event *ev)
-{
-    ebb_buf line = { 0 };
-
-    if (!a->quiet && ebb_utf8_add_visible(&line, ev->text, ev->n_text, false))
-        fprintf(stderr, "%s\n", ebb_buf_text(&line));
-    ebb_buf_fini(&line);
+    tell("%s", ebb_memory_event_text(&s.memory_event, line, sizeof line));
 }
 
 /* Handle the events that wait; false when the answer has ended. */
@@ -248,17 +310,20 @@ static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_err
     return true;
 }
 
-/* What poll(2) says of the chat; who asks for the figures meanwhile gets them, and the reader what he takes. */
+/* What poll(2) says of the chat; who asks for the figures meanwhile gets them, and the reader what he takes: of two
+ * places that are one terminal by two names, the lines first, as progress clears the line it stands in. */
 static int wait_for_event(ebb_chat *c, ebb_stat_server *stat, int timeout_ms)
 {
-    struct pollfd fds[3] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = stat->fd, .events = POLLIN },
+    struct pollfd fds[4] = { { .fd = ebb_chat_fd(c), .events = POLLIN }, { .fd = stat->fd, .events = POLLIN },
+                             { .fd = ebb_run_output_fd(&own_lines), .events = POLLOUT },
                              { .fd = ebb_run_output_fd(&output), .events = POLLOUT } };
-    int n = poll(fds, 3, timeout_ms);
+    int n = poll(fds, 4, timeout_ms);
 
     if (n < 0)
         return n;
     if (n > 0 && fds[1].revents)
         ebb_stat_server_serve(stat, c);
+    ebb_run_output_send(&own_lines);
     ebb_run_output_send(&output);
     return n;
 }
@@ -271,7 +336,7 @@ static void wait_for_writer(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
     ebb_chat_event ev;
 
     if (writer && !a->quiet && !stop_signal)
-        fprintf(stderr, "waiting for process %ld, which writes the answer before this one\n", writer);
+        tell("waiting for process %ld, which writes the answer before this one", writer);
     stat->is_waiting = true;
     do {
         while (ebb_chat_event_next(c, &ev))
@@ -311,7 +376,7 @@ static ebb_status take_turn(const ebb_args *a, ebb_chat *c, ebb_stat_server *sta
         wait_for_writer(a, c, stat);
     }
     if (st == EBB_BUSY && goes_on_unseen(a) && !a->quiet)
-        fprintf(stderr, "the question was not asked: the answer before it took longer than --linger\n");
+        tell("the question was not asked: the answer before it took longer than --linger");
     return st;
 }
 
@@ -345,6 +410,7 @@ static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *p
         if (wait_for_event(c, &stat, stopping ? 100 : 1000) < 0 && errno != EINTR)
             st = EBB_FAIL(err, EBB_IO, "poll: %s", strerror(errno));
     }
+    clear_progress();
     ebb_stat_server_close(&stat);
     return st;
 }
@@ -532,8 +598,8 @@ int ebb_cmd_run(ebb_args *a)
     sigaction(SIGTERM, &act, NULL);
     ebb_cli_catch_hangup(on_run_signal);
     sigaction(SIGUSR1, &act, NULL);              /* another ebb, where one looks on, wants it stopped */
+    open_outputs();
     st = read_prompt(a, &prompt, &err);
-    ebb_run_output_open(&output);
     if (st == EBB_OK)
         ebb_cli_confine(a, EBB_CLI_ANSWER, NULL);
     if (st == EBB_OK)
@@ -549,7 +615,7 @@ int ebb_cmd_run(ebb_args *a)
     if (st == EBB_OK)
         st = ebb_chat_check_saved(c, &err);
     ebb_chat_close(c);                           /* whoever waits for memory or session need not wait for the reader */
-    ebb_run_output_close(&output, has_been_ended);
+    ebb_run_output_close(&own_lines, &output, has_been_ended);
     st = check_output(st, &err);
     ebb_buf_fini(&prompt);
     free(grammar);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,16 +16,18 @@ enum { LOOK_MS = 1000 };
 /* A terminal that has room may have less than what is written, and holds the writer then; so does a pipe to which
  * others write.  Not to wait is asked of a descriptor of our own: of one that is shared it would be everybody's
  * matter.  A file is not opened anew: it would be written from its beginning. */
-void ebb_run_output_open(ebb_run_output *o)
+void ebb_run_output_open(ebb_run_output *o, int shared)
 {
     struct stat s;
+    char path[32];
     int fd = -1;
 
-    *o = (ebb_run_output){ .fd = STDOUT_FILENO, .is_terminal = isatty(STDOUT_FILENO) };
-    if (o->is_terminal || (fstat(STDOUT_FILENO, &s) == 0 && S_ISFIFO(s.st_mode)))
-        fd = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    *o = (ebb_run_output){ .fd = shared, .is_terminal = isatty(shared) };
+    snprintf(path, sizeof path, "/proc/self/fd/%d", shared);
+    if (o->is_terminal || (fstat(shared, &s) == 0 && S_ISFIFO(s.st_mode)))
+        fd = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     o->is_own = fd >= 0;
-    o->fd = o->is_own ? fd : STDOUT_FILENO;
+    o->fd = o->is_own ? fd : shared;
 }
 
 static size_t n_kept(const ebb_run_output *o)
@@ -72,16 +75,35 @@ void ebb_run_output_send(ebb_run_output *o)
         drop_kept(o);
 }
 
-void ebb_run_output_add(ebb_run_output *o, const char *text, size_t n)
+/* Send what was added, if all of it was. */
+static void send_added(ebb_run_output *o, bool was_behind, bool is_added)
 {
-    bool was_behind = n_kept(o) > 0;
-
-    if (o->error)
-        return;
-    if (!(o->is_terminal ? ebb_utf8_add_visible(&o->kept, text, n, false) : ebb_buf_add(&o->kept, text, n)))
+    if (!is_added)
         fail_output(o, ENOMEM);
     if (!was_behind)                             /* else poll says when */
         ebb_run_output_send(o);
+}
+
+void ebb_run_output_add(ebb_run_output *o, const char *text, size_t n)
+{
+    bool was_behind = ebb_run_output_is_behind(o);
+
+    if (!o->error)
+        send_added(o, was_behind, o->is_terminal ? ebb_utf8_add_visible(&o->kept, text, n, false)
+                                                 : ebb_buf_add(&o->kept, text, n));
+}
+
+void ebb_run_output_add_raw(ebb_run_output *o, const char *text, size_t n)
+{
+    bool was_behind = ebb_run_output_is_behind(o);
+
+    if (!o->error)
+        send_added(o, was_behind, ebb_buf_add(&o->kept, text, n));
+}
+
+bool ebb_run_output_is_behind(const ebb_run_output *o)
+{
+    return n_kept(o) > 0;
 }
 
 /* A pty with room for one byte says so, and takes no line end, which is two: then it is looked at now and then. */
@@ -90,15 +112,27 @@ int ebb_run_output_fd(const ebb_run_output *o)
     return n_kept(o) > 0 && !o->is_stuck ? o->fd : -1;
 }
 
-void ebb_run_output_close(ebb_run_output *o, bool (*gives_up)(void))
+static void close_output(ebb_run_output *o)
 {
-    while (ebb_run_output_send(o), n_kept(o) > 0 && !gives_up()) {
-        struct pollfd p = { .fd = ebb_run_output_fd(o), .events = POLLOUT };
-
-        poll(&p, 1, LOOK_MS);
-    }
     drop_kept(o);
     if (o->is_own)
         ebb_file_close(o->fd);
+    o->is_own = false;
     o->fd = -1;
+}
+
+void ebb_run_output_close(ebb_run_output *o, ebb_run_output *other, bool (*gives_up)(void))
+{
+    for (;;) {
+        ebb_run_output_send(o);
+        ebb_run_output_send(other);
+        if ((n_kept(o) == 0 && n_kept(other) == 0) || gives_up())
+            break;
+        struct pollfd fds[2] = { { .fd = ebb_run_output_fd(o), .events = POLLOUT },
+                                 { .fd = ebb_run_output_fd(other), .events = POLLOUT } };
+
+        poll(fds, 2, LOOK_MS);
+    }
+    close_output(o);
+    close_output(other);
 }

@@ -181,6 +181,71 @@ try:
         if p.wait(300) != 128 + number:
             sys.exit("%r, which nobody reads: exit %r after signal %d" % (begin, p.poll(), number))
         os.close(reads)
+
+    # the reader of standard error takes nothing: the question waits for its turn, is asked, answered and stopped all the
+    # same, and once he goes on he has every line and word in their order
+    def begin_unheard(begin, has_both, *words):
+        reads, writes = begin()
+        if begin == pipe:
+            os.write(writes, b" " * 4096)
+        p = subprocess.Popen([ebb, "run", *words], env=env, stdin=subprocess.DEVNULL, stdout=writes if has_both else subprocess.DEVNULL,
+                             stderr=writes)
+        return p, reads, writes
+    def wait_until(p, is_so):
+        for _ in range(6000):
+            r = stat(str(p.pid), "--json")
+            running = json.loads(r.stdout)["running"]
+            if running and is_so(running[0]):
+                return
+            if "does not reply" in r.stderr or p.poll() is not None:
+                break
+            time.sleep(0.01)
+        sys.exit("stat of ebb run whose standard error nobody reads: %r, exit %r" % (r, p.poll()))
+    def read_to_end(p, reads, writes, is_terminal, status):
+        if is_terminal:
+            termios.tcflow(writes, termios.TCOON)
+        os.close(writes)
+        said = b""
+        try:
+            while got := os.read(reads, 65536):
+                said += got
+        except OSError:                              # the terminal's other side is closed
+            pass
+        os.close(reads)
+        if p.wait(300) != status:
+            sys.exit("ebb run whose standard error was read late: exit %r" % p.poll())
+        return said.replace(b"\r\n", b"\n").strip(b" \n")
+    for begin, has_both in (stopped_terminal, True), (pipe, False):
+        first = subprocess.Popen([ebb, "run", "-e", address, "-s", "unheard", "-p", "Count."], env=env, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL)
+        wait_until(first, lambda one: one["generated"] > 0)
+        p, *ends = begin_unheard(begin, has_both, "-e", address, "-s", "unheard", "-p", "And then?")
+        wait_until(p, lambda one: one["state"] == "waiting")
+        first.kill()
+        first.wait()
+        wait_until(p, lambda one: one["generated"] > 0)
+        r = subprocess.run([ebb, "stop", str(p.pid)], env=env, capture_output=True, text=True)
+        if r.returncode != 0:
+            sys.exit("stop of ebb run whose standard error nobody reads: %r" % r)
+        said = read_to_end(p, *ends, begin == stopped_terminal, 128 + signal.SIGUSR1).decode().split("\n")
+        answer = last_answer().decode().strip()
+        if (said[0] != "waiting for process %d, which writes the answer before this one" % first.pid or
+                said.count(answer) != has_both or (has_both and said[-1] != answer)):
+            sys.exit("%r, read when the answer had been stopped: %r" % (begin, [row[:200] for row in said]))
+    # how far it has come is said by the way: nothing is left of it before the answer
+    p, *ends = begin_unheard(stopped_terminal, True, "-s", "loads", "-n", "3", "How do I leave?")
+    for _ in range(6000):
+        db = sqlite3.connect(home + "/state/ebb/sessions.db", timeout=60)
+        is_saved, = db.execute("select count(*) from messages where role = 2 and n_generated = 3 and finish = 2").fetchone()
+        db.close()
+        if is_saved or p.poll() is not None:
+            break
+        time.sleep(0.01)
+    if not is_saved:
+        sys.exit("an answer whose progress nobody reads is not saved: exit %r" % p.poll())
+    said = read_to_end(p, *ends, True, 0)
+    if said.split(b"\r\033[K")[-1].strip() != last_answer().strip() or b"%\r\033[K" not in said:
+        sys.exit("progress that is read late: %r" % said)
     server.kill()
     server.wait()
 
