@@ -296,6 +296,29 @@ void ebb_models_each_own(void (*fn)(void *arg, const char *path), void *arg)
     scan_own_places(&f);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(ebb_models_name(*(ebb_model_file *const *)a), ebb_models_name(*(ebb_model_file *const *)b));
+}
+
+/* Such a name means none of them (ebb_models_resolve).  false: no memory. */
+static bool note_shared_names(ebb_model_file *files, size_t n)
+{
+    ebb_model_file **sorted = calloc(n + 1, sizeof *sorted);
+    size_t k = 0;
+
+    for (size_t i = 0; sorted && i < n; i++)
+        if (files[i].kind == EBB_KIND_CHAT && !files[i].is_old_version)
+            sorted[k++] = &files[i];
+    if (sorted)
+        qsort(sorted, k, sizeof *sorted, by_name);
+    for (size_t i = 1; i < k; i++)
+        if (by_name(&sorted[i - 1], &sorted[i]) == 0)
+            sorted[i - 1]->is_name_shared = sorted[i]->is_name_shared = true;
+    free(sorted);
+    return sorted != NULL;
+}
+
 static ebb_status find_model_files(const char *ending, bool is_whole, ebb_model_file **out, size_t *n, ebb_error *err)
 {
     ebb_model_finding f = { .ending = ending, .with_llamafiles = is_whole };
@@ -306,13 +329,13 @@ static ebb_status find_model_files(const char *ending, bool is_whole, ebb_model_
     if (is_whole)
         ebb_stores_scan(&f);
     free(f.slots);
-    if (f.failed) {
+    for (size_t i = 0; is_whole && !f.failed && i < f.n; i++)
+        if (ebb_model_read_kind(f.files[i].path, &f.files[i].kind, NULL) != EBB_OK)
+            f.files[i].kind = EBB_KIND_CHAT;     /* opening it will report what is wrong with it */
+    if (f.failed || (is_whole && !note_shared_names(f.files, f.n))) {
         ebb_models_free(f.files, f.n);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the list of models");
     }
-    for (size_t i = 0; is_whole && i < f.n; i++)
-        if (ebb_model_read_kind(f.files[i].path, &f.files[i].kind, NULL) != EBB_OK)
-            f.files[i].kind = EBB_KIND_CHAT;     /* opening it will report what is wrong with it */
     if (f.n)
         qsort(f.files, f.n, sizeof *f.files, newest_first);
     *out = f.files;
@@ -325,13 +348,24 @@ ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err)
     return find_model_files(".gguf", true, out, n, err);
 }
 
-ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err)
+static bool is_present(const ebb_model_file *f)
+{
+    return !f->is_old_version;
+}
+
+static bool is_present_for_chat(const ebb_model_file *f)
+{
+    return is_present(f) && f->kind == EBB_KIND_CHAT;
+}
+
+static ebb_status find_those(bool (*is_wanted)(const ebb_model_file *f), ebb_model_file **out, size_t *n,
+                             ebb_error *err)
 {
     size_t n_found, n_kept = 0;
     ebb_status st = ebb_models_find(out, &n_found, err);
 
     for (size_t i = 0; st == EBB_OK && i < n_found; i++)
-        if ((*out)[i].kind == EBB_KIND_CHAT)
+        if (is_wanted(&(*out)[i]))
             (*out)[n_kept++] = (*out)[i];
         else
             free_model_file(&(*out)[i]);
@@ -341,6 +375,11 @@ ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err)
         *out = NULL;
     }
     return st;
+}
+
+ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err)
+{
+    return find_those(is_present_for_chat, out, n, err);
 }
 
 ebb_status ebb_models_find_partial(ebb_model_file **out, size_t *n, ebb_error *err)
@@ -370,6 +409,11 @@ ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err)
 const char *ebb_models_name(const ebb_model_file *f)
 {
     return f->name ? f->name : base_name(f->path);
+}
+
+const char *ebb_models_word(const ebb_model_file *f)
+{
+    return f->is_name_shared ? f->path : ebb_models_name(f);
 }
 
 /* Is called[0..n) the name, but for a default suffix (":latest", ".gguf")? */
@@ -446,21 +490,22 @@ static size_t find_model_named(const ebb_model_file *files, size_t n, const char
     return *n_meant == 1 ? i : n;
 }
 
-/* The names of those for a chat that match, as many as a line takes; paths of those of one name. */
+/* The names of those for a chat that match, as many as a line takes; paths of those of one name.  Two at least: who
+ * is asked which one must see what there is to choose. */
 static void add_names(ebb_buf *out, const ebb_model_file *files, size_t n, name_match *is, const char *name)
 {
-    enum { LINE = 200 };
-    size_t n_left = 0;
+    enum { LINE = 200, FEWEST = 2 };
+    size_t n_told = 0, n_left = 0;
 
     for (size_t i = 0; i < n; i++) {
-        const char *called = is == has_in_name ? ebb_models_name(&files[i]) : files[i].path;
+        const char *called = is == has_in_name ? ebb_models_word(&files[i]) : files[i].path;
 
         if (files[i].kind != EBB_KIND_CHAT || !is(&files[i], name))
             continue;
-        if (out->len > 0 && out->len + strlen(called) > LINE)
+        if (n_told >= FEWEST && out->len + strlen(called) > LINE)
             n_left++;
         else
-            ebb_buf_addf(out, "%s%s", out->len ? ", " : "", called);
+            ebb_buf_addf(out, "%s%s", n_told++ ? ", " : "", called);
     }
     if (n_left)
         ebb_buf_addf(out, " and %zu more", n_left);
@@ -472,7 +517,7 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     ebb_buf names = { 0 };
     name_match *by;
     size_t n, i, n_meant;
-    ebb_status st = ebb_models_find(&files, &n, err);
+    ebb_status st = find_those(is_present, &files, &n, err);
 
     if (st != EBB_OK)
         return st;

@@ -18,6 +18,8 @@ typedef struct ebb_model_file {
     const char *store;           /* whose it is: "Ollama"; NULL: it lies where ebb's own do */
     const char *note;            /* what of it does not count here: "without its adapter"; or
                                   * NULL */
+    bool     is_old_version;     /* of a file of the hub's; a newer one is here, too */
+    bool     is_name_shared;     /* with another that can be talked to */
     ebb_model_kind kind;         /* CHAT also where that cannot be read */
     uint64_t n_bytes;            /* of all parts */
     int64_t  changed_ms;         /* Unix time */
@@ -32,8 +34,8 @@ typedef struct ebb_model_file {
 EBB_MUST_CHECK
 ebb_status ebb_models_find(ebb_model_file **out, size_t *n, ebb_error *err);
 void ebb_models_free(ebb_model_file *files, size_t n);
-/* Those of them that can be talked to: no projectors, embedders, drafters, adapters.
- * Error: NOMEM. */
+/* Those of them that can be talked to: no projectors, embedders, drafters, adapters; and no old
+ * versions.  Error: NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err);
 /* Call fn with the path of every model file, each part of its own, in the places that are ebb's and
@@ -41,6 +43,8 @@ ebb_status ebb_models_find_chat(ebb_model_file **out, size_t *n, ebb_error *err)
 void ebb_models_each_own(void (*fn)(void *arg, const char *path), void *arg);
 /* What to call it: its store's name, else its file's.  Unfiltered, like all names. */
 const char *ebb_models_name(const ebb_model_file *f);
+/* What a user types to mean this one: its name, where others have that its path. */
+const char *ebb_models_word(const ebb_model_file *f);
 
 /* The same for files that `ebb pull` has begun, *.gguf.part; n_bytes: received of each so far. */
 EBB_MUST_CHECK
@@ -67,9 +71,9 @@ bool ebb_models_is_file(const char *path);
 
 /* The file that a user means by `name`: a file of that path (~/ is the home), else the model found
  * on this machine that is called just so, else (with or without .gguf or :latest, in any case)
- * nearly so, or, where it has no slash, the only one for a chat whose name has it in it.  NOTFOUND
- * says what there is; LIMIT: several are meant; IO: a folder on the way may not be entered.  *path
- * is for free(). */
+ * nearly so, or, where it has no slash, the only one for a chat whose name has it in it.  Of the
+ * versions of one file of the hub's the present one is meant.  NOTFOUND says what there is; LIMIT:
+ * several are meant; IO: a folder on the way may not be entered.  *path is for free(). */
 EBB_MUST_CHECK
 ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err);
 

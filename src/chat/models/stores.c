@@ -2,6 +2,8 @@
  *
 * Where a store's own files say where a model is (Ollama's manifests, the links of a hub cache), nothing outside that
  * store is found by them; what a person has linked into a folder of models is followed. */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,13 +54,91 @@ static void scan_snapshot(ebb_model_finding *f, const char *path, const char *na
     free(real);
 }
 
+/* A file of a repository: its updates leave those of before in the cache, each in its snapshot. */
+typedef struct version {
+    ebb_model_file *file;
+    const char     *name;        /* its path in the snapshot */
+    bool            is_main;     /* the branch is there */
+} version;
+
+static int by_name_and_age(const void *a, const void *b)
+{
+    const version *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+
+    if (order != 0)
+        return order;
+    if (x->is_main != y->is_main)
+        return x->is_main ? -1 : 1;
+    if (x->file->changed_ms != y->file->changed_ms)
+        return x->file->changed_ms > y->file->changed_ms ? -1 : 1;
+    return strcmp(y->file->path, x->file->path);
+}
+
+/* The snapshot that the branch `main` is at, "COMMIT/"; "": none says so. */
+static void read_main(const char *repository, char out[72])
+{
+    char path[PATH_MAX];
+    FILE *file = snprintf(path, sizeof path, "%s/refs/main", repository) < (int)sizeof path ? fopen(path, "re") : NULL;
+    size_t n = file ? fread(out, 1, 64, file) : 0;
+
+    out[n] = '\0';
+    n = strspn(out, "0123456789abcdef");
+    snprintf(out + n, 72 - n, "%s", n ? "/" : "");
+    if (file)
+        fclose(file);
+}
+
+/* A file may be in several snapshots, of which its path names one. */
+static bool is_in_snapshot(const ebb_model_file *file, const char *snapshots, const char *commit, const char *name)
+{
+    ebb_buf path = { 0 };
+    struct stat st;
+    bool is = *commit && ebb_buf_addf(&path, "%s/%s%s", snapshots, commit, name) &&
+              stat(path.data, &st) == 0 && st.st_dev == file->device && st.st_ino == file->inode;
+
+    ebb_buf_fini(&path);
+    return is;
+}
+
+/* Of the versions of each file that were found from `first` on all but the present one. */
+static void note_old_versions(ebb_model_finding *f, size_t first, const char *repository, const char *snapshots)
+{
+    size_t n = f->n - first, n_folder = strlen(snapshots) + 1;
+    version *all = n > 1 ? calloc(n, sizeof *all) : NULL;
+    char commit[72];
+
+    if (n < 2)
+        return;
+    f->failed |= !all;
+    read_main(repository, commit);
+    for (size_t i = 0; all && i < n; i++) {
+        ebb_model_file *file = &f->files[first + i];
+        const char *slash = strchr(file->path + n_folder, '/');
+
+        all[i] = (version){ .file = file, .name = slash ? slash + 1 : "" };
+        all[i].is_main = is_in_snapshot(file, snapshots, commit, all[i].name);
+    }
+    if (all)
+        qsort(all, n, sizeof *all, by_name_and_age);
+    for (size_t i = 1; all && i < n; i++)
+        if (strcmp(all[i - 1].name, all[i].name) == 0) {
+            all[i].file->is_old_version = true;
+            all[i].file->note = "an old version";
+        }
+    free(all);
+}
+
 static void scan_repository(ebb_model_finding *f, const char *path, const char *name, void *arg)
 {
     snapshot s = { arg, HUB_DEPTH };
     ebb_buf snapshots = { 0 };
+    size_t first = f->n;
 
-    if (strncmp(name, "models--", 8) == 0 && ebb_buf_addf(&snapshots, "%s/snapshots", path))
+    if (strncmp(name, "models--", 8) == 0 && ebb_buf_addf(&snapshots, "%s/snapshots", path)) {
         ebb_finding_each(f, ebb_buf_text(&snapshots), scan_snapshot, &s);
+        note_old_versions(f, first, path, snapshots.data);
+    }
     ebb_buf_fini(&snapshots);
 }
 

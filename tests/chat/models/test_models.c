@@ -12,7 +12,7 @@
 
 static void make(const char *name, const char *text, time_t when)
 {
-    char path[160];
+    char path[240];
     FILE *f;
     struct timespec times[2] = { { .tv_sec = when }, { .tv_sec = when } };
 
@@ -201,6 +201,117 @@ static void test_of_one_name(void **state)
     resolves("only", EBB_LIMIT, "/a/Only.gguf");
 }
 
+/* A file of a repository of Hugging Face's cache, of one commit; what a user calls it. */
+static void make_in_hub(const char *commit, const char *blob, time_t when)
+{
+    char path[300], to[64];
+
+    snprintf(path, sizeof path, "%s/hub/models--o--r/blobs/%s", dir, blob);
+    if (access(path, F_OK) != 0)
+        make(path + strlen(dir) + 1, blob, when);
+    snprintf(path, sizeof path, "%s/hub/models--o--r/snapshots/%s", dir, commit);
+    assert_int_equal(mkdir(path, 0700), 0);
+    snprintf(path, sizeof path, "%s/hub/models--o--r/snapshots/%s/Model-Of-The-Hub-Q4_K_M.gguf", dir, commit);
+    snprintf(to, sizeof to, "../../blobs/%s", blob);
+    assert_int_equal(symlink(to, path), 0);
+}
+
+static void means_commit(const char *commit)
+{
+    char want[120];
+    ebb_error err;
+    char *path = NULL;
+
+    snprintf(want, sizeof want, "/snapshots/%s/", commit);
+    assert_int_equal(ebb_models_resolve("model-of-the-hub", &path, &err), EBB_OK);
+    assert_non_null(strstr(path, want));
+    free(path);
+}
+
+/* An update leaves the file of before in the cache: that is no other model.  The branch says which one counts. */
+static void test_versions_in_hub(void **state)
+{
+    static const char *const folders[] = { "hub", "hub/models--o--r", "hub/models--o--r/blobs",
+                                           "hub/models--o--r/snapshots", "hub/models--o--r/refs" };
+    char path[160];
+    ebb_model_file *f;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, folders[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    snprintf(path, sizeof path, "%s/hub", dir);
+    setenv("HF_HUB_CACHE", path, 1);
+    setenv("EBB_MODELS", "/nowhere", 1);
+    make_in_hub("0a0a", "one", 1000);
+    make_in_hub("0b0b", "two", 3000);
+    make_in_hub("0c0c", "three", 2000);
+    means_commit("0b0b");                        /* nothing says which: the newest */
+    make("hub/models--o--r/refs/main", "0c0c", 1);
+    means_commit("0c0c");
+    make("hub/models--o--r/refs/main", "0d0d", 1);           /* of which this file is not here */
+    means_commit("0b0b");
+    make_in_hub("0d0d", "one", 1000);            /* as it was before; listed as 0a0a's */
+    means_commit("0a0a");
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 3);
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(f[i].is_old_version, strstr(f[i].path, "/0a0a/") == NULL);
+        assert_string_equal(ebb_models_word(&f[i]), "Model-Of-The-Hub-Q4_K_M.gguf");
+    }
+    ebb_models_free(f, n);
+    assert_int_equal(ebb_models_find_chat(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 1);
+    ebb_models_free(f, n);
+    unsetenv("HF_HUB_CACHE");
+}
+
+/* Who is asked which one sees two at least, however long their paths are. */
+static void test_names_two_paths(void **state)
+{
+    char path[200];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%0100d%c", dir, 0, "abc"[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+        snprintf(path, sizeof path, "%0100d%c/same.gguf", 0, "abc"[i]);
+        make(path, "x", 3 - i);
+    }
+    resolves("same", EBB_LIMIT, "0a/same.gguf, ");
+    resolves("same", EBB_LIMIT, "0b/same.gguf and 1 more");
+}
+
+/* What is offered for a file means it alone. */
+static void test_word(void **state)
+{
+    ebb_model_file *f;
+    ebb_error err;
+    char path[160], *found;
+    size_t n;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%c", dir, "ab"[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    make("a/same.gguf", "x", 1);
+    make("b/same.gguf", "x", 2);
+    make("b/only.gguf", "x", 3);
+    assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
+    assert_int_equal(n, 3);
+    assert_string_equal(ebb_models_word(&f[0]), "only.gguf");
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(ebb_models_resolve(ebb_models_word(&f[i]), &found, &err), EBB_OK);
+        assert_string_equal(found, f[i].path);
+        free(found);
+    }
+    ebb_models_free(f, n);
+}
+
 /* What may not be looked for is not said to be missing.  Root may look everywhere: a child becomes somebody else. */
 static void test_a_closed_folder(void **state)
 {
@@ -304,6 +415,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_places, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_by_name, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_of_one_name, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_versions_in_hub, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_names_two_paths, models_folder_setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_word, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_a_closed_folder, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_many_files_of_two_names, models_folder_setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_no_memory, models_folder_setup, models_folder_teardown),
