@@ -279,7 +279,7 @@ static void print_models(void)
     if (ebb_models_find_chat(&files, &n, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++)
-        print_line(ebb_models_name(&files[i]));
+        print_line(ebb_models_word(&files[i]));
     ebb_models_free(files, n);
 }
 

@@ -33,7 +33,10 @@ static bool may_be_name(const ebb_args *a)
            (is_quoted || strpbrk(word, "0123456789") || a->n_words == 1);
 }
 
-static ebb_status fail_several(const char *word, const ebb_model_file *files, const bool *fits, size_t n,
+/* How the word is the name of a model, the better the higher. */
+typedef enum fit { FIT_NONE, FIT_BEGINNING, FIT_LETTERS, FIT_VERBATIM } fit;
+
+static ebb_status fail_several(const char *word, const ebb_model_file *files, const fit *fits, fit best, size_t n,
                                ebb_error *err)
 {
     ebb_buf names = { 0 };
@@ -41,41 +44,43 @@ static ebb_status fail_several(const char *word, const ebb_model_file *files, co
     ebb_status st;
 
     for (size_t i = 0; i < n && told < NAMES_TOLD; i++)
-        if (fits[i])
-            ebb_buf_addf(&names, "%s%s", told++ ? ", " : "", ebb_models_name(&files[i]));
-    st = EBB_FAIL(err, EBB_USAGE,
-                  "run: several models begin with %s (%s): name one with -m, or give the whole text with -p", word,
-                  ebb_buf_text(&names));
+        if (fits[i] == best)
+            ebb_buf_addf(&names, "%s%s", told++ ? ", " : "", ebb_models_word(&files[i]));
+    st = EBB_FAIL(err, EBB_USAGE, "run: several models %s %s (%s): name one with -m, or give the whole text with -p",
+                  best == FIT_BEGINNING ? "begin with" : "are called", word, ebb_buf_text(&names));
     ebb_buf_fini(&names);
     return st;
 }
 
-/* Exactly so called, else the only one whose name begins so; *which is `n` for none. */
-static ebb_status match_word(const char *word, const ebb_model_file *files, size_t n, bool *fits, size_t *which,
+/* The only one that is called so, else the only one whose name begins so; *which is `n` for none. */
+static ebb_status match_word(const char *word, const ebb_model_file *files, size_t n, fit *fits, size_t *which,
                              ebb_error *err)
 {
     ebb_buf plain = { 0 }, name = { 0 };
-    size_t n_fit = 0;
+    fit best = FIT_NONE;
+    size_t n_best = 0;
 
     *which = n;
     add_plain(&plain, word);
     for (size_t i = 0; i < n && plain.len > 0; i++) {
         ebb_buf_clear(&name);
         add_plain(&name, ebb_models_name(&files[i]));
-        fits[i] = name.len >= plain.len && memcmp(name.data, plain.data, plain.len) == 0;
-        if (fits[i] && name.len == plain.len) {
-            *which = i;
-            n_fit = 1;
-            break;
+        if (strcmp(ebb_models_name(&files[i]), word) == 0)
+            fits[i] = FIT_VERBATIM;
+        else if (name.len >= plain.len && memcmp(name.data, plain.data, plain.len) == 0)
+            fits[i] = name.len == plain.len ? FIT_LETTERS : FIT_BEGINNING;
+        if (fits[i] > best) {
+            best = fits[i];
+            n_best = 0;
         }
-        if (fits[i]) {
+        if (fits[i] != FIT_NONE && fits[i] == best) {
             *which = i;
-            n_fit++;
+            n_best++;
         }
     }
     ebb_buf_fini(&plain);
     ebb_buf_fini(&name);
-    return n_fit > 1 ? fail_several(word, files, fits, n, err) : EBB_OK;
+    return n_best > 1 ? fail_several(word, files, fits, best, n, err) : EBB_OK;
 }
 
 static ebb_status ask_about_slip(const char *word, const ebb_model_file *files, size_t n, ebb_error *err)
@@ -106,7 +111,7 @@ ebb_status ebb_cli_model_from_first_word(ebb_args *a, ebb_error *err)
     const char *word = a->n_words > 0 ? a->words[0] : NULL;
     ebb_model_file *files = NULL;
     size_t n = 0, which = 0;
-    bool *fits = NULL;
+    fit *fits = NULL;
     ebb_status st = EBB_OK;
 
     if (ebb_cli_is_model_said(a) || a->engine_name || !word ||

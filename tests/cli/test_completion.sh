@@ -11,7 +11,8 @@ done
 "$EBB" completion tcsh 2>/dev/null && exit 1
 command -v bash >/dev/null || exit 77
 XDG_DATA_HOME=$dir/data XDG_STATE_HOME=$dir/state; export XDG_DATA_HOME XDG_STATE_HOME EBB
-mkdir -p "$dir/data/ebb/models" && cp models/guide.gguf "$dir/data/ebb/models/tiny3-1b.gguf"
+mkdir -p "$dir/data/ebb/models/a" "$dir/data/ebb/models/b" && cp models/guide.gguf "$dir/data/ebb/models/tiny3-1b.gguf"
+for folder in a b; do cp models/guide.gguf "$dir/data/ebb/models/$folder/twice.gguf"; done
 OLLAMA_MODELS=$dir/ollama; export OLLAMA_MODELS
 mkdir -p "$OLLAMA_MODELS/blobs" "$OLLAMA_MODELS/manifests/registry.ollama.ai/library/llama3.2"
 for tag in 1b 3b; do
@@ -43,6 +44,8 @@ expect subject "$(complete_line ebb sessions rep)" replay
 expect subject "$(complete_line ebb inspect temp)" template
 expect guide "$(complete_line ebb chat -m gui)" guide
 expect model "$(complete_line ebb -m tiny3)" tiny3-1b.gguf
+expect 'two of a name' "$(complete_line ebb -m twice)" ''
+expect 'two of a name' "$(ebb completion models | grep -c '^/.*/models/[ab]/twice.gguf$')" 2
 expect session "$(complete_line ebb sessions show Whe)" 'Where\ to\?'
 expect session "$(complete_line ebb -s Whe)" 'Where\ to\?'
 expect engine "$(complete_line ebb run -e big)" big-box

@@ -154,6 +154,13 @@ status 0 "$EBB" run tiny2 --json --greedy -n 3 'Once upon'
 grep -q tiny2-1b.gguf "$dir/out" || fail "the first word is no model: $(cat "$dir/out")"
 status 2 "$EBB" run tiny3-1b 'Once upon'
 grep -q 'did you mean tiny2-1b' "$dir/err" || fail "a slip: $(cat "$dir/err")"
+mkdir "$dir/.local/share/ebb/models/more" && cp models/guide.gguf "$dir/.local/share/ebb/models/more/tiny2-1b.gguf"
+status 2 "$EBB" run tiny2-1b 'Once upon'
+grep -q 'several models are called tiny2-1b (/.*models/.*tiny2-1b.gguf, /.*tiny2-1b.gguf)' "$dir/err" ||
+    fail "two of that name: $(cat "$dir/err")"
+status 2 "$EBB" run tiny2 'Once upon'
+grep -q 'several models begin with tiny2 (/.*, /' "$dir/err" || fail "two that begin so: $(cat "$dir/err")"
+rm -r "$dir/.local/share/ebb/models/more"
 status 0 "$EBB" run -n 2 --greedy tiny words in a row
 # ... in the place of the one that the configuration names, too.
 echo 'model = guide' >"$dir/.config/ebb/config"

@@ -223,7 +223,7 @@ static void add_models(ebb_buf *out)
         return;
     ebb_buf_adds(out, n ? "\n" : "");
     for (size_t i = 0; i < n && i < SHOWN; i++) {
-        const char *name = ebb_models_name(&files[i]);
+        const char *name = ebb_models_word(&files[i]);
         char size[16];
         ebb_buf_addf(out, "\n%10s  ", ebb_size_text(files[i].n_bytes, size));
         ebb_utf8_add_line(out, name, strlen(name), false);
@@ -340,9 +340,9 @@ static void complete_ratings(ebb_frontend *f, ebb_model_file *files, size_t n, e
     if (ebb_models_rate(files, n, &opts, &machine, false, ebb_clock_s() + rating_s, &r, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++) {
-        const char *name = ebb_models_name(&r[i].file);
+        const char *name = ebb_models_word(&r[i].file);
         note_rating(&note, &r[i], ebb_chat_model(f->chat));
-        if (access(name, F_OK) != 0)             /* what is in this folder is listed below */
+        if (name == r[i].file.path || access(name, F_OK) != 0)       /* what is in this folder is listed below */
             fn(arg, name, ebb_buf_text(&note));
     }
     ebb_buf_fini(&note);
