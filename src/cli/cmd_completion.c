@@ -86,13 +86,17 @@ static void bash_arguments(void)
     }
 }
 
-/* Readline breaks words at the colons of names, llama3.2:1b; it replaces what is behind the last one. */
+/* Readline breaks words at the colons of names, llama3.2:1b; it replaces what is behind the last one.  What a blank
+ * parts from a colon in the line is a word of its own. */
 static void bash_words(void)
 {
     puts("_ebb() {\n"
-         "  local i n=0 cur prev words= said=(\"${COMP_WORDS[0]}\")\n"
+         "  local i n=0 cur prev words= line=${COMP_LINE#*\"${COMP_WORDS[0]}\"} gap said=(\"${COMP_WORDS[0]}\")\n"
          "  for ((i = 1; i <= COMP_CWORD; i++)); do\n"
-         "    if [[ $i -gt 1 && $COMP_WORDBREAKS == *:* && "
+         "    gap=${line%%[^[:space:]]*}\n"
+         "    if [[ ${COMP_WORDS[i]} ]]; then gap=${line%%\"${COMP_WORDS[i]}\"*}; fi\n"
+         "    line=${line:${#gap}+${#COMP_WORDS[i]}}\n"
+         "    if [[ $i -gt 1 && -z $gap && $COMP_WORDBREAKS == *:* && "
          "( ${COMP_WORDS[i]} == +(:) || ${COMP_WORDS[i-1]} == +(:) ) ]]; then said[n]+=${COMP_WORDS[i]}\n"
          "    else said[++n]=${COMP_WORDS[i]}; fi\n"
          "  done\n"

@@ -30,8 +30,18 @@ XDG_CONFIG_HOME=$dir/config; export XDG_CONFIG_HOME
 cat >"$dir/try" <<'BASH'
 source "$1"
 ebb() { "$EBB" "$@"; }
+# Each argument is a word as readline breaks them; one that is a colon, or follows one, has no blank before it, but where
+# that is written, as in "' :'".
 complete_line() {
-    COMP_WORDBREAKS=$' \t\n"\'><=;|&(:' COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ebb; echo "${COMPREPLY[*]}"
+    local word line=
+    COMP_WORDS=()
+    for word; do
+        if [[ -n $line && $word != ' '* && $word != : && $line != *: ]]; then line+=' '; fi
+        line+=$word
+        COMP_WORDS+=("${word# }")
+    done
+    COMP_WORDBREAKS=$' \t\n"\'><=;|&(:' COMP_LINE=$line COMP_POINT=${#line}; COMP_CWORD=$(($# - 1)); COMPREPLY=(); _ebb
+    echo "${COMPREPLY[*]}"
 }
 expect() { [ "$2" = "$3" ] || { echo "$1: '$2', not '$3'"; exit 1; }; }
 expect command "$(complete_line ebb ses)" sessions
@@ -59,6 +69,10 @@ expect 'a word behind it' "$(complete_line ebb -m llama3.2 : 1b --mode max-t)" m
 expect 'a session' "$(complete_line ebb sessions show The)" 'Then:\ what\?\ Why\?'
 expect 'a session' "$(complete_line ebb sessions show Then :)" '\ what\?\ Why\?'
 expect 'an option behind it' "$(complete_line ebb plan -m llama3.2 : 1b --ol)" --ollama
+expect 'a blank behind it' "$(complete_line ebb run Translate : ' --js')" "$(complete_line ebb run Translate --js)"
+expect 'an option' "$(complete_line ebb run Translate : ' --json-s')" --json-schema
+expect 'blanks around it' "$(complete_line ebb run Say ' :' ' --js')" "$(complete_line ebb run Say --js)"
+expect 'a value behind it' "$(complete_line ebb run To : ' --mode' max-t)" max-tps
 unset COMP_WORDBREAKS
 BASH
 bash "$dir/try" "$dir/bash"
