@@ -265,10 +265,10 @@ static void allow_own(reach *r, ebb_dir dir, ebb_reach how, bool makes)
 
 /* -- Links in ebb's folders: the user's, for nobody confined can make one.  What counts is where they lead. ------- */
 
-/* Where they lead, as real paths. */
+/* Where they lead, as real paths; and links on the way there, in real folders. */
 typedef struct link_ends {
-    char *list[64];
-    size_t n;
+    char *list[64], *passed[64];
+    size_t n, n_passed;
 } link_ends;
 
 /* folder/name with the folder's real path, for free(); NULL: there is none. */
@@ -314,24 +314,24 @@ static bool is_link(const char *path)
 
 /* The real path of what the link leads to, for free(); also where nothing is there but the folder of that, since a file
  * is made through a link, and through one that leads to another.  NULL: neither is there. */
-static char *find_end(const char *folder, const char *name)
+static char *find_end(const char *folder, const char *name, link_ends *out)
 {
     enum { MAX_LINKS = 8 };
     ebb_buf first = { 0 };
     char *end = ebb_buf_addf(&first, "%s/%s", folder, name) ? realpath(first.data, NULL) : NULL;
-    char *at = end ? NULL : ebb_buf_take(&first), *next;
+    char *at = ebb_buf_take(&first), *next;
 
-    for (int i = 0; at && !end && i < MAX_LINKS; i++) {
+    for (int i = 0; at && is_link(at) && i < MAX_LINKS; i++) {
         next = read_link(at);
-        free(at);
+        if (i > 0 && out->n_passed < sizeof out->passed / sizeof *out->passed)
+            out->passed[out->n_passed++] = at;
+        else
+            free(at);
         at = next;
-        if (at && !is_link(at)) {
-            end = at;
-            at = NULL;
-        }
     }
+    if (!end && at && !is_link(at))
+        return at;
     free(at);
-    ebb_buf_fini(&first);
     return end;
 }
 
@@ -341,10 +341,10 @@ static void find_links(const char *folder, link_ends *out)
     const struct dirent *e;
     struct stat st;
 
-    out->n = 0;
+    out->n = out->n_passed = 0;
     while (d && out->n < sizeof out->list / sizeof *out->list && (e = readdir(d))) {
         bool is_link = fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-        char *end = is_link ? find_end(folder, e->d_name) : NULL;
+        char *end = is_link ? find_end(folder, e->d_name, out) : NULL;
 
         if (end)
             out->list[out->n++] = end;
@@ -357,6 +357,8 @@ static void free_links(link_ends *ends)
 {
     for (size_t i = 0; i < ends->n; i++)
         free(ends->list[i]);
+    for (size_t i = 0; i < ends->n_passed; i++)
+        free(ends->passed[i]);
 }
 
 static bool is_a(const char *path, mode_t kind)
@@ -394,17 +396,29 @@ static void allow_config(reach *r)
     ebb_buf_fini(&path);
 }
 
-/* Is it at the end of a link, or made beside that: sessions.db, -wal, .0123456789abcdef.new? */
-static bool is_of_links(const link_ends *ends, const char *folder, const char *name)
+/* The name of what is at that path in the folder; NULL: it lies elsewhere. */
+static const char *name_in(const char *folder, const char *path)
 {
     size_t n = strlen(folder);
+    const char *name = strncmp(path, folder, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 
+    return name && *name && !strchr(name, '/') ? name : NULL;
+}
+
+/* Is it at the end of a link, or made beside that: sessions.db, -wal, .0123456789abcdef.new?  Or a link on the way? */
+static bool is_of_links(const link_ends *ends, const char *folder, const char *name)
+{
     for (size_t i = 0; i < ends->n; i++) {
-        const char *end = ends->list[i];
-        const char *base = strncmp(end, folder, n) == 0 && end[n] == '/' ? end + n + 1 : NULL;
-        size_t k = base && !strchr(base, '/') ? strlen(base) : 0;
+        const char *base = name_in(folder, ends->list[i]);
+        size_t k = base ? strlen(base) : 0;
 
         if (k > 0 && strncmp(name, base, k) == 0 && strchr("-.", name[k]))       /* strchr finds the 0, too */
+            return true;
+    }
+    for (size_t i = 0; i < ends->n_passed; i++) {
+        const char *base = name_in(folder, ends->passed[i]);
+
+        if (base && strcmp(name, base) == 0)
             return true;
     }
     return false;

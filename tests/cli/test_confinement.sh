@@ -240,6 +240,13 @@ ln -s "$HOME/.dot/second" "$HOME/.dot/first"
 ln -s ring "$state/ring"
 ln -sf "$HOME/.dot/first" "$state/sessions.db"
 $EBB run -m "$m" -s three -n 2 -p hello >"$dir/out" 2>"$dir/err" && [ -s "$HOME/.dot/b/sessions.db" ] || fail "links to a link to a file to come" "$dir/err"
+mkdir "$HOME/.dot/c"
+ln -s v1.db "$HOME/.dot/c/current"
+ln -sf "$HOME/.dot/c/current" "$state/sessions.db"
+for time in first second; do
+    $EBB run -m "$m" -s four -n 2 -p hello >"$dir/out" 2>"$dir/err" && [ -s "$HOME/.dot/c/v1.db" ] ||
+        fail "a link to a link beside the file, the $time time" "$dir/err"
+done
 ln -sf "$HOME/sync/sessions.db" "$state/sessions.db"
 rm "$state/ring"
 [ -n "$(ls "$HOME/big")" ] || fail "K and V behind a link are not kept"
