@@ -84,17 +84,24 @@ static void end_following(ebb_chat *c)
     open_deferred_model(c);
 }
 
+/* Nobody writes now.  Who waited for that looks as seldom as this chat does, and so may begin after this look only; one
+ * that waits itself is not to wait for others who do. */
+static bool awaits_next(ebb_chat *c, pid_t writer)
+{
+    return writer == 0 && !c->overflow.is_unattended && !c->is_away && c->follow.n_looks++ < EBB_FOLLOW_LOOKS;
+}
+
 void ebb_chat_follow_poll(ebb_chat *c)
 {
     ebb_error err;
-    bool is_there;
+    pid_t writer;
 
     if (!c->follow.session)
         return;
-    is_there = ebb_writer_find(c, c->follow.session) == c->follow.writer;
+    writer = ebb_writer_find(c, c->follow.session);
     if (!follow_text(c) && ebb_chat_reload_session(c, c->follow.session, &err) == EBB_OK)
         ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
-    if (is_there)
+    if (writer == c->follow.writer || awaits_next(c, writer))
         ebb_chat_arm_timer(c, EBB_FOLLOW_MS);
     else
         end_following(c);

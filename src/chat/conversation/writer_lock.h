@@ -13,7 +13,8 @@
 #include "conversation/chat.h"
 #include "store/store.h"
 
-enum { EBB_FOLLOW_MS = 500 };    /* between two looks */
+enum { EBB_FOLLOW_MS = 500,      /* between two looks */
+       EBB_FOLLOW_LOOKS = 2 };   /* for who answers next */
 
 /* Others can look on: the file that says so. */
 typedef struct ebb_writer_lock {
@@ -25,6 +26,7 @@ typedef struct ebb_writer_lock {
 typedef struct ebb_chat_following {
     int64_t session;             /* 0: there is none */
     pid_t   writer;
+    int     n_looks;             /* that found nobody writing */
 } ebb_chat_following;
 
 /* Others that open the session may look on from here to the unlocking.  false: another process

@@ -303,15 +303,18 @@ static void test_attached(void **state)
 
 /* Before a look here, another process that waited goes on behind it: that one's answer is followed then, not called cut
  * off, and no model is loaded beside it. */
-static void test_attached_to_the_next(void **state)
+static void attach_to_the_next(bool looks_between)
 {
     gone second = fork_gone(true, "second"), first = leave_behind();
     ebb_chat *c = open_chat(&(ebb_chat_opts){ .continue_last = true });
     char told[256], want[128];
 
-    (void)state;
     wait_for(c, EBB_EVENT_NOTICE, NULL, 0);
     let_end(&first);
+    if (looks_between) {
+        ebb_chat_follow_poll(c);                 /* nobody writes */
+        assert_true(ebb_chat_is_busy(c) && !ebb_chat_is_ready(c));
+    }
     let_begin(&second);
     wait_for(c, EBB_EVENT_NOTICE, told, sizeof told);
     snprintf(want, sizeof want, "now process %d is answering", (int)second.pid);
@@ -329,6 +332,19 @@ static void test_attached_to_the_next(void **state)
     ebb_chat_close(c);
     close_gone(&first);
     close_gone(&second);
+}
+
+static void test_attached_to_the_next(void **state)
+{
+    (void)state;
+    attach_to_the_next(false);
+}
+
+/* Nor where the other one looks, and begins, later than this one. */
+static void test_attached_to_a_later_one(void **state)
+{
+    (void)state;
+    attach_to_the_next(true);
 }
 
 /* What is written there is not deleted under the writer's hands. */
@@ -659,6 +675,7 @@ int main(void)
     const struct CMUnitTest tests[] = { T(test_finished_unseen), T(test_limit), T(test_no_orphan),
                                         T(test_not_stopped_by_chance),
                                         T(test_locked_again), T(test_attached), T(test_attached_to_the_next),
+                                        T(test_attached_to_a_later_one),
                                         T(test_written_is_not_deleted),
                                         T(test_attached_stop), T(test_attached_killed), T(test_killed_is_found),
                                         T(test_search_while_answering),
