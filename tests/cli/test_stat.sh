@@ -149,9 +149,10 @@ try:
     def begin_unread(writes):
         p = subprocess.Popen([ebb, "run", "-e", address, "-s", "unread", "-p", "Count."], env=env, stdin=subprocess.DEVNULL, stdout=writes)
         os.close(writes)
-        for _ in range(600):
+        until = time.time() + 60                 # one that does not reply holds stat up, too
+        while time.time() < until:
             running = json.loads(stat("--json").stdout)["running"]
-            if running and running[0]["generated"] > 1500:
+            if running and running[0].get("generated", 0) > 1500:
                 return p
             time.sleep(0.05)
         sys.exit("stat of ebb run that nobody reads: %r" % running)
