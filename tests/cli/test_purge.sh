@@ -77,19 +77,6 @@ wait $writer || fail "the writer: $(cat "$dir/err")"
 grep -q 'never kept' "$dir/out" || fail "its answer: $(cat "$dir/out")"
 [ "$(cat "$dir/err")" = "another ebb has deleted this session: it stays deleted, and nothing more of it is saved" ] || fail "it says: $(cat "$dir/err")"
 $EBB sessions show written 2>/dev/null && fail "what was deleted is there again"
-# A chat that gets its questions from a file has no reader either, with --plain and without.
-for plain in '' --plain; do
-    echo kind=openai hold say=never_kept >"$dir/engine/how"
-    echo "the xylophon again" | $EBB $plain -e "http://127.0.0.1:$(cat "$dir/engine/port")" -s piped >"$dir/out" 2>&1 & writer=$!
-    lock=
-    while [ ! -s "$lock" ]; do sleep 0.02; lock=$(ls "$HOME"/.local/state/ebb/sessions.db-writer-[1-9]* 2>/dev/null); done
-    rm "$lock"
-    $EBB sessions delete piped || fail "delete of what a chat writes in"
-    echo kind=openai say=never_kept >"$dir/engine/how"
-    wait $writer || fail "the chat: $(cat "$dir/out")"
-    grep -q 'it stays deleted' "$dir/out" || fail "the chat $plain says: $(cat "$dir/out")"
-    $EBB sessions show piped 2>/dev/null && fail "a chat $plain brings back what was deleted"
-done
 [ -z "$($EBB sessions search never)" ] || fail "what was said since is kept"
 # Where K and V cannot be looked through, the words of what is deleted leave the index all the same.
 $EBB sessions import "$dir/0.json" again >/dev/null || fail "import again"
