@@ -129,6 +129,22 @@ static ebb_status fail_two_meant(const char *name, int64_t named, int64_t number
                     (long long)named, (long long)named, (long long)numbered, (long long)named);
 }
 
+/* What was meant as the name of a new session must not go into one that is called by another number. */
+static ebb_status check_number_meant(ebb_store *s, const char *name, int64_t numbered, ebb_error *err)
+{
+    int64_t found;
+    sqlite3_stmt *q;
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE id = ?1 AND name <> CAST(id AS TEXT) AND"
+                               " name <> '' AND name NOT GLOB '*[^0-9]*'", "i", numbered);
+    ebb_status st = rc == SQLITE_OK ? first_value(s, q, &found, err) : ebb_store_fail(s, rc, err);
+
+    if (st == EBB_NOTFOUND || (st == EBB_OK && name[0] == '0'))
+        return EBB_OK;
+    return st != EBB_OK ? st : EBB_FAIL(err, EBB_LIMIT, "no session is called '%.20s', and the one with that number is "
+                                        "called by another: 0%lld is that one; a new one needs another name", name,
+                                        (long long)numbered);
+}
+
 /* A number goes before a title: a title comes with an import, or of a question, and must not take the place of the
  * session that a list shows under this number. */
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
@@ -141,8 +157,10 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
     of_number = find_by_number(s, parse_session_id(name), &numbered, err);
     if (st == EBB_OK && of_number == EBB_OK && numbered != *session)
         return fail_two_meant(name, *session, numbered, err);
-    if (st == EBB_NOTFOUND && of_number == EBB_OK)
+    if (st == EBB_NOTFOUND && of_number == EBB_OK) {
         *session = numbered;
+        of_number = check_number_meant(s, name, numbered, err);
+    }
     st = st == EBB_OK && of_number == EBB_NOTFOUND ? st : of_number;
     if (st == EBB_NOTFOUND)
         st = find_by_title(s, name, session, err);

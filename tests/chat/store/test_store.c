@@ -243,8 +243,11 @@ static void test_numbers_and_names(void **state)
     assert_int_equal(ebb_store_find(s, "2", &id, &err), EBB_LIMIT);
     assert_non_null(strstr(err.msg, "'2' is the name of session 1 and the number of another one: 01 is the one of this "
                                     "name, 02 the other"));
-    for (int i = 1; i <= 2; i++) {
-        assert_int_equal(ebb_store_find(s, i == 1 ? "01" : "02", &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_find(s, "3", &id, &err), EBB_LIMIT);      /* the one called 7, or a new one? */
+    assert_string_equal(err.msg, "no session is called '3', and the one with that number is called by another: 03 is "
+                                 "that one; a new one needs another name");
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(ebb_store_find(s, i == 1 ? "01" : i == 2 ? "02" : "03", &id, &err), EBB_OK);
         assert_int_equal(id, i);
     }
     assert_int_equal(ebb_store_rename(s, 1, "two", &err), EBB_OK);
