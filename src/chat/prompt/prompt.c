@@ -474,20 +474,10 @@ static bool is_blank_token(const prompt_build *w, int32_t id)
     return i == n;
 }
 
-/* A token that begins or ends a part of the conversation: control, or, as those of harmony, which are none, by its
- * text. */
-static bool is_mark(const prompt_build *w, int32_t id)
-{
-    char text[64];
-    size_t n = ebb_model_piece(w->p->m, id, true, text, sizeof text);
-
-    return ebb_model_is_control(w->p->m, id) ||
-           (n > 4 && n <= sizeof text && memcmp(text, "<|", 2) == 0 && memcmp(text + n - 2, "|>", 2) == 0);
-}
-
+/* A token that begins or ends a part of the conversation. */
 static bool is_mark_at(const prompt_build *w, const ebb_prompt *p, size_t i)
 {
-    return i < p->n_ids && is_mark(w, p->ids[i]);
+    return i < p->n_ids && ebb_model_is_control(w->p->m, p->ids[i]);
 }
 
 /* The first of ids[at..n) that is not blank; n: none. */
@@ -516,13 +506,13 @@ static void count_front(prompt_build *w, const ebb_prompt *p, size_t n, bool has
     size_t n_words = 0, last = n;
 
     for (size_t i = 0; i < n; i++)
-        n_words += !is_mark(w, p->ids[i]) && !is_blank_token(w, p->ids[i]);
+        n_words += !is_mark_at(w, p, i) && !is_blank_token(w, p->ids[i]);
     o->has_open_system = n_words > 0 || has_system;
     if (!o->has_open_system)
         return;                                  /* BOS at most */
     while (last > 0 && is_blank_token(w, p->ids[last - 1]))
         last--;
-    if (last == 0 || !is_mark(w, p->ids[last - 1])) {
+    if (last == 0 || !is_mark_at(w, p, last - 1)) {
         last = behind_closing_token(w, p, n);
         last = last || !is_mark_at(w, p, n) ? last : n;
     }

@@ -326,7 +326,7 @@ static void copy_snippet(ebb_buf *text, char *out, size_t cap)
 {
     size_t len = text->len < cap ? text->len : cap - 1;
 
-    while (len < text->len && len > 0 && ((unsigned char)text->data[len] & 0xC0) == 0x80)
+    while (len < text->len && len > 0 && !is_char_start(text->data[len]))
         len--;
     memcpy(out, ebb_buf_text(text), len);
     out[len] = '\0';

@@ -168,17 +168,25 @@ static ebb_serve *open_server(unsigned short *port)
     return open_server_for(0, port);
 }
 
-static void test_large_request_of_who_left(void **state)
+/* A large request comes, on *fd, while another one is being read. */
+static ebb_serve *open_reading_server(ebb_serve_place *place, int *fd)
 {
     unsigned short port = 0;
+    ebb_serve *s = open_server(&port);
+
+    ebb_serve_begin_large(s, 0, place);
+    *fd = send_large_request(1, port);
+    return s;
+}
+
+static void test_large_request_of_who_left(void **state)
+{
     ebb_serve_place place;
     ebb_serve *s;
     int fd;
 
     (void)state;
-    s = open_server(&port);
-    ebb_serve_begin_large(s, 0, &place);         /* another one is being read */
-    fd = send_large_request(1, port);
+    s = open_reading_server(&place, &fd);
     usleep(100000);                              /* it waits by now; did it not, it would not be read either */
     close(fd);
     ebb_serve_end_large(s);
@@ -324,15 +332,12 @@ static void test_stopped_is_not_complete(void **state)
 /* A large request that waits for its turn when the server leaves is for its next one. */
 static void test_large_request_when_it_leaves(void **state)
 {
-    unsigned short port = 0;
     ebb_serve_place place;
     ebb_serve *s;
     int fd;
 
     (void)state;
-    s = open_server(&port);
-    ebb_serve_begin_large(s, 0, &place);
-    fd = send_large_request(1, port);
+    s = open_reading_server(&place, &fd);
     while (count_large(s) < 2)
         usleep(1000);
     pthread_mutex_lock(&s->lock);
