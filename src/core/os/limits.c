@@ -173,6 +173,8 @@ static void take_tighter_limit(const cgroup_walk *w, const char *name, ebb_buf *
     if (!slurp_number(w->dir.data, w->v2 ? "memory.current" : "memory.usage_in_bytes", text, &used))
         used = 0;
     cache = slurp_cache(w, text);
+    if (cache > used)
+        cache = used;             /* two files, read one after the other; and `used` may be unreadable */
     if (out->cgroup_limit_bytes != EBB_LIMIT_NONE &&
         headroom_of(limit, used, cache) >=
             headroom_of(out->cgroup_limit_bytes, out->cgroup_used_bytes, out->cgroup_cache_bytes))

@@ -28,7 +28,7 @@ typedef struct ebb_limits {
     uint64_t cgroup_limit_bytes; /* NONE: no cgroup limits memory; the next three are then 0 and
                                     "" */
     uint64_t cgroup_used_bytes;  /* by all of its processes, cache included */
-    uint64_t cgroup_cache_bytes; /* file pages among them */
+    uint64_t cgroup_cache_bytes; /* file pages among them: never more than cgroup_used_bytes */
     char     cgroup[120];        /* who limits: "memory.max of /user.slice/x" */
 
     /* the process; NONE if unlimited */

@@ -89,6 +89,26 @@ static void test_cgroup_2(void **state)
     assert_int_equal(l.cgroup_used_bytes, MIB);
 }
 
+/* Use and cache are two files, read at two moments: the cache is never more than what is used, or the rest, which
+ * cannot be given back, would be some 2^64 bytes. */
+static void test_more_cache_than_use(void **state)
+{
+    (void)state;
+    put_meminfo();
+    fake_root_put("/proc/self/cgroup", "0::/ebb\n");
+    fake_root_put("/sys/fs/cgroup/ebb/memory.max", "4294967296\n");
+    fake_root_put("/sys/fs/cgroup/ebb/memory.current", "1048576\n");
+    fake_root_put("/sys/fs/cgroup/ebb/memory.stat", "inactive_file 1048576\nactive_file 4096\n");
+    ebb_limits l = read_fake();
+    assert_int_equal(l.cgroup_used_bytes, MIB);
+    assert_int_equal(l.cgroup_cache_bytes, MIB);
+
+    fake_root_put("/sys/fs/cgroup/ebb/memory.current", "unreadable\n");
+    l = read_fake();
+    assert_int_equal(l.cgroup_used_bytes, 0);
+    assert_int_equal(l.cgroup_cache_bytes, 0);
+}
+
 static void test_cgroup_1(void **state)
 {
     (void)state;
@@ -340,6 +360,7 @@ int main(void)
         cmocka_unit_test_teardown(test_machine, fake_root_clear),
         cmocka_unit_test_teardown(test_old_kernel, fake_root_clear),
         cmocka_unit_test_teardown(test_cgroup_2, fake_root_clear),
+        cmocka_unit_test_teardown(test_more_cache_than_use, fake_root_clear),
         cmocka_unit_test_teardown(test_cgroup_1, fake_root_clear),
         cmocka_unit_test_teardown(test_a_path_that_is_not_there, fake_root_clear),
         cmocka_unit_test_teardown(test_promises, fake_root_clear),
