@@ -225,7 +225,7 @@ int ebb_cmd_doctor(ebb_args *a)
         check_confinement(r);
         look_at_encryption(r);
         look_at_kv_folder(r);
-        a->engine.no_kv_cache = ebb_kv_cache_check_spill(&a->engine, NULL) != EBB_OK;
+        a->engine = ebb_kv_cache_opts_for_plan(&a->engine);
         check_fit(r, a, m, &machine);
         check_remembered(r, a);
         status = a->json ? print_doctor_json(r) : print_doctor_text(r);

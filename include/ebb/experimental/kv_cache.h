@@ -24,11 +24,14 @@ typedef struct ebb_kv_seal {
                   const uint8_t tag[16]);
 } ebb_kv_seal;
 
-/* Whether an engine with `opts` could spill K and V to a file there; a plan for this machine
- * (ebb_plan_make) wants no_kv_cache if it could not.  Makes and writes nothing.  Errors, which say
- * why not: UNSUPPORTED (no_kv_cache, or encrypted), IO, NOTFOUND, NOMEM. */
+/* Whether an engine with `opts` could spill K and V to a file there.  Makes and writes nothing.
+ * Errors, which say why not: UNSUPPORTED (no_kv_cache, or encrypted), IO, NOTFOUND, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_cache_check_spill(const ebb_engine_opts *opts, ebb_error *err);
+
+/* `opts` (NULL: all defaults) as a plan for this machine (ebb_plan_make) wants them: with
+ * no_kv_cache where nothing can be spilled, so that K and V take memory. */
+ebb_engine_opts ebb_kv_cache_opts_for_plan(const ebb_engine_opts *opts);
 
 /* Whether the cache file with the token ids [0..n), consecutive in some sequence, is kept. */
 typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);

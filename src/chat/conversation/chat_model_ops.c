@@ -86,7 +86,7 @@ static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_o
                              ebb_error *err)
 {
     const ebb_model *m = b->ops->model(b);
-    ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
+    const ebb_engine_opts o = ebb_kv_cache_opts_for_plan(opts);
     ebb_machine machine;
     ebb_stats now;
     ebb_status st = ebb_machine_probe(ebb_model_get_info(m)->path, false, &machine, err);
@@ -94,7 +94,6 @@ static ebb_status model_plan(void *arg, const ebb_backend *b, const ebb_engine_o
     (void)arg;
     b->ops->stats((ebb_backend *)b, &now);
     machine.available_bytes += now.rss_anon_bytes;
-    o.no_kv_cache = ebb_kv_cache_check_spill(&o, NULL) != EBB_OK;
     return st == EBB_OK ? ebb_plan_make(m, &o, &machine, out, err) : st;
 }
 

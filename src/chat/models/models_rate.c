@@ -356,7 +356,7 @@ static bool take_remembered(const ebb_engine_opts *opts, char **path, ebb_buf *w
 
 ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *why, ebb_error *err)
 {
-    ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
+    const ebb_engine_opts o = ebb_kv_cache_opts_for_plan(opts);
     ebb_model_rating *r = NULL;
     ebb_model_file *files;
     ebb_machine machine;
@@ -369,7 +369,6 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
     st = ebb_models_find_chat(&files, &n, err);
     if (st != EBB_OK || n == 0)
         return st;
-    o.no_kv_cache = ebb_kv_cache_check_spill(&o, NULL) != EBB_OK;
     st = ebb_machine_probe(NULL, false, &machine, err);
     if (st == EBB_OK)
         st = ebb_models_rate(files, n, &o, &machine, n > 1, 0, &r, err);

@@ -131,6 +131,14 @@ ebb_status ebb_kv_cache_check_spill(const ebb_engine_opts *opts, ebb_error *err)
     return st;
 }
 
+ebb_engine_opts ebb_kv_cache_opts_for_plan(const ebb_engine_opts *opts)
+{
+    ebb_engine_opts o = opts ? *opts : (ebb_engine_opts){ 0 };
+
+    o.no_kv_cache = ebb_kv_cache_check_spill(&o, NULL) != EBB_OK;
+    return o;
+}
+
 ebb_status ebb_persist_open(ebb_engine *e, ebb_error *err)
 {
     ebb_error why;

@@ -414,9 +414,11 @@ static void test_planned_without_a_folder(void **state)
     expect_no_spill(&o, "--no-kv-cache");
     o.no_kv_cache = false;
     assert_int_equal(ebb_kv_cache_check_spill(&o, NULL), EBB_OK);
+    assert_false(ebb_kv_cache_opts_for_plan(&o).no_kv_cache);
     assert_int_equal(chmod(dir, 0777), 0);
     expect_no_room(m, &o, "chmod 700");
     expect_no_spill(&o, "chmod 700");
+    assert_true(ebb_kv_cache_opts_for_plan(&o).no_kv_cache);
     o.n_ctx = 0;
     assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &e, NULL), EBB_OK);
     assert_true(e->plan.kv_spill_bytes == 0 && e->plan.n_ctx < 4096);
