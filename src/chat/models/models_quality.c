@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ebb/experimental/kv_cache.h"
 #include "models/models.h"
 
 #define MOST_BITS 17.0           /* for each weight: beyond f16 nothing is gained */
@@ -59,17 +60,18 @@ static int largest_first(const void *a, const void *b)
 static ebb_status plan_better(const ebb_model *m, const ebb_engine_opts *opts, uint64_t freed_bytes, uint32_t n_tokens,
                               ebb_better_model *out, ebb_error *err)
 {
+    const ebb_engine_opts o = ebb_kv_cache_opts_for_plan(opts);
     ebb_machine machine;
     ebb_status st = ebb_machine_probe(ebb_model_get_info(m)->path, false, &machine, err);
 
     if (st == EBB_OK)
-        st = ebb_machine_measure(&machine, m, opts, true, err);
+        st = ebb_machine_measure(&machine, m, &o, true, err);
     machine.available_bytes += freed_bytes;
     if (st == EBB_OK)
-        st = ebb_plan_make(m, opts, &machine, &out->plan, err);
+        st = ebb_plan_make(m, &o, &machine, &out->plan, err);
     if (st == EBB_OK)
         out->first_token_s = out->plan.predicted_load_s +
-                             ebb_plan_first_prompt_s(m, opts, &machine, &out->plan, n_tokens);
+                             ebb_plan_first_prompt_s(m, &o, &machine, &out->plan, n_tokens);
     return st;
 }
 

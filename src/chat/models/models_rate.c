@@ -364,7 +364,7 @@ ebb_status ebb_models_choose(const ebb_engine_opts *opts, char **path, ebb_buf *
     ebb_status st;
 
     *path = NULL;
-    if (take_remembered(opts, path, why))
+    if (take_remembered(&o, path, why))
         return EBB_OK;
     st = ebb_models_find_chat(&files, &n, err);
     if (st != EBB_OK || n == 0)

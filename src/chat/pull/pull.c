@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "ebb/experimental/inspect.h"
+#include "ebb/experimental/kv_cache.h"
 #include "pull/part_sidecar.h"
 
 /* -- The listing ------------------------------------------------------------------------------ */
@@ -126,13 +127,14 @@ static ebb_status open_partial_model(const pull_job *j, size_t *i_busy, ebb_mode
 /* Tell the plan, once. */
 static ebb_status report_plan(pull_job *j, const ebb_model *m, ebb_error *err)
 {
+    const ebb_engine_opts o = ebb_kv_cache_opts_for_plan(j->opts);
     ebb_plan plan;
     ebb_status st = measure_for_plan(j->p, err);
 
     if (st == EBB_OK)
-        st = ebb_machine_measure(&j->p->machine, m, j->opts, false, err);
+        st = ebb_machine_measure(&j->p->machine, m, &o, false, err);
     if (st == EBB_OK)
-        st = ebb_plan_make(m, j->opts, &j->p->machine, &plan, err);
+        st = ebb_plan_make(m, &o, &j->p->machine, &plan, err);
     if (st != EBB_OK)
         return st;
     j->is_planned = true;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/size.h"
 #include "base/utf8.h"
+#include "ebb/experimental/kv_cache.h"
 #include "ebb/experimental/plan.h"
 #include "command/slash_impl.h"
 #include "models/models.h"
@@ -328,7 +329,7 @@ static void complete_ratings(ebb_frontend *f, ebb_model_file *files, size_t n, e
     ebb_model_rating *r;
     ebb_buf note = { 0 };
     ebb_machine machine;
-    ebb_engine_opts opts = { 0 };
+    const ebb_engine_opts opts = ebb_kv_cache_opts_for_plan(NULL);
     ebb_stats now;
 
     if (ebb_machine_probe(NULL, false, &machine, NULL) != EBB_OK) {

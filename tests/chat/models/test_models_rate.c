@@ -2,6 +2,8 @@
  * weights, and small models that the test writes. */
 #include "models_folder.h"
 
+#include <sys/stat.h>
+
 #include "models/models.h"
 #include "support/tiny_model.h"
 
@@ -205,6 +207,39 @@ static void test_chosen(void **state)
     ebb_buf_fini(&chosen);
 }
 
+/* The one that was chosen last is planned as the engine will: where K and V cannot go to a file, it is not taken on
+ * the strength of one. */
+static void test_chosen_without_a_folder(void **state)
+{
+    char why[400], path[128], kv[96];
+    ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .n_threads = 1, .no_kv_cache = true, .ram_bytes = 1 << 20,
+                          .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q8_0, .kv_cache_dir = kv };
+    ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 8, .n_embd = 512, .n_head = 8, .n_head_kv = 8,
+                           .n_ff = 512, .n_ctx = 4096 };
+    ebb_machine machine;
+    ebb_error err;
+    ebb_model *m;
+    ebb_plan p;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/wide.gguf", dir);
+    snprintf(kv, sizeof kv, "%s/kv", dir);
+    assert_true(ebb_tiny_write(&tiny, path));
+    assert_int_equal(mkdir(kv, 0700), 0);
+    assert_int_equal(ebb_model_open(path, &m, &err), EBB_OK);
+    assert_int_equal(ebb_machine_probe(NULL, false, &machine, &err), EBB_OK);
+    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, &err), EBB_OK);
+    ebb_model_close(m);
+    o.ram_bytes = p.min_bytes - p.kv_bytes / 2;
+    o.no_kv_cache = false;
+    assert_int_equal(ebb_models_remember(path, &err), EBB_OK);
+    assert_string_equal(choose(&o, why), "wide.gguf");
+    assert_string_equal(why, "took wide.gguf, as last time; -m auto chooses again");
+    assert_int_equal(chmod(kv, 0777), 0);        /* no place for a conversation */
+    assert_string_equal(choose(&o, why), "");
+    assert_non_null(strstr(why, "wide.gguf, which was chosen last, is not used: "));
+}
+
 /* Whoever waits for the list does not wait for headers without end: what was not opened in time is there, and last. */
 static void test_a_time_for_all(void **state)
 {
@@ -262,7 +297,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, models_folder_setup, models_folder_teardown)
     const struct CMUnitTest tests[] = {
         T(test_real_shapes), T(test_streams_if_nothing_fits), T(test_context_counts), T(test_streams_a_little),
-        T(test_small_ones), T(test_chosen), T(test_a_time_for_all), T(test_tokenizer),
+        T(test_small_ones), T(test_chosen), T(test_chosen_without_a_folder), T(test_a_time_for_all),
+        T(test_tokenizer),
     };
     return cmocka_run_group_tests_name("models_rate", tests, NULL, NULL);
 }
