@@ -480,7 +480,9 @@ ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
     *out = NULL;
     *n = 0;
     s->is_search_cut = false;
-    if (!hits || !parse_query(words, &q)) {
+    if (!hits)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for what is found");
+    if (!parse_query(words, &q)) {
         free(hits);
         return EBB_FAIL(err, EBB_USAGE, "search for what? one or more words, %d at most", WORDS_MAX);
     }
