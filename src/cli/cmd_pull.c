@@ -314,9 +314,7 @@ int ebb_cmd_pull(ebb_args *a)
         status = fail_pull(&u, &err);
     }
     ebb_pull_fini(&p);
-    if (token.data)
-        explicit_bzero(token.data, token.cap);
-    ebb_buf_fini(&token);
+    ebb_buf_wipe(&token);
     ebb_buf_fini(&endpoint);
     return pull_stop_signal ? 128 + (int)pull_stop_signal : status;
 }

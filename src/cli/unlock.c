@@ -20,9 +20,7 @@ enum { SECRET_MAX = 64 << 10, KEY_FILE_MIN = 16 };
 
 void ebb_secret_text_fini(ebb_secret_text *s)
 {
-    if (s->text.data)
-        explicit_bzero(s->text.data, s->text.len);
-    ebb_buf_fini(&s->text);
+    ebb_buf_wipe(&s->text);
 }
 
 const char *ebb_cli_unlock_file(const ebb_args *a)

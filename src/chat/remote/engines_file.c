@@ -243,13 +243,6 @@ static ebb_status read_engines(ebb_buf *path, ebb_buf *text, ebb_error *err)
     return st;
 }
 
-static void wipe_buf(ebb_buf *b)
-{
-    if (b->data)
-        explicit_bzero(b->data, b->cap);
-    ebb_buf_fini(b);
-}
-
 ebb_status ebb_engines_read(ebb_engine_entry **out, size_t *n, ebb_error *err)
 {
     ebb_buf path = { 0 }, text = { 0 };
@@ -269,7 +262,7 @@ ebb_status ebb_engines_read(ebb_engine_entry **out, size_t *n, ebb_error *err)
     } else {
         ebb_engines_free(r.list, r.n);
     }
-    wipe_buf(&text);
+    ebb_buf_wipe(&text);
     ebb_buf_fini(&path);
     return st == EBB_NOTFOUND ? EBB_OK : st;
 }
@@ -389,7 +382,7 @@ ebb_status ebb_engines_add(const ebb_engine_entry *e, ebb_error *err)
         print_entry(e, &text);
         st = write_engines(path.data, &text, err);
     }
-    wipe_buf(&text);
+    ebb_buf_wipe(&text);
     ebb_buf_fini(&path);
     ebb_buf_fini(&dir);
     return st;
@@ -457,7 +450,7 @@ ebb_status ebb_engines_remove(const char *name, ebb_error *err)
         ebb_buf_remove(&text, from, end - from);
         st = write_engines(path.data, &text, err);
     }
-    wipe_buf(&text);
+    ebb_buf_wipe(&text);
     ebb_buf_fini(&path);
     return st;
 }

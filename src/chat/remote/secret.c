@@ -38,13 +38,6 @@ static ebb_status take_line(const char *text, size_t n, const char *where, char 
     return EBB_OK;
 }
 
-static void wipe_text(ebb_buf *b)
-{
-    if (b->data)
-        explicit_bzero(b->data, b->cap);
-    ebb_buf_fini(b);
-}
-
 static ebb_status from_file(const char *name, char out[EBB_SECRET_BYTES], ebb_error *err)
 {
     ebb_buf path = { 0 }, text = { 0 };
@@ -57,7 +50,7 @@ static ebb_status from_file(const char *name, char out[EBB_SECRET_BYTES], ebb_er
         st = EBB_FAIL(err, EBB_IO, "%s holds a key, and other users can read it: chmod 600 %s", path.data, path.data);
     if (st == EBB_OK)
         st = take_line(ebb_buf_text(&text), text.len, path.data, out, err);
-    wipe_text(&text);
+    ebb_buf_wipe(&text);
     ebb_buf_fini(&path);
     return st;
 }
@@ -116,7 +109,7 @@ static ebb_status from_command(const char *command, bool (*is_stopped)(void *), 
         st = take_line(ebb_buf_text(&text), text.len, "the output of key-command", out, err);
     close(c.fd);
     ebb_child_end(&c);
-    wipe_text(&text);
+    ebb_buf_wipe(&text);
     ebb_buf_fini(&words);
     return st;
 }

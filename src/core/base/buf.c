@@ -13,6 +13,13 @@ void ebb_buf_fini(ebb_buf *b)
     memset(b, 0, sizeof *b);
 }
 
+void ebb_buf_wipe(ebb_buf *b)
+{
+    if (b->data)
+        explicit_bzero(b->data, b->cap);         /* a longer text may have been there before */
+    ebb_buf_fini(b);
+}
+
 void ebb_buf_clear(ebb_buf *b)
 {
     b->len = 0;

@@ -17,6 +17,7 @@ typedef struct ebb_buf {
 
 /* A zeroed ebb_buf is an empty one without limit. */
 void ebb_buf_fini(ebb_buf *b);                   /* free and zero */
+void ebb_buf_wipe(ebb_buf *b);                   /* the same, overwritten before: for secrets */
 void ebb_buf_clear(ebb_buf *b);                  /* len = 0, failed = false; keeps the memory */
 bool ebb_buf_reserve(ebb_buf *b, size_t extra);  /* room for `extra` more bytes */
 bool ebb_buf_add(ebb_buf *b, const void *bytes, size_t n);

@@ -377,9 +377,7 @@ static struct curl_slist *request_headers(const call *c, const char *url, bool *
         *failed |= !more;
         list = more ? more : list;
     }
-    if (text.data)
-        explicit_bzero(text.data, text.cap);     /* it held the secret */
-    ebb_buf_fini(&text);
+    ebb_buf_wipe(&text);                         /* it held the secret */
     return list;
 }
 
