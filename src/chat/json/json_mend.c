@@ -1,9 +1,9 @@
 /* Half characters (json_mend.h). */
 #include "json/json_mend.h"
 
-#include <ctype.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 /* The \u escape at s: its unit, -1 if there is none. */
@@ -14,9 +14,11 @@ static int unit_at(const char *s, const char *end)
     if (end - s < 6 || s[0] != '\\' || s[1] != 'u')
         return -1;
     for (int i = 2; i < 6; i++) {
-        if (!isxdigit((unsigned char)s[i]))
+        int digit = ebb_hex_digit(s[i]);
+
+        if (digit < 0)
             return -1;
-        unit = 16 * unit + (isdigit((unsigned char)s[i]) ? s[i] - '0' : (s[i] | 0x20) - 'a' + 10);
+        unit = 16 * unit + digit;
     }
     return unit;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "schema/schema_priv.h"
 
@@ -164,9 +165,11 @@ static bool read_hex(pattern *p, int n, uint32_t *cp)
 {
     *cp = 0;
     for (int i = 0; i < n; i++, p->at++) {
-        if (!isxdigit((unsigned char)*p->at))
+        int digit = ebb_hex_digit(*p->at);
+
+        if (digit < 0)
             return refuse_pattern(p, "the escape needs hexadecimal digits");
-        *cp = *cp << 4 | (uint32_t)(isdigit((unsigned char)*p->at) ? *p->at - '0' : (*p->at | 32) - 'a' + 10);
+        *cp = *cp << 4 | (uint32_t)digit;
     }
     return true;
 }

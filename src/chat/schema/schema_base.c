@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "schema/schema_priv.h"
 
@@ -55,20 +56,15 @@ void ebb_schema_leave(ebb_compiler *c, size_t n_path)
 
 /* -- References ------------------------------------------------------------------------ */
 
-static int hex_digit(char x)
-{
-    return x >= '0' && x <= '9' ? x - '0' : (x | 32) >= 'a' && (x | 32) <= 'f' ? (x | 32) - 'a' + 10 : -1;
-}
-
 /* %25, ~1 and ~0 of a part of a pointer, in place. */
 static void decode_percents(char *s)
 {
     char *to = s;
 
     for (; *s; s++) {
-        bool is_code = s[0] == '%' && hex_digit(s[1]) >= 0 && hex_digit(s[2]) >= 0;
+        bool is_code = s[0] == '%' && ebb_hex_digit(s[1]) >= 0 && ebb_hex_digit(s[2]) >= 0;
 
-        *to++ = (char)(is_code ? hex_digit(s[1]) * 16 + hex_digit(s[2]) : *s);
+        *to++ = (char)(is_code ? ebb_hex_digit(s[1]) * 16 + ebb_hex_digit(s[2]) : *s);
         s += is_code ? 2 : 0;
     }
     *to = '\0';

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "template/builtins.h"
 #include "template/parser.h"
 #include "template/strings.h"
@@ -22,18 +23,12 @@ static tpl_node *binary(tpl_parser *p, tpl_node_type type, unsigned op, tpl_node
 
 /* -- Literals ---------------------------------------------------------------------- */
 
-static int escape_hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' &&
-           c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 /* Code point of up to `most` digits of the base at s[*at], which is moved on. */
 static uint32_t escape_number(const char *s, size_t n, size_t *at, int most, int base)
 {
     uint32_t cp = 0;
 
-    for (int d; most > 0 && *at < n && (d = escape_hex_digit(s[*at])) >= 0 && d < base; most--, (*at)++)
+    for (int d; most > 0 && *at < n && (d = ebb_hex_digit(s[*at])) >= 0 && d < base; most--, (*at)++)
         cp = cp * (uint32_t)base + (uint32_t)d;
     return cp > 0x10FFFF || (cp >= 0xD800 && cp < 0xE000) ? 0xFFFD : cp;
 }

@@ -24,6 +24,14 @@ size_t ebb_text_mark(const char *s, size_t n)
     return n >= n_mark && memcmp(s, mark, n_mark) == 0 ? n_mark : 0;
 }
 
+int ebb_hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
+}
+
 char *ebb_text_trim(char *s)
 {
     static const char blanks[] = " \t\r";

@@ -1,4 +1,4 @@
-/* base/text.h - texts: a copy, one without the blanks around it, where it begins. */
+/* base/text.h - texts: a copy, one without the blanks around it, where it begins; digits. */
 #ifndef EBB_TEXT_H
 #define EBB_TEXT_H
 #include <stddef.h>
@@ -13,5 +13,8 @@ char *ebb_text_trim(char *s);
 /* How many bytes of s[0..n) are a byte order mark, which editors of Windows put in front of
  * UTF-8. */
 size_t ebb_text_mark(const char *s, size_t n);
+
+/* The value of a hexadecimal digit, small or large; -1: it is none. */
+int ebb_hex_digit(char c);
 
 #endif

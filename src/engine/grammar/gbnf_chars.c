@@ -1,9 +1,9 @@
 /* Characters in GBNF text: literals and sets, with their escapes (gbnf_reader.h). */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "grammar/gbnf_reader.h"
 
@@ -15,9 +15,11 @@ static bool read_hex(ebb_gbnf_reader *p, const char *from, size_t n_digits, uint
 {
     *cp = 0;
     for (size_t i = 0; i < n_digits; i++, p->at++) {
-        if (p->at >= p->end || !isxdigit((unsigned char)*p->at))
+        int digit = p->at < p->end ? ebb_hex_digit(*p->at) : -1;
+
+        if (digit < 0)
             return ebb_gbnf_fail_at(p, from, EBB_FORMAT, "the escape needs %zu hexadecimal digits", n_digits);
-        *cp = *cp << 4 | (uint32_t)(isdigit((unsigned char)*p->at) ? *p->at - '0' : (*p->at | 32) - 'a' + 10);
+        *cp = *cp << 4 | (uint32_t)digit;
     }
     if (*cp > LAST_CHAR || (*cp >= 0xD800 && *cp <= 0xDFFF))
         return ebb_gbnf_fail_at(p, from, EBB_FORMAT, "the escape is not a character");

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 
 #define MAX_TOKENS    (1u << 24)
 #define MAX_TOKEN_LEN (64u << 10)
@@ -103,17 +104,9 @@ size_t ebb_tok_table_bytes(const ebb_tok_table *t)
     return t->n * sizeof *t->entries + (t->mask + 1) * sizeof *t->slots;
 }
 
-static int hex(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0'
-         : c >= 'A' && c <= 'F' ? c - 'A' + 10
-         : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                                : -1;
-}
-
 int ebb_tok_byte_value(const char *s, size_t n)
 {
-    if (n != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>' || hex(s[3]) < 0 || hex(s[4]) < 0)
+    if (n != 6 || memcmp(s, "<0x", 3) != 0 || s[5] != '>' || ebb_hex_digit(s[3]) < 0 || ebb_hex_digit(s[4]) < 0)
         return -1;
-    return hex(s[3]) * 16 + hex(s[4]);
+    return ebb_hex_digit(s[3]) * 16 + ebb_hex_digit(s[4]);
 }

@@ -48,10 +48,25 @@ static void test_mark(void **state)
     assert_int_equal(ebb_text_mark("", 0), 0);
 }
 
+static void test_hex_digits(void **state)
+{
+    static const char small[] = "0123456789abcdef", large[] = "0123456789ABCDEF";
+
+    (void)state;
+    for (int i = 0; i < 16; i++) {
+        assert_int_equal(ebb_hex_digit(small[i]), i);
+        assert_int_equal(ebb_hex_digit(large[i]), i);
+    }
+    for (const char *c = "/:@G`g \xE4"; *c; c++)
+        assert_int_equal(ebb_hex_digit(*c), -1);
+    assert_int_equal(ebb_hex_digit('\0'), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copy), cmocka_unit_test(test_trim), cmocka_unit_test(test_mark),
+        cmocka_unit_test(test_hex_digits),
     };
 
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
