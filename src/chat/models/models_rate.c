@@ -77,7 +77,8 @@ static void rate_open(ebb_model_rating *r, const ebb_model *m, const ebb_engine_
     const ebb_model_info *info = ebb_model_get_info(m);
     ebb_error err = { 0 };
 
-    snprintf(r->name, sizeof r->name, "%.95s", info->name);
+    snprintf(r->name, sizeof r->name, "%.*s", (int)ebb_utf8_cut(info->name, strlen(info->name), sizeof r->name - 1),
+             info->name);
     snprintf(r->quantization, sizeof r->quantization, "%.15s", info->quantization);
     r->n_params = info->n_params;
     r->has_template = ebb_model_template(m, NULL) != NULL;

@@ -259,7 +259,7 @@ void ebb_answer_error_text(const char *body, size_t n, char out[240], uint32_t *
     out[0] = '\0';
     *n_ctx = 0;
     if (s)
-        snprintf(out, 240, "%.*s", (int)(len < 230 ? len : 230), s);
+        snprintf(out, 240, "%.*s", (int)ebb_utf8_cut(s, len, 230), s);
     if (o)
         get_count(json_object_get(o, "error"), "n_ctx", n_ctx);
     json_decref(o);

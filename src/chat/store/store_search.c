@@ -163,9 +163,8 @@ static uint32_t previous_letter(const char *s, size_t *at)
     size_t end;
 
     while (*at > 0 && letter == 0) {
-        end = (*at)--;
-        while (*at > 0 && !is_char_start(s[*at]))
-            (*at)--;
+        end = *at;
+        *at = ebb_utf8_before(s, end);
         decode_char(s + *at, end - *at, &cp);
         letter = fold_char(cp);
     }
@@ -324,10 +323,8 @@ static size_t snippet_start(const search *q, const char *s, size_t n)
 /* As much of the text as there is room for, in whole characters. */
 static void copy_snippet(ebb_buf *text, char *out, size_t cap)
 {
-    size_t len = text->len < cap ? text->len : cap - 1;
+    size_t len = ebb_utf8_cut(ebb_buf_text(text), text->len, cap - 1);
 
-    while (len < text->len && len > 0 && !is_char_start(text->data[len]))
-        len--;
     memcpy(out, ebb_buf_text(text), len);
     out[len] = '\0';
     ebb_buf_fini(text);

@@ -2,6 +2,7 @@
 #include <string.h>
 #include <utf8proc.h>
 
+#include "base/utf8.h"
 #include "template/strings.h"
 
 /* -- Code points ----------------------------------------------------------------------- */
@@ -213,14 +214,6 @@ static tpl_list *split_spaces(tpl_vm *vm, const tpl_str *s, int64_t max)
     return l;
 }
 
-static size_t char_before(const tpl_str *s, size_t at)
-{
-    do
-        at--;
-    while (at > 0 && ((unsigned char)s->p[at] & 0xC0) == 0x80);
-    return at;
-}
-
 static tpl_list *rsplit_spaces(tpl_vm *vm, const tpl_str *s, int64_t max)
 {
     tpl_list *l = ebb_tpl_list_new(vm, 0);
@@ -228,13 +221,13 @@ static tpl_list *rsplit_spaces(tpl_vm *vm, const tpl_str *s, int64_t max)
 
     ebb_tpl_step(vm, s->n / 8);
     for (;;) {
-        while (to > 0 && ebb_tpl_cp_is_space(ebb_tpl_str_cp(s, char_before(s, to), &len)))
-            to = char_before(s, to);
+        while (to > 0 && ebb_tpl_cp_is_space(ebb_tpl_str_cp(s, ebb_utf8_before(s->p, to), &len)))
+            to = ebb_utf8_before(s->p, to);
         if (to == 0 || (max >= 0 && l->n == (size_t)max))
             break;
         size_t from = to;
-        while (from > 0 && !ebb_tpl_cp_is_space(ebb_tpl_str_cp(s, char_before(s, from), &len)))
-            from = char_before(s, from);
+        while (from > 0 && !ebb_tpl_cp_is_space(ebb_tpl_str_cp(s, ebb_utf8_before(s->p, from), &len)))
+            from = ebb_utf8_before(s->p, from);
         add_cut(vm, l, s, from, to);
         to = from;
     }

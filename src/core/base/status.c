@@ -55,8 +55,7 @@ static void cut_middle(char *msg, size_t room)
 
     if (n < room)
         return;
-    while (((unsigned char)msg[head] & 0xC0) == 0x80)
-        head--;
+    head = ebb_utf8_cut(msg, n, head);
     while (((unsigned char)msg[n - tail] & 0xC0) == 0x80)
         tail--;
     memmove(msg + head + sizeof gap - 1, msg + n - tail, tail + 1);

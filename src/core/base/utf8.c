@@ -98,6 +98,43 @@ bool ebb_utf8_is_valid(const char *s, size_t n)
     return true;
 }
 
+static bool is_continuation(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+size_t ebb_utf8_cut(const char *s, size_t n, size_t cap)
+{
+    size_t end = cap;
+
+    if (n <= cap)
+        return n;
+    while (end > 0 && cap - end < 3 && is_continuation(s[end]))
+        end--;
+    return end;
+}
+
+size_t ebb_utf8_before(const char *s, size_t at)
+{
+    size_t begin = at - 1, used;
+    uint32_t cp;
+
+    while (begin > 0 && at - begin < 4 && is_continuation(s[begin]))
+        begin--;
+    used = ebb_utf8_decode(s + begin, at - begin, &cp);
+    return used == 0 || used == at - begin ? begin : at - 1;     /* else a stray byte behind something whole */
+}
+
+void ebb_utf8_remove_last(ebb_buf *b)
+{
+    size_t at;
+
+    if (b->len == 0)
+        return;
+    at = ebb_utf8_before(b->data, b->len);
+    ebb_buf_remove(b, at, b->len - at);
+}
+
 bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n)
 {
     while (n > 0) {

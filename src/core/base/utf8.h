@@ -22,6 +22,14 @@ size_t ebb_utf8_encode(uint32_t cp, char *out);
 /* Whether s[0..n) is valid, to its end. */
 bool ebb_utf8_is_valid(const char *s, size_t n);
 
+/* How much of s[0..n) to keep where there is room for cap bytes: all, or the longest beginning that
+ * ends between two characters.  Of broken text it may be up to 3 bytes less than there is room. */
+size_t ebb_utf8_cut(const char *s, size_t n, size_t cap);
+/* Where the character (or invalid part) before s + at begins; at > 0. */
+size_t ebb_utf8_before(const char *s, size_t at);
+/* b without its last character; an empty one stays so. */
+void ebb_utf8_remove_last(ebb_buf *b);
+
 /* Append s[0..n) as valid UTF-8: each maximal invalid part, and a cut-off end,
  * becomes U+FFFD. */
 bool ebb_utf8_add_valid(ebb_buf *out, const char *s, size_t n);

@@ -140,14 +140,10 @@ static char *make_name(const ebb_gguf *g, const char *base_name)
 {
     const char *name = ebb_gguf_get_string(g, "general.name");
     ebb_buf line = { 0 };
-    size_t n;
 
     if (!name || !name[0])
         name = base_name;
-    n = strnlen(name, NAME_BYTES);
-    while (name[n] && n > 0 && ((unsigned char)name[n] & 0xC0) == 0x80)
-        n--;
-    if (ebb_utf8_add_line(&line, name, n, false))
+    if (ebb_utf8_add_line(&line, name, ebb_utf8_cut(name, strlen(name), NAME_BYTES), false))
         return ebb_buf_take(&line);
     ebb_buf_fini(&line);
     return NULL;
@@ -353,16 +349,6 @@ static void add_meta_array(ebb_buf *b, const ebb_gguf_kv *kv, size_t cap)
     ebb_buf_addc(b, ']');
 }
 
-/* The longest prefix of at most `cap` bytes that cuts no character in half. */
-static size_t cut_at_character(const char *text, size_t n, size_t cap)
-{
-    if (n <= cap)
-        return n;
-    for (n = cap; n > 0 && cap - n < 3 && ((uint8_t)text[n] & 0xc0) == 0x80; n--)
-        ;
-    return n;
-}
-
 size_t ebb_model_n_meta(const ebb_model *m)
 {
     return ebb_gguf_n_keys(m->gguf);
@@ -382,7 +368,7 @@ const char *ebb_model_meta(const ebb_model *m, size_t i, char *buf, size_t cap)
     else if (kv->type != EBB_GGUF_STRING)
         add_meta_item(&b, kv, 0);
     text = kv->type == EBB_GGUF_STRING ? kv->data : ebb_buf_text(&b);
-    n = cut_at_character(text, kv->type == EBB_GGUF_STRING ? (size_t)kv->n_bytes : b.len, cap - 1);
+    n = ebb_utf8_cut(text, kv->type == EBB_GGUF_STRING ? (size_t)kv->n_bytes : b.len, cap - 1);
     memcpy(buf, text, n);
     buf[n] = '\0';
     ebb_buf_fini(&b);

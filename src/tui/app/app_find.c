@@ -42,12 +42,7 @@ bool ebb_app_find(ebb_app *a, const char *text, size_t n)
 
 static void shorten_typed_pattern(ebb_app *a)
 {
-    size_t n = a->find.text.len;
-
-    while (n > 0 && ((unsigned char)a->find.text.data[n - 1] & 0xC0) == 0x80)
-        n--;
-    if (n > 0)
-        ebb_buf_remove(&a->find.text, n - 1, a->find.text.len - (n - 1));
+    ebb_utf8_remove_last(&a->find.text);
     search_typed_pattern(a);
 }
 

@@ -44,12 +44,7 @@ static void begin_search(ebb_app *a)
 
 static void shorten_history_pattern(ebb_app *a)
 {
-    size_t n = a->search.pattern.len;
-
-    while (n > 0 && ((unsigned char)a->search.pattern.data[n - 1] & 0xC0) == 0x80)
-        n--;
-    if (n > 0)
-        ebb_buf_remove(&a->search.pattern, n - 1, a->search.pattern.len - (n - 1));
+    ebb_utf8_remove_last(&a->search.pattern);
     show_found(a, a->history.n);
 }
 

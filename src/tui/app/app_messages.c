@@ -145,12 +145,10 @@ static const char *queued_words(const char *marked)
 static void add_queued_row(ebb_buf *out, const char *marked)
 {
     const char *words = queued_words(marked);
-    size_t n = strnlen(words, QUEUED_ROW_BYTES);
+    size_t n = ebb_utf8_cut(words, strnlen(words, QUEUED_ROW_BYTES + 1), QUEUED_ROW_BYTES);
     const char *end = memchr(words, '\n', n);
 
     n = end ? (size_t)(end - words) : n;
-    while (n > 0 && ((unsigned char)words[n] & 0xC0) == 0x80)    /* not within a character, or a mark */
-        n--;
     ebb_marked_add_plain(out, words, n);
     ebb_buf_adds(out, words[n] ? " ..." : "");
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static const ebb_cell blank = { " ", 1, EBB_FACE_TEXT, 0 };
 
 void ebb_grid_fini(ebb_grid *g)
@@ -44,13 +46,8 @@ ebb_cell *ebb_grid_at(const ebb_grid *g, int row, int col)
 /* As much of the text as a cell holds, whole characters. */
 static void set_text(ebb_cell *c, const char *text)
 {
-    size_t n = strlen(text);
+    size_t n = ebb_utf8_cut(text, strlen(text), sizeof c->text - 1);
 
-    if (n >= sizeof c->text) {
-        n = sizeof c->text - 1;
-        while (n > 0 && ((unsigned char)text[n] & 0xC0) == 0x80)
-            n--;
-    }
     memcpy(c->text, text, n);
     c->text[n] = '\0';
 }

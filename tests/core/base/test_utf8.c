@@ -56,6 +56,49 @@ static void test_every_scalar_value_comes_back(void **state)
     }
 }
 
+/* Nothing is cut within a character; what is broken anyway loses 3 bytes at most. */
+static void test_cut(void **state)
+{
+    static const char text[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z", broken[] = "\x80\x80\x80\x80\x80\x80\x80\x80";
+    static const size_t kept[] = { 0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11 };
+
+    (void)state;
+    for (size_t cap = 0; cap < sizeof kept / sizeof *kept; cap++)
+        assert_int_equal(ebb_utf8_cut(text, sizeof text - 1, cap), kept[cap]);
+    for (size_t cap = 0; cap < 8; cap++)
+        assert_int_equal(ebb_utf8_cut(broken, 8, cap), cap < 3 ? 0 : cap - 3);
+    assert_int_equal(ebb_utf8_cut(broken, 8, 8), 8);
+    assert_int_equal(ebb_utf8_cut("", 0, 0), 0);
+}
+
+/* Back over a text as forward; what is no character is passed part by part. */
+static void test_before(void **state)
+{
+    static const char *const texts[] = { "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80z", "\x80\x80\x80\x80\x80", "a\x80",
+                                         "\xE2\x82\xAC\x82", "\xE2\x82", "\xF0\x9F\x98", "\xC3\xA9\xA9\xFF" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        size_t n = strlen(texts[i]), begin[16], n_begin = 0;
+        ebb_buf b = { 0 };
+        uint32_t cp;
+
+        for (size_t at = 0, used; at < n; at += used ? used : n - at) {
+            begin[n_begin++] = at;
+            used = ebb_utf8_decode(texts[i] + at, n - at, &cp);
+        }
+        assert_true(ebb_buf_adds(&b, texts[i]));
+        for (size_t at = n; n_begin > 0; at = begin[n_begin]) {
+            assert_int_equal(ebb_utf8_before(texts[i], at), begin[--n_begin]);
+            ebb_utf8_remove_last(&b);
+            assert_int_equal(b.len, begin[n_begin]);
+        }
+        ebb_utf8_remove_last(&b);                /* nothing is left */
+        assert_string_equal(ebb_buf_text(&b), "");
+        ebb_buf_fini(&b);
+    }
+}
+
 static void test_display_filter(void **state)
 {
     ebb_buf b = { 0 };
@@ -104,6 +147,8 @@ int main(void)
         cmocka_unit_test(test_maximal_parts_are_replaced),
         cmocka_unit_test(test_cut_off_is_not_invalid),
         cmocka_unit_test(test_every_scalar_value_comes_back),
+        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_before),
         cmocka_unit_test(test_display_filter),
         cmocka_unit_test(test_nothing_hides),
     };
