@@ -174,19 +174,24 @@ static bool read_hex(pattern *p, int n, uint32_t *cp)
     return true;
 }
 
-/* \u and four digits, which with another of the kind may be a pair. */
+/* \u and four digits, which with the other half behind them are a pair; half a character alone is none. */
 static bool read_unicode(pattern *p, uint32_t *cp)
 {
+    const char *behind;
     uint32_t low;
 
     if (!read_hex(p, 4, cp))
         return false;
-    if (*cp < 0xD800 || *cp > 0xDBFF || p->at[0] != '\\' || p->at[1] != 'u')
+    behind = p->at;
+    if (*cp < 0xD800 || *cp > 0xDBFF || behind[0] != '\\' || behind[1] != 'u')
         return true;
     p->at += 2;
     if (!read_hex(p, 4, &low))
         return false;
-    *cp = 0x10000 + ((*cp - 0xD800) << 10) + ((low - 0xDC00) & 0x3FF);
+    if (low >= 0xDC00 && low <= 0xDFFF)
+        *cp = 0x10000 + ((*cp - 0xD800) << 10) + (low - 0xDC00);
+    else
+        p->at = behind;                          /* it is the next character */
     return true;
 }
 
