@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/dynlib.h"
+#include "net/header.h"
 #include "os/child.h"
 #include "os/confine.h"
 #include "os/file.h"
@@ -50,25 +51,6 @@ struct ebb_client {
 
 /* -- Callbacks of libcurl ------------------------------------------------------------------- */
 
-/* The value of the header `name` in a line of n bytes; false: it is another one, or too long to be believed. */
-static bool get_header(const char *line, size_t n, const char *name, char *out, size_t cap)
-{
-    size_t k = strlen(name);
-
-    if (n <= k || line[k] != ':' || strncasecmp(line, name, k) != 0)
-        return false;
-    for (line += k + 1, n -= k + 1; n && (*line == ' ' || *line == '\t'); line++)
-        n--;
-    while (n && (unsigned char)line[n - 1] <= ' ')
-        n--;
-    if (n >= cap)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        out[i] = (unsigned char)line[i] < ' ' || line[i] == 127 ? '?' : line[i];
-    out[n] = '\0';
-    return true;
-}
-
 static size_t client_on_header(char *line, size_t size, size_t n, void *arg)
 {
     ebb_client *c = arg;
@@ -87,11 +69,11 @@ static size_t client_on_header(char *line, size_t size, size_t n, void *arg)
         c->curl->curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
         r->status = (int)status;
     }
-    if (get_header(line, n, "content-type", r->type, sizeof r->type))
+    if (ebb_header_text(line, n, "content-type", r->type, sizeof r->type))
         r->type[strcspn(r->type, "; ")] = '\0';
-    get_header(line, n, "server", r->server, sizeof r->server);
-    get_header(line, n, "location", r->location, sizeof r->location);
-    if (get_header(line, n, "retry-after", text, sizeof text) && *text >= '0' && *text <= '9') {
+    ebb_header_text(line, n, "server", r->server, sizeof r->server);
+    ebb_header_text(line, n, "location", r->location, sizeof r->location);
+    if (ebb_header_text(line, n, "retry-after", text, sizeof text) && *text >= '0' && *text <= '9') {
         unsigned long s = strtoul(text, NULL, 10);
         r->retry_after_s = s < 3600 ? (unsigned)s : 3600;
     }

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "ebb/version.h"
 #include "net/dynlib.h"
+#include "net/header.h"
 
 #define MAX_HOPS     10
 #define MAX_HEADERS  ((size_t)256 << 10)     /* bytes, of a hop, its trailers among them: libcurl keeps them all */
@@ -104,42 +105,12 @@ static bool is_tls_only(const call *c)
 
 /* -- Headers ---------------------------------------------------------------------------- */
 
-/* The value of the header `name` in a line of n bytes, without spaces around, NULL: another one. */
-static const char *header_value(const char *line, size_t n, const char *name, size_t *n_value)
-{
-    size_t k = strlen(name);
-
-    if (n <= k || line[k] != ':' || strncasecmp(line, name, k) != 0)
-        return NULL;
-    line += k + 1;
-    n -= k + 1;
-    while (n && (*line == ' ' || *line == '\t'))
-        line++, n--;
-    while (n && (unsigned char)line[n - 1] <= ' ')
-        n--;
-    *n_value = n;
-    return line;
-}
-
-/* H3; false: it is another header, or too long to be believed. */
-static bool get_header_text(const char *line, size_t n, const char *name, char *out, size_t cap)
-{
-    const char *v = header_value(line, n, name, &n);
-
-    if (!v || n >= cap)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        out[i] = (unsigned char)v[i] < ' ' || v[i] == 127 ? '?' : v[i];
-    out[n] = '\0';
-    return true;
-}
-
 static bool get_header_number(const char *line, size_t n, const char *name, uint64_t *out)
 {
     char text[32], *end;
     uint64_t v;
 
-    if (!get_header_text(line, n, name, text, sizeof text) || text[0] < '0' || text[0] > '9')
+    if (!ebb_header_text(line, n, name, text, sizeof text) || text[0] < '0' || text[0] > '9')
         return false;
     v = strtoull(text, &end, 10);
     if (*end == '\0')
@@ -153,7 +124,7 @@ static void get_header_range(ebb_http_reply *r, const char *line, size_t n)
     char text[100], *slash;
     unsigned long long from;
 
-    if (!get_header_text(line, n, "content-range", text, sizeof text) || strncasecmp(text, "bytes ", 6) != 0)
+    if (!ebb_header_text(line, n, "content-range", text, sizeof text) || strncasecmp(text, "bytes ", 6) != 0)
         return;
     slash = strchr(text, '/');
     if (sscanf(text + 6, "%llu-", &from) == 1)
@@ -208,7 +179,7 @@ static void get_header_next(const call *c, const char *line, size_t n)
 {
     char text[EBB_HTTP_URL + 64], *begin = text, *end;
 
-    if (!get_header_text(line, n, "link", text, sizeof text))
+    if (!ebb_header_text(line, n, "link", text, sizeof text))
         return;
     while ((begin = strchr(begin, '<')) != NULL && (end = strchr(begin, '>')) != NULL) {
         char *others = find_unquoted(end + 1, ',');
@@ -230,7 +201,7 @@ static bool is_compression(const char *line, size_t n)
     char coding[32];
     bool is_one = false;
 
-    if (get_header_text(line, n, "content-encoding", coding, sizeof coding))
+    if (ebb_header_text(line, n, "content-encoding", coding, sizeof coding))
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
             is_one |= strcasecmp(coding, names[i]) == 0;
     return is_one;
@@ -257,15 +228,15 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     get_header_number(line, n, "content-length", &c->length);
     c->is_compressed |= is_compression(line, n);
     get_header_range(r, line, n);
-    get_header_text(line, n, "etag", r->etag, sizeof r->etag);
-    get_header_text(line, n, "last-modified", r->modified, sizeof r->modified);
-    get_header_text(line, n, "x-error-message", r->reason, sizeof r->reason);
-    get_header_text(line, n, "x-error-code", r->reason_code, sizeof r->reason_code);
+    ebb_header_text(line, n, "etag", r->etag, sizeof r->etag);
+    ebb_header_text(line, n, "last-modified", r->modified, sizeof r->modified);
+    ebb_header_text(line, n, "x-error-message", r->reason, sizeof r->reason);
+    ebb_header_text(line, n, "x-error-code", r->reason_code, sizeof r->reason_code);
     get_header_next(c, line, n);
     if (get_header_number(line, n, "retry-after", &wait_s))
         r->retry_after_s = wait_s < 3600 ? (unsigned)wait_s : 3600;
     if (c->is_first_origin) {
-        get_header_text(line, n, "x-linked-etag", r->linked_etag, sizeof r->linked_etag);
+        ebb_header_text(line, n, "x-linked-etag", r->linked_etag, sizeof r->linked_etag);
         get_header_number(line, n, "x-linked-size", &r->linked_bytes);
     }
     return n;
