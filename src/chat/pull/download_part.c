@@ -133,15 +133,6 @@ static ebb_status expect_one_name(const ebb_download *d, ebb_error *err)
     return EBB_OK;
 }
 
-/* Does the path still name the locked file?  The process that held the lock may have renamed it. */
-static bool is_part_in_place(const ebb_download *d)
-{
-    struct stat at, mine;
-
-    return stat(d->part.data, &at) == 0 && fstat(d->fd, &mine) == 0 && at.st_ino == mine.st_ino &&
-           at.st_dev == mine.st_dev;
-}
-
 static ebb_status open_download_part(ebb_download *d, ebb_error *err)
 {
     ebb_status st = ebb_file_mkdirs(d->request->folder, err);
@@ -153,7 +144,7 @@ static ebb_status open_download_part(ebb_download *d, ebb_error *err)
     if (st != EBB_OK)
         return st;
     st = ebb_file_lock(d->fd, d->part.data, err);
-    if (st == EBB_OK && !is_part_in_place(d))
+    if (st == EBB_OK && !ebb_file_is_at(d->fd, d->part.data))     /* who held the lock may have renamed it */
         st = EBB_FAIL(err, EBB_BUSY, "%s: it has been moved meanwhile", d->part.data);
     if (st == EBB_BUSY)
         st = EBB_FAIL(err, EBB_BUSY, "%s: another ebb pull is fetching it right now", d->request->name);
@@ -359,7 +350,7 @@ void ebb_download_discard_empty_part(ebb_download *d)
 {
     uint64_t n;
 
-    if (d->fd >= 0 && d->pos == 0 && get_file_size(d->part.data, &n) && n == 0 && is_part_in_place(d))
+    if (d->fd >= 0 && d->pos == 0 && get_file_size(d->part.data, &n) && n == 0 && ebb_file_is_at(d->fd, d->part.data))
         ebb_download_discard_part(d);
 }
 

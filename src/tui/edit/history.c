@@ -165,14 +165,6 @@ static ebb_status load_entries(ebb_history *h, const char *path, const ebb_seal 
     return st;
 }
 
-static bool is_file_at(int fd, const char *path)
-{
-    struct stat ours, there;
-
-    return fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_dev == there.st_dev &&
-           ours.st_ino == there.st_ino;
-}
-
 /* Open the file and lock it until it is closed.  While we wait for the lock, another process may
  * replace the file with a trimmed one: then that one is opened. */
 static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
@@ -181,7 +173,7 @@ static ebb_status open_locked(const char *path, int *fd, ebb_error *err)
 
     while ((st = ebb_file_open(path, EBB_FILE_UPDATE, fd, err)) == EBB_OK) {
         st = ebb_file_lock_wait(*fd, path, err);
-        if (st == EBB_IO || (st == EBB_OK && is_file_at(*fd, path)))
+        if (st == EBB_IO || (st == EBB_OK && ebb_file_is_at(*fd, path)))
             return EBB_OK;                       /* IO: a file system without locks: go on without */
         ebb_file_close(*fd);
         *fd = -1;

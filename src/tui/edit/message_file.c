@@ -45,12 +45,9 @@ static bool add_path_beside(ebb_buf *out, const char *path, int which)
 /* One that a sweep has removed meanwhile, with the file, is none. */
 static bool take_lock(const char *path, int *lock)
 {
-    ebb_file_id ours, there;
     ebb_buf name = { 0 };
     bool ok = add_path_beside(&name, path, LOCK) && ebb_file_open(name.data, EBB_FILE_CREATE, lock, NULL) == EBB_OK &&
-              ebb_file_lock(*lock, name.data, NULL) == EBB_OK &&
-              ebb_file_get_id(*lock, name.data, &ours, NULL) == EBB_OK && ebb_file_look_up(name.data, &there) &&
-              ours.inode == there.inode && ours.device == there.device;
+              ebb_file_lock(*lock, name.data, NULL) == EBB_OK && ebb_file_is_at(*lock, name.data);
 
     ebb_buf_fini(&name);
     return ok;
