@@ -13,11 +13,6 @@
 
 /* -- States ----------------------------------------------------------------------- */
 
-static bool is_file_in_memory(const ebb_engine *e)
-{
-    return ebb_gguf_get_part(ebb_model_gguf(e->model), 0)->fd < 0;
-}
-
 /* Have read, in the background, what shall be resident; groups for which there is no memory stay with the ring. */
 static ebb_status load_resident_groups(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *progress, void *arg,
                                        ebb_error *err)
@@ -63,7 +58,7 @@ static ebb_status apply_plan(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *
 
     ebb_lend_close(e);
     ebb_reclaim_set_plan(e);                     /* before anything is read */
-    if (!is_file_in_memory(e) && (!p->is_mapped || p->stream_bytes > 0))
+    if (!ebb_model_is_in_memory(e->model) && (!p->is_mapped || p->stream_bytes > 0))
         st = ebb_res_set_reader(e->res, e->opts.io, speeds,
                                 p->weights_ring_bytes ? p->weights_ring_bytes : EBB_LOADER_BYTES, err);
     if (st == EBB_OK && p->expert_bytes > 0)
@@ -79,7 +74,8 @@ static ebb_status apply_plan(ebb_engine *e, const ebb_plan *p, ebb_progress_fn *
         st = load_resident_groups(e, p, progress, arg, err);
     if (st == EBB_OK)
         ebb_res_fill_expert_cache(e->res);
-    if (st == EBB_OK && p->is_mapped && p->weights_resident_bytes >= PREFAULT_LEAST && !is_file_in_memory(e))
+    if (st == EBB_OK && p->is_mapped && p->weights_resident_bytes >= PREFAULT_LEAST &&
+        !ebb_model_is_in_memory(e->model))
         ebb_res_prefault(e->res);
     if (st == EBB_OK && !e->host)
         ebb_lend_open(e);

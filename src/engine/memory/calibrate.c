@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "open/engine_state.h"
 #include "open/model_file.h"
-#include "os/map.h"
 #include "os/proc.h"
 
 #define MEASURE_S     0.25
@@ -21,7 +20,6 @@
 void ebb_calibrate_open(ebb_engine *e)
 {
     ebb_calibration *b = &e->calibration;
-    const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(e->model), 0);
 
     b->types = ebb_machine_types(e->model);
     b->disk = (ebb_disk_speeds){ .device = ebb_machine_device(e->model), .io = e->opts.io };
@@ -31,7 +29,7 @@ void ebb_calibrate_open(ebb_engine *e)
     if (e->net.n_expert && ebb_expert_profile_init(&b->uses, ebb_res_n_experts(e->res)) &&
         ebb_expert_profile_load(&b->uses, ebb_model_get_info(e->model)->fingerprint))
         ebb_res_set_expert_uses(e->res, b->uses.uses);
-    e->machine.page_cache_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
+    e->machine.page_cache_share = ebb_model_page_cache_share(e->model);
 }
 
 /* What was learned of experts since the last time; a few passes teach nothing. */

@@ -81,11 +81,6 @@ static uint32_t count_resident_groups(const ebb_engine *e)
     return n;
 }
 
-static bool is_whole_file_in_memory(const ebb_engine *e)
-{
-    return ebb_gguf_get_part(ebb_model_gguf(e->model), 0)->fd < 0;
-}
-
 /* The plan itself may leave less than the usual floor: a small cgroup. */
 static int64_t floor_bytes(const ebb_engine *e)
 {
@@ -96,7 +91,8 @@ static int64_t floor_bytes(const ebb_engine *e)
 
 void ebb_reclaim_set_plan(ebb_engine *e)
 {
-    ebb_pressure_monitor_set(e, !e->plan.is_mapped && !is_whole_file_in_memory(e), (uint64_t)floor_bytes(e));
+    ebb_pressure_monitor_set(e, !e->plan.is_mapped && !ebb_model_is_in_memory(e->model),
+                             (uint64_t)floor_bytes(e));
 }
 
 /* -- Looking ----------------------------------------------------------------------- */
@@ -144,8 +140,8 @@ static bool read_memory(ebb_engine *e, ebb_limits *l, ebb_proc *own, ebb_memory_
     }
     ebb_res_get_stats(e->res, &res);
     out->left_bytes = available;
-    out->available_bytes = (int64_t)(available - ebb_res_pending_bytes(e->res)) - (is_whole_file_in_memory(e)
-                                                                                   ? 0 : (int64_t)res.mapped_bytes);
+    out->available_bytes = (int64_t)(available - ebb_res_pending_bytes(e->res)) -
+                           (ebb_model_is_in_memory(e->model) ? 0 : (int64_t)res.mapped_bytes);
     out->pressure_avg10 = l->pressure_some_avg10;
     out->swap_bytes = own->swap_bytes;
     return true;
@@ -383,7 +379,8 @@ static void check_memory(ebb_engine *e)
 
     e->budget.checked_ns = ebb_clock_ns();
     e->budget.n_passes_unchecked = 0;
-    if (!read_headroom(e, &h) || h.bytes >= floor || ebb_draft_model_release(e, h.bytes) || is_whole_file_in_memory(e))
+    if (!read_headroom(e, &h) || h.bytes >= floor || ebb_draft_model_release(e, h.bytes) ||
+        ebb_model_is_in_memory(e->model))
         return;
     s = (shortage){ .available = h.bytes, .missing = (uint64_t)(ebb_evict_target(floor) - h.bytes),
                     .is_bottom = h.bytes < floor / 4, .is_a_sign = h.is_a_sign,
@@ -630,7 +627,7 @@ ebb_status ebb_reclaim_before_pass(ebb_engine *e, ebb_error *err)
 /* Copies of our own are looked after also while nobody asks anything. */
 static bool has_copies(const ebb_engine *e)
 {
-    return !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !is_whole_file_in_memory(e);
+    return !e->plan.is_mapped && e->budget.gauge.fd >= 0 && !ebb_model_is_in_memory(e->model);
 }
 
 void ebb_reclaim_before_turn(ebb_engine *e)

@@ -11,6 +11,7 @@
 #include "base/size.h"
 #include "base/utf8.h"
 #include "ebb/experimental/inspect.h"
+#include "os/map.h"
 
 #define MAX_LAYERS 16384u        /* beyond it a file is damaged, not large */
 #define MAX_WIDTH  (1u << 24)    /* rows, tokens: likewise */
@@ -274,8 +275,16 @@ void ebb_model_close(ebb_model *m)
 }
 
 const ebb_gguf *ebb_model_gguf(const ebb_model *m) { return m->gguf; }
+bool ebb_model_is_in_memory(const ebb_model *m) { return ebb_gguf_get_part(m->gguf, 0)->fd < 0; }
 const ebb_tokenizer *ebb_model_tokenizer(const ebb_model *m) { return m->tokenizer; }
 const ebb_model_info *ebb_model_get_info(const ebb_model *m) { return &m->info; }
+
+double ebb_model_page_cache_share(const ebb_model *m)
+{
+    const ebb_gguf_part *first = ebb_gguf_get_part(m->gguf, 0);
+
+    return ebb_model_is_in_memory(m) ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
+}
 
 ebb_status ebb_model_check_tokenizer(const ebb_model *m, ebb_error *err)
 {

@@ -17,6 +17,11 @@
 /* Metadata, tensor index, and for each part its path, open descriptor or memory. */
 const ebb_gguf *ebb_model_gguf(const ebb_model *m);
 
+/* Whether it was opened from memory: then there is no file to map, or to read from. */
+bool ebb_model_is_in_memory(const ebb_model *m);
+/* How much of its first part is in memory, of the page cache or of its own: 0 to 1. */
+double ebb_model_page_cache_share(const ebb_model *m);
+
 const ebb_tokenizer *ebb_model_tokenizer(const ebb_model *m);  /* NULL if there is none */
 /* OK if there is a tokenizer; else UNSUPPORTED, naming what is not known.  For
  * whoever makes the model ready to chat. */

@@ -9,7 +9,6 @@
 #include "open/model_file.h"
 #include "os/file.h"
 #include "os/limits.h"
-#include "os/map.h"
 #include "os/pool.h"
 #include "os/proc.h"
 #include "plan/contention.h"
@@ -310,7 +309,7 @@ uint64_t ebb_machine_device(const ebb_model *model)
     const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(model), 0);
     ebb_file_id id;
 
-    if (first->fd < 0 || ebb_file_get_id(first->fd, first->path, &id, NULL) != EBB_OK)
+    if (ebb_model_is_in_memory(model) || ebb_file_get_id(first->fd, first->path, &id, NULL) != EBB_OK)
         return 0;
     return id.device;
 }
@@ -443,9 +442,8 @@ void ebb_machine_recall_experts(ebb_machine *m, const ebb_model *model)
 ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb_engine_opts *opts, bool with_disk,
                                ebb_error *err)
 {
-    const ebb_gguf_part *first = ebb_gguf_get_part(ebb_model_gguf(model), 0);
     wish w = { .types = ebb_machine_types(model), .weights_bytes = ebb_model_get_info(model)->weight_bytes,
-               .path = first->path,
+               .path = ebb_gguf_get_part(ebb_model_gguf(model), 0)->path,
                .device = ebb_machine_device(model), .o = opts };
     ebb_disk_speeds disk = { .device = w.device, .io = opts ? opts->io : EBB_IO_AUTO };
     ebb_speeds known;
@@ -456,8 +454,9 @@ ebb_status ebb_machine_measure(ebb_machine *m, const ebb_model *model, const ebb
     if (st != EBB_OK)
         return st;
     ebb_machine_recall_experts(m, model);
-    m->page_cache_share = first->fd < 0 ? 1 : ebb_file_cached_share(first->fd, first->n_bytes);
-    with_disk = with_disk && first->fd >= 0 && m->disk_bytes_s <= 0 && !ebb_machine_recall_disk(m, &known, &disk);
+    m->page_cache_share = ebb_model_page_cache_share(model);
+    with_disk = with_disk && !ebb_model_is_in_memory(model) && m->disk_bytes_s <= 0 &&
+                !ebb_machine_recall_disk(m, &known, &disk);
     if (ebb_machine_recall_types(m, &known, w.types) && !with_disk)
         return EBB_OK;
     return measure_wish(m, &w, with_disk, &known, err);

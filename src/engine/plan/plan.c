@@ -474,7 +474,7 @@ static ebb_status begin_planning(ebb_planning *q, const ebb_model *m, ebb_error 
     q->is_resident = calloc(net->n_extents, sizeof *q->is_resident);
     if (!q->layers || !q->is_resident)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a table of %u layers", net->n_layers);
-    q->in_memory = ebb_gguf_get_part(ebb_model_gguf(m), 0)->fd < 0;
+    q->in_memory = ebb_model_is_in_memory(m);
     return EBB_OK;
 }
 
