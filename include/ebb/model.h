@@ -15,6 +15,7 @@
 EBB_API_BEGIN
 
 typedef int32_t ebb_token;
+#define EBB_TOKEN_NONE (-1)      /* no token */
 typedef struct ebb_model ebb_model;
 
 /* Opens the GGUF file at `path`; of a split model, any one of its files.  On
@@ -90,13 +91,14 @@ ebb_status ebb_model_tokenize_with(const ebb_model *m, const char *text, size_t 
                                    const ebb_tokenize_opts *o, ebb_token *out, size_t cap,
                                    size_t *n_out, ebb_error *err);
 
-/* Beginning of sequence, end of sequence, end of turn; -1 where the vocabulary has none. */
+/* Beginning of sequence, end of sequence, end of turn; EBB_TOKEN_NONE where the vocabulary has
+ * none. */
 ebb_token ebb_model_bos(const ebb_model *m);
 ebb_token ebb_model_eos(const ebb_model *m);
 ebb_token ebb_model_eot(const ebb_model *m);
 bool ebb_model_is_eog(const ebb_model *m, ebb_token id);     /* ends generation: EOS, <|im_end|> */
 bool ebb_model_is_control(const ebb_model *m, ebb_token id);     /* <|im_start|>, <s> */
-/* The id of the token whose text is exactly `text`; -1: none. */
+/* The id of the token whose text is exactly `text`; EBB_TOKEN_NONE: there is none. */
 ebb_token ebb_model_find_token(const ebb_model *m, const char *text);
 /* The bytes of one token (not NUL-terminated, perhaps a part of a character).  Control tokens give
  * their text if `special`, else nothing, but for those that part an answer (<|channel|>) and always

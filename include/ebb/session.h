@@ -137,11 +137,10 @@ typedef struct ebb_sampler ebb_sampler;
  * later.  NULL: out of memory, or n_vocab is 0. */
 ebb_sampler *ebb_sampler_new(const ebb_sampler_params *p, size_t n_vocab);
 void ebb_sampler_free(ebb_sampler *s);
-/* No token: of a sampler that is constrained (ebb/grammar.h), nothing may follow. */
-#define EBB_TOKEN_NONE (-1)
 /* Samples the token at position n, behind ids[0..n); ids may be NULL without a repeat penalty.
  * Chance depends on the seed and the position alone, and not on earlier calls: the same seed, ids
- * and logits give the same token, whoever asks and how often. */
+ * and logits give the same token, whoever asks and how often.  EBB_TOKEN_NONE: of a sampler that is
+ * constrained (ebb/grammar.h), nothing may follow. */
 ebb_token ebb_sampler_sample(ebb_sampler *s, const float *logits, const ebb_token *ids, size_t n);
 /* The same from the session's logits and ids.  It also tells a draft model (ebb_engine_opts.draft)
  * the state of the sampler, so that more draft tokens are accepted: prefer it. */

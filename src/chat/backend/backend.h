@@ -23,7 +23,7 @@ typedef enum ebb_backend_event_kind {
     EBB_BACKEND_FAILED,          /* text: the model could not be loaded */
     EBB_BACKEND_PREFILL,         /* done, total: tokens to compute */
     /* One token: id, and the text that may be shown now; never one that ends the turn.  Of a
-     * backend of messages a piece of text, and the id is EBB_NO_TOKEN. */
+     * backend of messages a piece of text, and the id is EBB_TOKEN_NONE. */
     EBB_BACKEND_TOKEN,
     EBB_BACKEND_END,             /* finish, turn_stats; text: the error line if finish is ERROR,
                                   * else what the answer still lacks */
@@ -36,7 +36,6 @@ typedef enum ebb_backend_event_kind {
                                   * ERROR if the one before stays */
 } ebb_backend_event_kind;
 
-#define EBB_NO_TOKEN (-1)
 #define EBB_BACKEND_MAX_ANSWERS 16u      /* to one request */
 
 typedef struct ebb_backend_event {

@@ -56,7 +56,7 @@ static void hand_over(turn *t, double now_s)
     if (t->last_s > t->first_s)
         r->decode_tok_s = (t->answer.n_pieces - 1) / (t->last_s - t->first_s);
     pthread_mutex_unlock(&r->lock);
-    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .token = EBB_NO_TOKEN, .text = text->data,
+    ebb_remote_emit(r, &(ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .token = EBB_TOKEN_NONE, .text = text->data,
                                              .n_text = text->len });
     ebb_buf_clear(text);
     t->handed_s = now_s;

@@ -190,7 +190,7 @@ void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
     if (!node)
         return;
     node->is_dirty |= ev->which > 0;
-    if ((ev->token != EBB_NO_TOKEN && !ebb_node_add_id(node, ev->token)) ||
+    if ((ev->token != EBB_TOKEN_NONE && !ebb_node_add_id(node, ev->token)) ||
         !ebb_node_add_text(node, ev->text, ev->n_text))
         ebb_chat_notice(c, "out of memory: a part of the answer was lost");
     ebb_chat_arm_timer(c, SAVE_WITHIN_MS);
