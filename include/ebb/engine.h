@@ -83,8 +83,8 @@ typedef struct ebb_engine_opts {
     const char *kv_cache_dir;    /* must outlive the engine; NULL: $XDG_CACHE_HOME/ebb/kv.  A folder
                                   * that cannot be used, or that others may write to: no_kv_cache,
                                   * and an event says why */
-    const struct ebb_kv_seal *kv_seal;   /* encrypts it (experimental/kv_cache.h), and K and V are
-                                  * not spilled; must outlive the engine; NULL: in the clear */
+    const struct ebb_kv_seal *kv_seal;   /* of ebb itself, which encrypts it so; K and V are not
+                                  * spilled then; must outlive the engine; NULL: in the clear */
     uint64_t    kv_cache_bytes;  /* cap of that directory; 0: 4 GiB, at most a tenth of the file
                                   * system's free space */
 } ebb_engine_opts;

@@ -97,8 +97,8 @@ ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_erro
  * can. */
 const char *ebb_session_cannot_shift(const ebb_session *s);
 
-/* Drops the positions [from, from + n) of the sequence.  Later positions move forward by n: their V
- * stays as it is, their K is re-rotated (K-shift), so nothing is computed.  The logits of the last
+/* Drops the positions [from, from + n) of the sequence.  Each later position p becomes p - n: its V
+ * stays as it is, its K is re-rotated (K-shift), so nothing is computed.  The logits of the last
  * position stay valid if it was not dropped.  The moved K and V were computed with attention to the
  * dropped tokens, so logits after a shift are not those of computing the shorter sequence; another
  * sequence never reuses them for computed ones.

@@ -33,12 +33,12 @@ ebb_status ebb_kv_cache_check_spill(const ebb_engine_opts *opts, ebb_error *err)
  * no_kv_cache where nothing can be spilled, so that K and V take memory. */
 ebb_engine_opts ebb_kv_cache_opts_for_plan(const ebb_engine_opts *opts);
 
-/* Whether the cache file with the token ids [0..n), consecutive in some sequence, is kept. */
-typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);
-
 /* As ebb_session_persist, also if there was a sweep since the last ebb_session_sync: the caller
  * knows that what the sequence says is kept all the same. */
 void ebb_session_persist_kept(ebb_session *s);
+
+/* Whether the cache file with the token ids [0..n), consecutive in some sequence, is kept. */
+typedef bool ebb_kv_cache_keep_fn(void *arg, const ebb_token *ids, size_t n);
 
 /* Calls `keep` for each file of the directory (NULL: $XDG_CACHE_HOME/ebb/kv) and removes those
  * for which it returns false; an engine computes again what it does not find.  Unfinished and

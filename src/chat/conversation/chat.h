@@ -6,8 +6,9 @@
  * backend's thread while the user reads and types.
  *
  * Threads: all calls from one thread (the UI's).  Nothing here blocks longer than
- * a write to the store.  Events wait in a queue; ebb_chat_fd() becomes readable
- * when there are some. */
+ * a write to the store, but for ebb_chat_search, which reads it, and for what ends a
+ * chat: ebb_chat_linger waits for an answer, ebb_chat_close for the threads.  Events wait
+ * in a queue; ebb_chat_fd() becomes readable when there are some. */
 #ifndef EBB_CHAT_CHAT_H
 #define EBB_CHAT_CHAT_H
 #include <stdbool.h>
@@ -166,8 +167,8 @@ EBB_MUST_CHECK ebb_status ebb_chat_check_saved(ebb_chat *c, ebb_error *err);
 /* Zeroes until an engine exists.  Its phase is idle only if no answer is under way. */
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out);
 /* The path of the model of this process if it can be handed over to a server for several
- * (chat_share.c), and which file it is (ebb_models_file_id).  NULL: a small one, or one opened in
- * an own way. */
+ * (chat_share.c), and which file it is (ebb_models_file_id, EBB_MODELS_FILE_ID bytes).  NULL: a
+ * small one, or one opened in an own way. */
 const char *ebb_chat_offers_model(const ebb_chat *c, char file[40]);
 /* Whether an engine is opened with nothing that another one might not have: only then it is
  * shared. */
@@ -350,7 +351,7 @@ typedef struct ebb_chat_hit {
     char     name[128];          /* of the session */
     char     snippet[256];       /* one line around the first hits */
 } ebb_chat_hit;
-/* Newest first, at most `limit`; *out is free()d by the caller. */
+/* Newest first, at most `limit`; *out is free()d by the caller.  Cost: that of ebb_store_search. */
 EBB_MUST_CHECK ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit,
                                           ebb_chat_hit **out, size_t *n, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err);

@@ -74,9 +74,11 @@ typedef struct ebb_block_table {
     uint32_t  n_pos;             /* positions whose K and V are valid */
 } ebb_block_table;
 
-/* Bytes of EBB_KV_BLOCK positions in all layers; in those of EBB_KV_ALL; blocks of n positions. */
+/* Bytes of EBB_KV_BLOCK positions in all layers. */
 uint64_t ebb_kv_block_bytes(const ebb_kv_shape *shape);
+/* Of them, those in the layers of EBB_KV_ALL. */
 uint64_t ebb_kv_all_block_bytes(const ebb_kv_shape *shape);
+/* How many blocks n_pos positions take, the last one perhaps not full. */
 uint32_t ebb_kv_blocks_of(uint32_t n_pos);
 /* Bytes of all pools.  EBB_KV_ALL: n_ctx positions and one block, for the copy of a shared one.
  * EBB_KV_WINDOW of w positions:
