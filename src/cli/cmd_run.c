@@ -265,7 +265,7 @@ static void tell_event(const ebb_args *a, const ebb_chat_event *ev)
     tell_visible(a, ev->text, ev->n_text);
 }
 
-/* With --io, say if another reader is in use than the one asked for. */
+/* What of the file is ignored; and, with -v or --io, what was planned, with the reader of the weights and why. */
 static void tell_decision(const ebb_args *a, const ebb_chat *c)
 {
     char line[EBB_MEMORY_EVENT_TEXT];

@@ -14,7 +14,7 @@ extern const tpl_builtin ebb_tpl_filters_text[];         /* filters_text.c */
 extern const tpl_builtin ebb_tpl_filters_number[];       /* filters_text.c */
 extern const tpl_builtin ebb_tpl_filters_list[];         /* filters_list.c */
 extern const tpl_builtin ebb_tpl_filters_pick[];         /* filters_pick.c */
-extern const tpl_builtin ebb_tpl_tests[];                /* tests.c */
+extern const tpl_builtin ebb_tpl_tests[];                /* is_tests.c */
 extern const tpl_builtin ebb_tpl_globals[];              /* globals.c */
 extern const tpl_builtin ebb_tpl_methods_str[];          /* methods.c */
 extern const tpl_builtin ebb_tpl_methods_dict[];

@@ -1,6 +1,6 @@
 /* template/interp.h - the evaluator: eval.c runs statements, expr.c computes
- * expressions, ops.c is the arithmetic, access.c finds attributes and items, call.c
- * binds arguments. */
+ * expressions, operators.c is the arithmetic, access.c finds attributes and items,
+ * call.c binds arguments. */
 #ifndef EBB_TEMPLATE_INTERP_H
 #define EBB_TEMPLATE_INTERP_H
 #include "template/ast.h"

@@ -4,7 +4,7 @@
  * what the terminal keeps anyway); tests have one in memory that is read back as
  * text.  Callers name a face; theme.h says what it looks like.
  *
- * A frame: ebb_term_clear, any number of puts, ebb_term_flush.  Only cells that
+ * A frame: ops->clear, any number of puts, ops->flush.  Only cells that
  * differ from the screen are sent.  The real cursor is parked where flush
  * says, so input methods open their window there.
  *
