@@ -14,14 +14,14 @@
  * used block is evicted first, which of one sequence is the last one.
  *
  * Invariants:
- *  K1  A block that is shared or hashed is never written: growing a sequence whose last, partly
+ *  KV1  A block that is shared or hashed is never written: growing a sequence whose last, partly
  *      filled block is shared or hashed copies that block first (or, where no block is free and no
  *      other sequence has it, drops its hash).
- *  K2  A table has exactly ceil(n_pos / EBB_KV_BLOCK) entries in each group.  In EBB_KV_WINDOW an
+ *  KV2  A table has exactly ceil(n_pos / EBB_KV_BLOCK) entries in each group.  In EBB_KV_WINDOW an
  *      entry may be EBB_KV_NONE; before a table grows, all blocks that its next position sees (from
  *      ebb_kv_first_visible on) must be in it.
- *  K3  free blocks (cached ones included) + blocks with references = n_blocks.
- *  K4  No two blocks of a group have the same hash.
+ *  KV3  free blocks (cached ones included) + blocks with references = n_blocks.
+ *  KV4  No two blocks of a group have the same hash.
  *
  * A block is
  *
@@ -124,12 +124,12 @@ void ebb_kv_table_use(const ebb_kv *kv, const ebb_block_table *t, uint32_t n_pos
 
 /* -- Checkers (kv_check.c): NULL, or the rule that is broken ------------------------- */
 
-/* K3 to K6.  Cost: O(blocks of the pools). */
+/* KV3 to KV6.  Cost: O(blocks of the pools). */
 const char *ebb_kv_check(const ebb_kv *kv);
-/* K2 of a table that may grow, and K1 of its positions from writable_from on (n_pos: of none). */
+/* KV2 of a table that may grow, and KV1 of its positions from writable_from on (n_pos: of none). */
 const char *ebb_block_table_check(const ebb_kv *kv, const ebb_block_table *t,
                                   uint32_t writable_from);
-/* K3: the reference counts are those of `tables`, which are all tables of the pools. */
+/* KV3: the reference counts are those of `tables`, which are all tables of the pools. */
 const char *ebb_kv_check_refs(const ebb_kv *kv, const ebb_block_table *const *tables, size_t n);
 
 /* -- Putting a table together ---------------------------------------------------- */
@@ -145,7 +145,7 @@ ebb_status ebb_kv_alloc_block(ebb_kv *kv, ebb_block_table *t, int group, uint32_
 /* Sets t->n_pos (within cap); new entries are NONE, entries behind it are released. */
 void ebb_kv_resize_table(ebb_kv *kv, ebb_block_table *t, uint32_t n_pos);
 /* Makes the empty table `to` share the blocks of the first n_pos <= from->n_pos positions; whoever
- * grows first in a block that is not full gets a copy of it (K1). */
+ * grows first in a block that is not full gets a copy of it (KV1). */
 void ebb_kv_share(ebb_kv *kv, const ebb_block_table *from, uint32_t n_pos, ebb_block_table *to);
 /* Releases the n entries from `to` on and moves those behind them there. */
 void ebb_kv_shift_blocks(ebb_kv *kv, ebb_block_table *t, int group, uint32_t to, uint32_t n);
@@ -180,7 +180,7 @@ void ebb_kv_unref(ebb_kv *kv, int group, uint32_t block);
  * found and has memory is used instead, and where there is none the host is asked, who raises the
  * limit.
  *
- *  K6  What is counted as taken is the blocks that have memory. */
+ *  KV6  What is counted as taken is the blocks that have memory. */
 
 /* Called with the bytes that blocks will have taken, from the calls that give a table blocks. */
 typedef struct ebb_kv_host {
@@ -192,9 +192,9 @@ typedef struct ebb_kv_host {
 void ebb_kv_set_limit(ebb_kv *kv, uint64_t limit_bytes, ebb_kv_host host);
 /* What blocks have taken, in all pools. */
 uint64_t ebb_kv_taken_bytes(const ebb_kv *kv);
-/* Of that, what blocks have that nobody holds. */
+/* Of that, what blocks without references have. */
 uint64_t ebb_kv_unheld_bytes(const ebb_kv *kv);
-/* Blocks that nobody holds lose their names and give their memory back, those that were let go
+/* Blocks without references lose their hashes and give their memory back, those that were let go
  * longest ago first, until n_bytes have come; how many did. */
 uint64_t ebb_kv_release_unheld(ebb_kv *kv, uint64_t n_bytes);
 
@@ -216,7 +216,7 @@ int ebb_kv_group(const ebb_kv *kv, uint32_t layer);
  * blocks, so the choice does not matter for speed: cached blocks are spilled first, then those of
  * the earliest positions, and they stay spilled.  A block that is to be written is reloaded.
  *
- *  K5  A block is spilled only while it has a hash (so nobody writes it), and only while no writer
+ *  KV5  A block is spilled only while it has a hash (so nobody writes it), and only while no writer
  *      has a reference. */
 
 /* Allows spilling to a file in `dir`; max_resident: blocks that may be in memory (0: all).  Nothing

@@ -12,17 +12,17 @@ static const char *check_free(const ebb_kv_pool *p)
         const ebb_kv_block *b = &p->blocks[p->free[i]];
 
         if (p->free[i] >= p->n_blocks || b->n_refs > 0 || b->is_hashed || b->is_spilled)
-            return "K3: a block on the stack of free ones is used, named or out";
+            return "KV3: a block on the stack of free ones is referenced, hashed or spilled";
     }
     for (uint32_t b = p->oldest; b != EBB_KV_NONE; last = b, b = p->blocks[b].newer) {
         if (++n_list > p->n_blocks || p->blocks[b].older != last)
-            return "K3: the list of free blocks with a name is torn";
+            return "KV3: the list of cached blocks is torn";
         if (p->blocks[b].n_refs > 0 || !p->blocks[b].is_hashed)
-            return "K3: a block on the list of free ones is used, or has no name";
+            return "KV3: a block on the list of cached ones is referenced, or has no hash";
     }
     if (last != p->newest)
-        return "K3: the list of free blocks does not end with the newest";
-    return n_list + p->n_stack == p->n_free ? NULL : "K3: free blocks are counted wrong";
+        return "KV3: the list of cached blocks does not end with the newest";
+    return n_list + p->n_stack == p->n_free ? NULL : "KV3: free blocks are counted wrong";
 }
 
 static const char *check_blocks(const ebb_kv_pool *p, uint32_t *n_spilled)
@@ -37,21 +37,21 @@ static const char *check_blocks(const ebb_kv_pool *p, uint32_t *n_spilled)
         n_hashed += b->is_hashed;
         *n_spilled += b->is_spilled;
         if (b->n_writer_refs > b->n_refs)
-            return "K3: more writers hold a block than hold it at all";
+            return "KV3: a block has more references of writers than it has in all";
         if (b->is_hashed && ebb_kv_pool_find(p, b->hash) != i)
-            return "K4: two blocks have one name, or one cannot be found by it";
+            return "KV4: two blocks have one hash, or one cannot be found by it";
         if (b->is_spilled && !b->is_hashed)
-            return "K5: a block without a hash is spilled";
+            return "KV5: a block without a hash is spilled";
     }
     for (uint32_t i = 0; i < p->n_blocks; i++)
         for (uint32_t b = p->buckets[i]; b != EBB_KV_NONE && n_in_buckets <= p->n_blocks; b = p->blocks[b].next_hashed)
             n_in_buckets++;
     if (n_in_buckets != n_hashed)
-        return "K4: a block that has lost its name can be found";
-    return n_used + p->n_free == p->n_blocks ? NULL : "K3: a block is neither free nor used";
+        return "KV4: a block that has lost its hash can be found";
+    return n_used + p->n_free == p->n_blocks ? NULL : "KV3: a block is neither free nor referenced";
 }
 
-/* A block that is used and not out has been written, or is about to be. */
+/* A block that is referenced and not spilled has been written, or is about to be. */
 static const char *check_memory(const ebb_kv_pool *p, uint64_t *taken)
 {
     for (uint32_t i = 0; i < p->n_blocks; i++) {
@@ -59,7 +59,7 @@ static const char *check_memory(const ebb_kv_pool *p, uint64_t *taken)
 
         *taken += b->has_memory ? p->block_bytes : 0;
         if (b->has_memory ? b->is_spilled : b->n_refs > 0 && !b->is_spilled)
-            return "K6: a block is out and has memory, or is used and has none";
+            return "KV6: a block is spilled and has memory, or is referenced and has none";
     }
     return NULL;
 }
@@ -78,30 +78,30 @@ const char *ebb_kv_check(const ebb_kv *kv)
         if (rule)
             return rule;
         if (p->n_blocks > 0 && n_spilled != (g == EBB_KV_ALL ? kv->spill.n_spilled : 0))
-            return "K5: spilled blocks are counted wrong";
+            return "KV5: spilled blocks are counted wrong";
         rule = check_memory(p, &taken);
         if (rule)
             return rule;
     }
-    return taken == kv->taken_bytes ? NULL : "K6: the memory of blocks is counted wrong";
+    return taken == kv->taken_bytes ? NULL : "KV6: the memory of blocks is counted wrong";
 }
 
 const char *ebb_block_table_check(const ebb_kv *kv, const ebb_block_table *t, uint32_t writable_from)
 {
     if (t->n_blocks != ebb_kv_blocks_of(t->n_pos) || t->n_blocks > t->cap)
-        return "K2: a table has not as many places as its positions take";
+        return "KV2: a table has not as many places as its positions take";
     for (int g = 0; g < EBB_KV_GROUPS && kv->pools[g].n_blocks > 0; g++)
         for (uint32_t i = ebb_kv_first_visible(kv, g, t->n_pos); i < t->n_blocks; i++) {
             uint32_t at = t->blocks[g][i];
             const ebb_kv_block *b = &kv->pools[g].blocks[at];
 
             if (at == EBB_KV_NONE)
-                return "K2: a block that the next position sees is not there";
+                return "KV2: a block that the next position sees is not there";
             if (at >= kv->pools[g].n_blocks || b->n_refs == 0)
-                return "K2: a table has a block that is not held";
+                return "KV2: a table has a block without references";
             if (writable_from < t->n_pos && (i + 1) * EBB_KV_BLOCK > writable_from &&
                 (b->n_refs > 1 || b->is_hashed || b->is_spilled))
-                return "K1: a block is written that is shared, has a name or is out";
+                return "KV1: a block is written that is shared, hashed or spilled";
         }
     return NULL;
 }
@@ -122,7 +122,7 @@ const char *ebb_kv_check_refs(const ebb_kv *kv, const ebb_block_table *const *ta
                     n_refs[tables[k]->blocks[g][i]]++;
         for (uint32_t b = 0; b < p->n_blocks && !rule; b++)
             if (n_refs[b] + p->blocks[b].n_writer_refs != p->blocks[b].n_refs)
-                rule = "K3: a block has more or fewer references than tables and writers hold";
+                rule = "KV3: a block has more or fewer references than tables and writers have";
         free(n_refs);
     }
     return rule;

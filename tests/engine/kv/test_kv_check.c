@@ -101,12 +101,12 @@ static void test_counts(void **state)
     ebb_kv_block *shared = &f->pool->blocks[f->a.blocks[EBB_KV_ALL][0]];
 
     assert_null(check_all(f));
-    expect_count(f, &f->pool->n_free, "K3");
-    expect_count(f, &shared->n_refs, "K3");
-    expect_count(f, &f->kv->spill.n_spilled, "K5");
-    expect_count(f, &f->a.n_blocks, "K2");
+    expect_count(f, &f->pool->n_free, "KV3");
+    expect_count(f, &shared->n_refs, "KV3");
+    expect_count(f, &f->kv->spill.n_spilled, "KV5");
+    expect_count(f, &f->a.n_blocks, "KV2");
     shared->n_writer_refs = 5;
-    expect_rule(f, "K3");
+    expect_rule(f, "KV3");
     shared->n_writer_refs = 0;
 }
 
@@ -117,13 +117,13 @@ static void test_lists(void **state)
 
     assert_int_not_equal(oldest, EBB_KV_NONE);
     f->pool->oldest = EBB_KV_NONE;
-    expect_rule(f, "K3");
+    expect_rule(f, "KV3");
     f->pool->oldest = oldest;
     f->pool->blocks[oldest].older = oldest;
-    expect_rule(f, "K3");
+    expect_rule(f, "KV3");
     f->pool->blocks[oldest].older = EBB_KV_NONE;
     f->pool->free[0] = f->a.blocks[EBB_KV_ALL][0];
-    expect_rule(f, "K3");
+    expect_rule(f, "KV3");
     f->pool->free[0] = next;
     assert_null(check_all(f));
 }
@@ -136,12 +136,12 @@ static void test_names(void **state)
     uint8_t name = second->hash[0];
 
     memcpy(second->hash, first->hash, sizeof second->hash);
-    expect_rule(f, "K4");
+    expect_rule(f, "KV4");
     second->hash[0] = name;
     assert_null(check_all(f));
-    expect_flag(f, &first->is_hashed, "K4");
-    expect_flag(f, &f->pool->blocks[f->a.blocks[EBB_KV_ALL][2]].is_spilled, "K5");
-    expect_flag(f, &first->is_spilled, "K5");
+    expect_flag(f, &first->is_hashed, "KV4");
+    expect_flag(f, &f->pool->blocks[f->a.blocks[EBB_KV_ALL][2]].is_spilled, "KV5");
+    expect_flag(f, &first->is_spilled, "KV5");
 }
 
 static void test_memory(void **state)
@@ -150,10 +150,10 @@ static void test_memory(void **state)
 
     assert_int_equal(ebb_kv_taken_bytes(f->kv), 5 * f->pool->block_bytes);
     assert_int_equal(ebb_kv_unheld_bytes(f->kv), f->pool->block_bytes);
-    expect_flag(f, &f->pool->blocks[f->a.blocks[EBB_KV_ALL][0]].has_memory, "K6");
-    expect_flag(f, &f->pool->blocks[f->pool->free[0]].has_memory, "K6");
+    expect_flag(f, &f->pool->blocks[f->a.blocks[EBB_KV_ALL][0]].has_memory, "KV6");
+    expect_flag(f, &f->pool->blocks[f->pool->free[0]].has_memory, "KV6");
     f->kv->taken_bytes++;
-    expect_rule(f, "K6");
+    expect_rule(f, "KV6");
     f->kv->taken_bytes--;
     assert_null(check_all(f));
 }
@@ -200,14 +200,14 @@ static void test_tables(void **state)
     uint32_t *place = &f->a.blocks[EBB_KV_ALL][1], was = *place;
 
     *place = EBB_KV_NONE;
-    expect_rule(f, "K2");
+    expect_rule(f, "KV2");
     *place = f->pool->free[0];
-    expect_rule(f, "K2");
+    expect_rule(f, "KV2");
     *place = f->a.blocks[EBB_KV_ALL][0];
-    expect_rule(f, "K3");
+    expect_rule(f, "KV3");
     *place = was;
     assert_null(ebb_block_table_check(f->kv, &f->a, 2 * EBB_KV_BLOCK));
-    assert_non_null(ebb_block_table_check(f->kv, &f->a, 2 * EBB_KV_BLOCK - 1));  /* K1: it is shared and named */
+    assert_non_null(ebb_block_table_check(f->kv, &f->a, 2 * EBB_KV_BLOCK - 1));  /* KV1: it is shared and hashed */
 }
 
 static char told_rule[200];
@@ -235,7 +235,7 @@ static void test_rules_are_checked(void **state)
     ebb_invariant_broken = note_broken_rule;
     ebb_kv_truncate(f->kv, &f->gone, 0);
     ebb_invariant_broken = of_tests;
-    assert_memory_equal(told_rule, "K3", 2);
+    assert_memory_equal(told_rule, "KV3", 3);
     f->pool->n_free = n_free;
     ebb_kv_truncate(f->kv, &f->gone, 0);
 }
