@@ -529,7 +529,7 @@ ebb_status ebb_option_apply(const ebb_option *o, ebb_args *a, const char *value,
     int i;
 
     if (o->offset >= AT(sampling) && o->offset < AT(sampling) + sizeof a->sampling)
-        a->sampling_given |= 1u << (o->offset - AT(sampling)) / 4;
+        a->sampling_given |= EBB_SAMPLING_BIT_AT(o->offset - AT(sampling));
     switch (o->kind) {
     case FLAG: *(bool *)field = true; return EBB_OK;
     case TEXT: *(const char **)field = value; return EBB_OK;

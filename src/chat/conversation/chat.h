@@ -64,8 +64,11 @@ typedef struct ebb_chat_opts {
                                       * thread */
     void           *stop_arg;
 } ebb_chat_opts;
-#define EBB_SAMPLING_PREDICT (1u << (sizeof(ebb_sampler_params) / 4)) /* n_predict */
-#define EBB_SAMPLING_BIT(field) (1u << (offsetof(ebb_sampler_params, field) / 4))
+/* Each field of ebb_sampler_params has a bit, and n_predict, which stands behind them in
+ * ebb_chat_settings: by its offset there, as all of them begin at multiples of 4. */
+#define EBB_SAMPLING_BIT_AT(offset) (1u << ((offset) / 4))
+#define EBB_SAMPLING_BIT(field) EBB_SAMPLING_BIT_AT(offsetof(ebb_sampler_params, field))
+#define EBB_SAMPLING_PREDICT EBB_SAMPLING_BIT_AT(sizeof(ebb_sampler_params))
 /* What the model's file recommends, into the fields of *p that `given` (EBB_SAMPLING_BITs) leaves
  * to it. */
 void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_params *p);

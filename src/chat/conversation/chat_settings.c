@@ -26,6 +26,9 @@ typedef struct setting {
 #define AT(setting_field) offsetof(ebb_chat_settings, setting_field)
 #define ADVICE(name) "general.sampling." name
 
+/* EBB_SAMPLING_BIT_AT(AT(...)) is the bit of a field of ebb_sampler_params, or of n_predict. */
+_Static_assert(AT(sampling) == 0 && AT(n_predict) == sizeof(ebb_sampler_params), "bits of sampling");
+
 /* The enums of a CHOICE, which are all ints of this size. */
 _Static_assert(sizeof(ebb_thinking) == sizeof(uint32_t) && sizeof(ebb_overflow_policy) == sizeof(uint32_t) &&
                sizeof(ebb_speculative_prefill) == sizeof(uint32_t), "a choice");
@@ -250,7 +253,7 @@ char *ebb_chat_settings_json(const ebb_chat *c)
 /* Is the setting's bit in a mask of EBB_SAMPLING_BITs? */
 static bool has_bit(uint32_t mask, const setting *s)
 {
-    return s->at / 4 < 32 && mask & 1u << (s->at / 4);
+    return s->at / 4 < 32 && (mask & EBB_SAMPLING_BIT_AT(s->at));
 }
 
 /* Was the setting given on the command line, or is it not the default?  It then overrides advice
@@ -451,7 +454,7 @@ uint32_t ebb_chat_settings_chosen(const ebb_chat *c)
 
         if (s->at / 4 < 32 && ((c->settings.is_set & 1u << i) || is_from_command_line(c, s) ||
                                has_bit(c->defaults.sampling_config, s)))
-            chosen |= 1u << s->at / 4;
+            chosen |= EBB_SAMPLING_BIT_AT(s->at);
     }
     return chosen;
 }
