@@ -15,8 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backend/sampling_bits.h"
 #include "ebb/session.h"
 #include "ebb/stats.h"
+#include "store/session_row.h"
 #include "tree/message.h"
 
 typedef struct ebb_chat ebb_chat;
@@ -64,11 +66,6 @@ typedef struct ebb_chat_opts {
                                       * thread */
     void           *stop_arg;
 } ebb_chat_opts;
-/* Each field of ebb_sampler_params has a bit, and n_predict, which stands behind them in
- * ebb_chat_settings: by its offset there, as all of them begin at multiples of 4. */
-#define EBB_SAMPLING_BIT_AT(offset) (1u << ((offset) / 4))
-#define EBB_SAMPLING_BIT(field) EBB_SAMPLING_BIT_AT(offsetof(ebb_sampler_params, field))
-#define EBB_SAMPLING_PREDICT EBB_SAMPLING_BIT_AT(sizeof(ebb_sampler_params))
 /* What the model's file recommends, into the fields of *p that `given` (EBB_SAMPLING_BITs) leaves
  * to it. */
 void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_params *p);
@@ -336,13 +333,6 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_ctx(ebb_chat *c, uint32_t n_ctx, ebb_erro
 /* The plan of the model at hand comes as a REPORT, now or after the answer under way. */
 EBB_MUST_CHECK ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err);
 
-typedef struct ebb_session_row {
-    int64_t  id;
-    char     name[128];          /* title or given name */
-    char     model[96];
-    int64_t  created_ms, updated_ms;
-    uint32_t n_messages, n_tokens;
-} ebb_session_row;
 /* Newest first; *out is free()d by the caller. */
 EBB_MUST_CHECK ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n,
                                         ebb_error *err);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conversation/chat.h"
+#include "backend/sampling_bits.h"
 #include "json/json_text.h"
 #include "tree/thought.h"
 

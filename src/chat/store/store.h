@@ -16,8 +16,8 @@
 
 #include "base/buf.h"
 #include "base/progress.h"
-#include "conversation/chat.h"
 #include "ebb/status.h"
+#include "store/session_row.h"
 #include "tree/tree.h"
 
 typedef struct ebb_store ebb_store;
