@@ -207,15 +207,11 @@ static void allow_store(void *arg, const char *dir)
 /* "dir:dir:file" */
 static void allow_list(reach *r, const char *list)
 {
-    while (list && *list) {
-        size_t n = strcspn(list, ":");
-        char *one = strndup(list, n);
+    ebb_buf one = { 0 };
 
-        if (one && n)
-            allow_named(r, one);
-        free(one);
-        list += n + (list[n] == ':');
-    }
+    while (ebb_path_next(&list, &one))
+        allow_named(r, one.data);
+    ebb_buf_fini(&one);
 }
 
 /* A link in a folder of models is followed to what is called as a model itself: no key becomes one by a link. */

@@ -266,24 +266,19 @@ static int newest_first(const void *a, const void *b)
 
 static void scan_path_list(ebb_model_finding *f, const char *list)
 {
-    while (*list) {
-        size_t n = strcspn(list, ":");
-        char *path_in_list = strndup(list, n);
+    ebb_buf path = { 0 };
 
-        f->failed |= !path_in_list;
-        if (path_in_list && n)
-            ebb_finding_scan(f, path_in_list, DEPTH);
-        free(path_in_list);
-        list += n + (list[n] == ':');
-    }
+    while (ebb_path_next(&list, &path))
+        ebb_finding_scan(f, path.data, DEPTH);
+    f->failed |= path.failed;
+    ebb_buf_fini(&path);
 }
 
 static void scan_own_places(ebb_model_finding *f)
 {
     ebb_buf data = { 0 };
 
-    if (ebb_path_models())
-        scan_path_list(f, ebb_path_models());
+    scan_path_list(f, ebb_path_models());
     if (ebb_path_in(EBB_DIR_DATA, "models", &data, NULL) == EBB_OK)
         ebb_finding_scan(f, data.data, DEPTH);
     ebb_buf_fini(&data);
@@ -390,17 +385,13 @@ ebb_status ebb_models_find_partial(ebb_model_file **out, size_t *n, ebb_error *e
 ebb_status ebb_models_folder(ebb_buf *out, ebb_error *err)
 {
     const char *list = ebb_path_models();
+    struct stat st;
 
-    while (list && *list) {
-        size_t n = strcspn(list, ":");
-        struct stat st;
-
-        ebb_buf_clear(out);
-        ebb_buf_add(out, list, n);
-        if (n && (stat(ebb_buf_text(out), &st) == 0 ? S_ISDIR(st.st_mode) : !ends_in(ebb_buf_text(out), ".gguf")))
-            return out->failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path") : EBB_OK;
-        list += n + (list[n] == ':');
-    }
+    while (ebb_path_next(&list, out))
+        if (stat(out->data, &st) == 0 ? S_ISDIR(st.st_mode) : !ends_in(out->data, ".gguf"))
+            return EBB_OK;
+    if (out->failed)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
     return ebb_path_in(EBB_DIR_DATA, "models", out, err);
 }
 

@@ -87,3 +87,13 @@ const char *ebb_path_models(void)
 
     return list && *list ? list : NULL;
 }
+
+bool ebb_path_next(const char **list, ebb_buf *out)
+{
+    const char *path = *list ? *list + strspn(*list, ":") : "";
+    size_t n = strcspn(path, ":");
+
+    ebb_buf_clear(out);
+    *list = path + n;
+    return n > 0 && ebb_buf_add(out, path, n);
+}

@@ -37,5 +37,8 @@ bool ebb_path_below(const char *variable, const char *below, ebb_buf *out);
 
 /* $EBB_MODELS: directories or files, separated by colons; NULL if unset or empty. */
 const char *ebb_path_models(void);
+/* Replace *out by the next path of such a list (NULL: an empty one), which *list is moved behind;
+ * empty ones are passed over.  false: there is none, or no memory (out->failed). */
+bool ebb_path_next(const char **list, ebb_buf *out);
 
 #endif

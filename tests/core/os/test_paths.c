@@ -108,6 +108,30 @@ static void test_run(void **state)
     assert_true(rmdir(below) == 0 && rmdir(own) == 0 && rmdir(dir) == 0);
 }
 
+static void expect_paths(const char *list, const char *const *paths)
+{
+    ebb_buf one = { 0 };
+
+    while (ebb_path_next(&list, &one)) {
+        assert_non_null(*paths);
+        assert_string_equal(one.data, *paths++);
+    }
+    assert_null(*paths);
+    assert_false(one.failed);
+    ebb_buf_fini(&one);
+}
+
+static void test_list(void **state)
+{
+    (void)state;
+    expect_paths("/a:b/c:d.gguf", (const char *const[]){ "/a", "b/c", "d.gguf", NULL });
+    expect_paths("::/a::/b:", (const char *const[]){ "/a", "/b", NULL });
+    expect_paths("/a", (const char *const[]){ "/a", NULL });
+    expect_paths(":", (const char *const[]){ NULL });
+    expect_paths("", (const char *const[]){ NULL });
+    expect_paths(NULL, (const char *const[]){ NULL });
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,6 +140,7 @@ int main(void)
         cmocka_unit_test(test_nowhere),
         cmocka_unit_test(test_home),
         cmocka_unit_test(test_run),
+        cmocka_unit_test(test_list),
     };
     return cmocka_run_group_tests_name("paths", tests, NULL, NULL);
 }
