@@ -195,47 +195,57 @@ static ebb_status make_prompt(const ebb_serve *s, const messages *m, const ebb_p
     return st;
 }
 
-ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_serve_question *q, ebb_error *err)
+/* What the prompt of a request is made of. */
+typedef struct conversation {
+    messages        m;
+    json_t         *variables;
+    ebb_prompt_opts opts;        /* that lead to them */
+} conversation;
+
+static ebb_status read_conversation(const ebb_serve *s, const json_t *o, conversation *c, ebb_error *err)
 {
-    ebb_prompt_opts opts = opts_of(o);
-    messages m = { 0 };
-    json_t *variables = NULL;
-    ebb_status st = read_all_messages(json_object_get(o, "messages"), &m, err);
+    ebb_status st = read_all_messages(json_object_get(o, "messages"), &c->m, err);
 
     if (st == EBB_OK)
-        st = read_variables(who->s, o, &variables, err);
-    opts.stop = ebb_serve_stops_waiting;
-    opts.stop_arg = who;
-    opts.thoughts = m.thoughts;
-    opts.variables = variables;
+        st = read_variables(s, o, &c->variables, err);
+    c->opts = opts_of(o);
+    c->opts.thoughts = c->m.thoughts;
+    c->opts.variables = c->variables;
+    return st;
+}
+
+static void conversation_fini(conversation *c)
+{
+    json_decref(c->variables);
+    messages_fini(&c->m);
+}
+
+ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_serve_question *q, ebb_error *err)
+{
+    conversation c = { 0 };
+    ebb_status st = read_conversation(who->s, o, &c, err);
+
+    c.opts.stop = ebb_serve_stops_waiting;
+    c.opts.stop_arg = who;
     if (st == EBB_OK)
-        st = make_prompt(who->s, &m, &opts, q, err);
-    json_decref(variables);
-    messages_fini(&m);
+        st = make_prompt(who->s, &c.m, &c.opts, q, err);
+    conversation_fini(&c);
     return st;
 }
 
 ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err)
 {
-    ebb_prompt_opts opts = opts_of(o);
-    messages m = { 0 };
+    conversation c = { 0 };
     ebb_rendering r = { 0 };
-    json_t *variables = NULL;
-    ebb_status st = read_all_messages(json_object_get(o, "messages"), &m, err);
+    ebb_status st = read_conversation(s, o, &c, err);
+    ebb_render_job job = { .messages = c.m.pointers, .n = c.m.n, .opts = &c.opts };
 
     if (st == EBB_OK)
-        st = read_variables(s, o, &variables, err);
-    if (st == EBB_OK) {
-        opts.thoughts = m.thoughts;
-        opts.variables = variables;
-        ebb_render_job job = { .messages = m.pointers, .n = m.n, .opts = &opts };
         st = ebb_prompt_render_or_merge(s->prompter, &job, &r, err);
-    }
     if (st == EBB_OK && !ebb_buf_add(out, ebb_buf_text(&r.text), r.text.len))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     ebb_rendering_fini(&r);
-    json_decref(variables);
-    messages_fini(&m);
+    conversation_fini(&c);
     return st;
 }
 
