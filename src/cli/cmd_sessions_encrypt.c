@@ -112,17 +112,26 @@ static ebb_status make_key(const ebb_args *a, const stored_paths *p, uint8_t dat
     return st;
 }
 
-static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
+/* That of the key that is there, else of a new one. */
+static ebb_status open_seal(const ebb_args *a, const stored_paths *p, ebb_seal **seal, ebb_error *err)
 {
     uint8_t data_key[EBB_SEAL_KEY];
+    ebb_status st = ebb_cli_is_encrypted() ? ebb_cli_open_key(a, p->key.data, data_key, err)
+                                           : make_key(a, p, data_key, err);
+
+    if (st == EBB_OK)
+        st = ebb_seal_new(data_key, seal, err);
+    explicit_bzero(data_key, sizeof data_key);
+    return st;
+}
+
+static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
+{
     ebb_seal *seal = NULL;
     ebb_status st = ebb_stored_check(p->db.data, err);
 
     if (st == EBB_OK)
-        st = ebb_cli_is_encrypted() ? ebb_cli_open_key(a, p->key.data, data_key, err) : make_key(a, p, data_key, err);
-    if (st == EBB_OK)
-        st = ebb_seal_new(data_key, &seal, err);
-    explicit_bzero(data_key, sizeof data_key);
+        st = open_seal(a, p, &seal, err);
     if (st == EBB_OK)
         st = turn_rest(p, seal, seal, err);
     if (st == EBB_OK)
@@ -158,16 +167,12 @@ int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
 
 static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
 {
-    uint8_t data_key[EBB_SEAL_KEY];
     ebb_seal *seal = NULL;
     ebb_status st = ebb_cli_is_encrypted() ? ebb_stored_check(p->db.data, err)
                                            : EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted");
 
     if (st == EBB_OK)
-        st = ebb_cli_open_key(a, p->key.data, data_key, err);
-    if (st == EBB_OK)
-        st = ebb_seal_new(data_key, &seal, err);
-    explicit_bzero(data_key, sizeof data_key);
+        st = open_seal(a, p, &seal, err);
     if (st == EBB_OK)
         st = ebb_store_decrypt(p->db.data, seal, err);
     if (st == EBB_OK)

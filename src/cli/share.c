@@ -15,6 +15,7 @@
 #include "base/utf8.h"
 #include "cli.h"
 #include "cmd_serve.h"
+#include "json/json_get.h"
 #include "json/json_load.h"
 #include "models/models.h"
 #include "net/dynlib.h"
@@ -73,13 +74,6 @@ static json_t *query_server(const char *path, uint64_t end)
     return o;
 }
 
-static const char *text_of(const json_t *o, const char *name)
-{
-    const char *s = json_string_value(json_object_get(o, name));
-
-    return s ? s : "";
-}
-
 /* One that has just begun does not know its model yet; it is not waited for longer than one that says nothing. */
 static json_t *ask_server(const char *path)
 {
@@ -89,7 +83,7 @@ static json_t *ask_server(const char *path)
     do {
         json_t *o = query_server(path, end);
 
-        if (!o || strcmp(text_of(o, "state"), "loading") != 0 || *text_of(o, "file"))
+        if (!o || strcmp(ebb_json_get_text(o, "state"), "loading") != 0 || *ebb_json_get_text(o, "file"))
             return o;
         json_decref(o);
         nanosleep(&wait, NULL);
@@ -142,13 +136,13 @@ static void find_wanted(const ebb_args *a, char **path)
 
 static bool has_wanted_model(const ebb_args *a, const char *path, const json_t *o)
 {
-    const char *file = text_of(o, "file");
+    const char *file = ebb_json_get_text(o, "file");
     char id[EBB_MODELS_FILE_ID];
 
-    if (strcmp(text_of(o, "state"), "failed") == 0)
+    if (strcmp(ebb_json_get_text(o, "state"), "failed") == 0)
         return false;
     if (a->model && strcmp(a->model, EBB_MODELS_GUIDE) == 0)
-        return !*file && strcmp(text_of(o, "model"), EBB_MODELS_GUIDE) == 0;
+        return !*file && strcmp(ebb_json_get_text(o, "model"), EBB_MODELS_GUIDE) == 0;
     if (path)
         return ebb_models_file_id(path, id) && strcmp(id, file) == 0;
     return !a->model && *file;
@@ -174,10 +168,10 @@ static void find_shared(char **path)
     size_t i;
 
     json_array_foreach(list, i, one) {
-        const char *p = text_of(one, "path");
+        const char *p = ebb_json_get_text(one, "path");
 
         if (!*path && *p && find_socket(p, address, sizeof address, &at) &&
-            (*text_of(one, "shares") || is_reachable(&at)))
+            (*ebb_json_get_text(one, "shares") || is_reachable(&at)))
             *path = strdup(p);
     }
     json_decref(list);
@@ -207,7 +201,7 @@ static json_t *find_offer(const char *id)
     size_t i;
 
     json_array_foreach(list, i, one)
-        if (!found && strcmp(text_of(one, "shares"), id) == 0)
+        if (!found && strcmp(ebb_json_get_text(one, "shares"), id) == 0)
             found = json_incref(one);
     json_decref(list);
     ebb_buf_fini(&dir);
@@ -216,7 +210,9 @@ static json_t *find_offer(const char *id)
 
 static bool is_answering(const json_t *o)
 {
-    return strcmp(text_of(o, "state"), "prefill") == 0 || strcmp(text_of(o, "state"), "decode") == 0;
+    const char *at = ebb_json_get_text(o, "state");
+
+    return strcmp(at, "prefill") == 0 || strcmp(at, "decode") == 0;
 }
 
 /* The server for several can be started, and asked. */
@@ -245,7 +241,7 @@ void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_a
                     is_answering(o) ? " as soon as its answer has ended" : "");
         if (i % TAKE_AGAIN == 0)
             (void)!ebb_cli_signal(o, SIGUSR2);
-        n_idle = strcmp(text_of(o, "state"), "idle") == 0 ? n_idle + 1 : 0;
+        n_idle = strcmp(ebb_json_get_text(o, "state"), "idle") == 0 ? n_idle + 1 : 0;
         if (n_idle == TAKE_IDLE && !a->quiet)
             fprintf(stderr, "process %ld keeps it, so the model is in memory twice\n", (long)pid);
         json_decref(o);
@@ -258,7 +254,7 @@ void ebb_cli_take_over(const ebb_args *a, const char *path, const volatile sig_a
 
 static void tell_sharing(const json_t *o)
 {
-    const char *model = text_of(o, "model");
+    const char *model = ebb_json_get_text(o, "model");
     ebb_buf line = { 0 };
 
     ebb_utf8_add_line(&line, model, strlen(model), false);

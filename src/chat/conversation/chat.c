@@ -4,15 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "conversation/chat_priv.h"
-
-static char *copy_or_null(const char *s, bool *ok)
-{
-    char *copy = s ? strdup(s) : NULL;
-
-    *ok &= !s || copy;
-    return copy;
-}
 
 static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_ops *ops, ebb_error *err)
 {
@@ -29,20 +22,20 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->defaults.settings.overflow = o->overflow;
     c->defaults.overflow_given = o->overflow_given;
     c->overflow.is_unattended = o->is_unattended;
-    c->turn.grammar = copy_or_null(o->grammar, &ok);
+    c->turn.grammar = ebb_text_copy_or_null(o->grammar, &ok);
     if (o->grammar)                              /* a grammar does not allow for a thought */
         c->defaults.settings.thinking = EBB_THINKING_OFF;
     c->settings = c->defaults.settings;
     c->opening.opts = o->engine;
-    c->opening.opts.kv_cache_dir = copy_or_null(o->engine.kv_cache_dir, &ok);
-    c->opening.draft_path = copy_or_null(o->draft_path, &ok);
-    c->quality.named = copy_or_null(o->quality_path, &ok);
-    c->remote.name = copy_or_null(o->engine_name, &ok);
-    c->remote.model = o->engine_name ? copy_or_null(o->model_path, &ok) : NULL;
-    c->saving.path = copy_or_null(o->store_path, &ok);
-    c->system = copy_or_null(o->system, &ok);
+    c->opening.opts.kv_cache_dir = ebb_text_copy_or_null(o->engine.kv_cache_dir, &ok);
+    c->opening.draft_path = ebb_text_copy_or_null(o->draft_path, &ok);
+    c->quality.named = ebb_text_copy_or_null(o->quality_path, &ok);
+    c->remote.name = ebb_text_copy_or_null(o->engine_name, &ok);
+    c->remote.model = o->engine_name ? ebb_text_copy_or_null(o->model_path, &ok) : NULL;
+    c->saving.path = ebb_text_copy_or_null(o->store_path, &ok);
+    c->system = ebb_text_copy_or_null(o->system, &ok);
     c->system_given = o->system && o->system_given;
-    c->template_name = copy_or_null(o->template_name, &ok);
+    c->template_name = ebb_text_copy_or_null(o->template_name, &ok);
     if (!ok || !ebb_chat_sharing_init(c, o))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
     return ebb_chat_events_init(c, err);
@@ -56,7 +49,7 @@ static ebb_status open_first_model(ebb_chat *c, const char *path, ebb_error *err
 
     if (!c->follow.session)
         return ebb_chat_open_model(c, path, err);
-    c->opening.wanted = copy_or_null(path, &ok);
+    c->opening.wanted = ebb_text_copy_or_null(path, &ok);
     c->opening.is_deferred = true;
     return ok ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "conversation/chat_job.h"
 #include "conversation/chat_priv.h"
 #include "os/file.h"
@@ -66,27 +67,24 @@ static ebb_status export_end(ebb_chat *c, void *arg, bool was_stopped, ebb_statu
 
 static const ebb_chat_job_kind export_kind = { "exporting", export_run, export_end, export_fini };
 
-static bool copy_name(const char *from, char **to)
-{
-    *to = from ? strdup(from) : NULL;
-    return *to || !from;
-}
-
 /* What ebb_export looks at. */
 static bool copy_path(const ebb_tree *from, ebb_tree *to)
 {
     ebb_node *leaf = NULL;
+    bool ok = true;
 
     for (size_t i = 0; i < from->n_path; i++) {
         const ebb_message *m = &from->path[i]->m;
 
         leaf = ebb_tree_add(to, leaf, m->role, m->text, m->n_text);
-        if (!leaf || !copy_name(m->model, &leaf->m.model) || !copy_name(m->engine, &leaf->m.engine))
+        if (!leaf)
             return false;
+        leaf->m.model = ebb_text_copy_or_null(m->model, &ok);
+        leaf->m.engine = ebb_text_copy_or_null(m->engine, &ok);
         leaf->m.created_ms = m->created_ms;
         leaf->m.finish = m->finish;
     }
-    return ebb_tree_set_leaf(to, leaf);
+    return ok && ebb_tree_set_leaf(to, leaf);
 }
 
 static ebb_status export_beside(ebb_chat *c, const char *path, ebb_export_format format, ebb_error *err)

@@ -9,6 +9,7 @@
 
 #include "backend/figures.h"
 #include "base/utf8.h"
+#include "json/json_get.h"
 #include "json/json_load.h"
 #include "os/paths.h"
 #include "remote/answer.h"
@@ -197,13 +198,6 @@ static ebb_status get_json(ebb_engine_link *l, const char *path, unsigned limit_
 
 /* -- Models ----------------------------------------------------------------------------------------- */
 
-static const char *string_of(const json_t *o, const char *name)
-{
-    const char *s = json_string_value(json_object_get(o, name));
-
-    return s ? s : "";
-}
-
 static uint32_t count_of(const json_t *o, const char *name)
 {
     json_int_t v = json_integer_value(json_object_get(o, name));
@@ -240,7 +234,7 @@ static ebb_server_kind kind_of(const ebb_engine_link *l, const ebb_client_reply 
         { "library", EBB_SERVER_OLLAMA }, { "organization_owner", EBB_SERVER_LM_STUDIO },
         { "openai", EBB_SERVER_OPENAI }, { "system", EBB_SERVER_OPENAI },
     };
-    const char *owner = string_of(first, "owned_by");
+    const char *owner = ebb_json_get_text(first, "owned_by");
 
     if (strcmp(l->address.host, "api.openai.com") == 0)
         return EBB_SERVER_OPENAI;
@@ -322,7 +316,7 @@ static const json_t *entry_of(const json_t *list, const char *key, const char *n
     json_t *m;
 
     json_array_foreach((json_t *)list, i, m)
-        if (strcmp(string_of(m, key), name) == 0)
+        if (strcmp(ebb_json_get_text(m, key), name) == 0)
             return m;
     return NULL;
 }
@@ -344,7 +338,7 @@ static ebb_status list_models(ebb_engine_link *l, ebb_server *s, bool *may_retry
         st = EBB_FAIL(err, EBB_FORMAT, "%s: has no list of models at /v1/models; is its address right?",
                       l->entry->name);
     json_array_foreach(data, i, m)
-        if (!add_model(s, string_of(m, "id")))
+        if (!add_model(s, ebb_json_get_text(m, "id")))
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for a list of models");
     s->kind = l->entry->kind ? ebb_server_kind_parse(l->entry->kind) : EBB_SERVER_ANY;
     if (s->kind == EBB_SERVER_ANY || s->kind == EBB_SERVER_COUNT)
@@ -376,7 +370,7 @@ static void probe_llama(ebb_engine_link *l, ebb_server *s)
     uint32_t n = count_of(json_object_get(o, "default_generation_settings"), "n_ctx");
 
     s->n_ctx = n ? n : s->n_ctx;
-    snprintf(s->version, sizeof s->version, "%.60s", string_of(o, "build_info"));
+    snprintf(s->version, sizeof s->version, "%.60s", ebb_json_get_text(o, "build_info"));
     if (s->kind == EBB_SERVER_EBB)
         ebb_figures_get(json_object_get(o, "ebb"), &s->figures);
     json_decref(o);
@@ -386,7 +380,7 @@ static void probe_version(ebb_engine_link *l, ebb_server *s, const char *path)
 {
     json_t *o = ask_more(l, path);
 
-    snprintf(s->version, sizeof s->version, "%.60s", string_of(o, "version"));
+    snprintf(s->version, sizeof s->version, "%.60s", ebb_json_get_text(o, "version"));
     json_decref(o);
 }
 

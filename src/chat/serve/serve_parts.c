@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "serve/serve_priv.h"
 
 void ebb_serve_free(ebb_serve *s)
@@ -43,36 +44,30 @@ bool ebb_serve_is_leaving(ebb_serve *s)
     return is;
 }
 
-static bool copy_text(char **to, const char *from)
-{
-    *to = from ? strdup(from) : NULL;
-    return *to || !from;
-}
-
 /* A file's path from the root: only of such a one do clients not get to know the folders (ebb_serve_hide_folders). */
-static bool copy_path(char **to, const char *from)
+static char *copy_path(const char *from, bool *ok)
 {
     bool is_relative = from && from[0] != '/' && strchr(from, '/') && access(from, F_OK) == 0;
-    char *here = is_relative ? getcwd(NULL, 0) : NULL;
+    char *here = is_relative ? getcwd(NULL, 0) : NULL, *path;
 
     if (!here)
-        return copy_text(to, from);
-    if (asprintf(to, "%s/%s", here, from) < 0)
-        *to = NULL;
+        return ebb_text_copy_or_null(from, ok);
+    if (asprintf(&path, "%s/%s", here, from) < 0)
+        path = NULL;
     free(here);
-    return *to != NULL;
+    *ok &= path != NULL;
+    return path;
 }
 
 ebb_serve *ebb_serve_new(const ebb_serve_opts *opts)
 {
     ebb_serve *s = calloc(1, sizeof *s);
     pthread_condattr_t attr;
-    char *dir;
+    bool ok = true;
 
     if (!s)
         return NULL;
     s->opts = *opts;
-    s->opts.engine.kv_cache_dir = NULL;
     s->used_s = ebb_clock_s();
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->large_ended, NULL);
@@ -80,12 +75,13 @@ ebb_serve *ebb_serve_new(const ebb_serve_opts *opts)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &attr);
     pthread_condattr_destroy(&attr);
-    if (copy_path(&s->path, opts->models.path) && copy_path(&s->draft_path, opts->models.draft) &&
-        copy_text(&s->key, opts->key) && copy_text(&s->host, opts->host) &&
-        copy_text(&dir, opts->engine.kv_cache_dir)) {
-        s->opts.engine.kv_cache_dir = dir;
+    s->path = copy_path(opts->models.path, &ok);
+    s->draft_path = copy_path(opts->models.draft, &ok);
+    s->key = ebb_text_copy_or_null(opts->key, &ok);
+    s->host = ebb_text_copy_or_null(opts->host, &ok);
+    s->opts.engine.kv_cache_dir = ebb_text_copy_or_null(opts->engine.kv_cache_dir, &ok);
+    if (ok)
         return s;
-    }
     ebb_serve_free(s);
     return NULL;
 }

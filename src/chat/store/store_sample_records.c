@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "json/json_get.h"
 #include "json/json_load.h"
 #include "store/store_sql.h"
 
@@ -69,13 +70,6 @@ char *ebb_sample_records_json(const ebb_message *m)
     return text;
 }
 
-static uint32_t json_uint(const json_t *o, const char *key)
-{
-    json_int_t n = json_integer_value(json_object_get(o, key));
-
-    return n > 0 && n <= INT32_MAX ? (uint32_t)n : 0;
-}
-
 static float json_float(const json_t *o, const char *key)
 {
     return (float)json_number_value(json_object_get(o, key));
@@ -86,14 +80,16 @@ static bool parse_sample_record(const json_t *o, ebb_sample_record *d)
     const char *kv = json_string_value(json_object_get(o, "kv"));
     const char *grammar = json_string_value(json_object_get(o, "grammar"));
 
-    *d = (ebb_sample_record){ .from = json_uint(o, "from"), .n = json_uint(o, "n"), .n_ctx = json_uint(o, "ctx"),
+    *d = (ebb_sample_record){ .from = ebb_json_get_count(o, "from"), .n = ebb_json_get_count(o, "n"),
+                              .n_ctx = ebb_json_get_count(o, "ctx"),
                               .is_shifted = json_is_true(json_object_get(o, "moved")),
                               .begin = parse_begin(json_object_get(o, "thinks")) };
-    d->sampler = json_object_get(o, "sampler") ? json_uint(o, "sampler") : 1;    /* the first one had no number */
-    d->sampling = (ebb_sampler_params){ .temp = json_float(o, "temp"), .top_k = json_uint(o, "top_k"),
+    /* the first one had no number */
+    d->sampler = json_object_get(o, "sampler") ? ebb_json_get_count(o, "sampler") : 1;
+    d->sampling = (ebb_sampler_params){ .temp = json_float(o, "temp"), .top_k = ebb_json_get_count(o, "top_k"),
                                         .top_p = json_float(o, "top_p"), .min_p = json_float(o, "min_p"),
                                   .repeat_penalty = json_float(o, "repeat_penalty"),
-                                  .repeat_last_n = json_uint(o, "repeat_last"),
+                                  .repeat_last_n = ebb_json_get_count(o, "repeat_last"),
                                   .seed = (uint64_t)json_integer_value(json_object_get(o, "seed")) };
     snprintf(d->kv, sizeof d->kv, "%s", kv ? kv : "");
     if (!parse_hex(o, "before", d->context_hash) || !parse_hex(o, "drawn", d->ids_hash))

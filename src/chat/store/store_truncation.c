@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json/json_get.h"
 #include "json/json_load.h"
 #include "store/store_sql.h"
 
@@ -36,13 +37,6 @@ char *ebb_truncation_json(const ebb_truncation *l)
     return text;
 }
 
-static uint32_t json_count(const json_t *o, const char *key)
-{
-    json_int_t n = json_integer_value(json_object_get(o, key));
-
-    return n > 0 && n <= INT32_MAX ? (uint32_t)n : 0;
-}
-
 static void parse_kept(const json_t *list, ebb_truncation *l)
 {
     size_t n = json_array_size(list);
@@ -68,7 +62,7 @@ static void parse_cache_salt(const json_t *o, ebb_truncation *l)
             return;
         l->salt[i] = (uint8_t)byte;
     }
-    l->salt_pos = json_count(o, "shift");
+    l->salt_pos = ebb_json_get_count(o, "shift");
     l->has_cache_salt = true;
 }
 
@@ -82,9 +76,9 @@ void ebb_truncation_parse(const char *json, ebb_truncation *out)
         if (strcmp(how, ebb_overflow_policy_names[i]) == 0)
             out->how = (ebb_overflow_policy)i;
     if (out->how != EBB_OVERFLOW_ASK) {
-        out->first = json_count(o, "first");
-        out->n_turns = json_count(o, "turns");
-        out->n_tokens = json_count(o, "tokens");
+        out->first = ebb_json_get_count(o, "first");
+        out->n_turns = ebb_json_get_count(o, "turns");
+        out->n_tokens = ebb_json_get_count(o, "tokens");
         parse_kept(json_object_get(o, "kept"), out);
         parse_cache_salt(o, out);
     }

@@ -16,6 +16,14 @@ char *ebb_text_copy(const char *s, size_t n)
     return copy;
 }
 
+char *ebb_text_copy_or_null(const char *s, bool *ok)
+{
+    char *copy = s ? strdup(s) : NULL;
+
+    *ok &= !s || copy;
+    return copy;
+}
+
 size_t ebb_text_mark(const char *s, size_t n)
 {
     static const char mark[] = "\xEF\xBB\xBF";

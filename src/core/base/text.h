@@ -1,10 +1,13 @@
 /* base/text.h - texts: a copy, one without the blanks around it, where it begins; digits. */
 #ifndef EBB_TEXT_H
 #define EBB_TEXT_H
+#include <stdbool.h>
 #include <stddef.h>
 
 /* A copy of s[0..n), terminated, to be freed; s may be NULL if n is 0.  NULL: no memory. */
 char *ebb_text_copy(const char *s, size_t n);
+/* A copy of s, to be freed, NULL of NULL; without memory, *ok becomes false. */
+char *ebb_text_copy_or_null(const char *s, bool *ok);
 
 /* The text s without spaces, tabs and carriage returns at its two ends: a pointer into s, which is
  * cut off in place. */

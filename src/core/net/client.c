@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "net/dynlib.h"
 #include "net/header.h"
 #include "os/child.h"
@@ -200,21 +201,13 @@ static void accept_curl(ebb_client *c)
 
 /* -- Making one ------------------------------------------------------------------------------- */
 
-static char *copy_string(const char *s, bool *ok)
-{
-    char *copy = s ? strdup(s) : NULL;
-
-    *ok &= !s || copy;
-    return copy;
-}
-
 static char **copy_command(char *const *argv, bool *ok)
 {
     char **copy = argv ? calloc(MAX_ARGS + 1, sizeof *copy) : NULL;
 
     *ok &= !argv || copy;
     for (int i = 0; copy && argv[i] && i < MAX_ARGS; i++)
-        copy[i] = copy_string(argv[i], ok);
+        copy[i] = ebb_text_copy_or_null(argv[i], ok);
     return copy;
 }
 
@@ -237,10 +230,10 @@ ebb_status ebb_client_new(const ebb_client_opts *opts, ebb_client **out, ebb_err
     }
     st = ebb_curl_load(&c->curl, err);
     if (st == EBB_OK) {
-        c->url = copy_string(opts->url, &ok);
-        c->name = copy_string(opts->name, &ok);
-        c->unix_path = copy_string(opts->unix_path, &ok);
-        c->ca_file = copy_string(opts->ca_file, &ok);
+        c->url = ebb_text_copy_or_null(opts->url, &ok);
+        c->name = ebb_text_copy_or_null(opts->name, &ok);
+        c->unix_path = ebb_text_copy_or_null(opts->unix_path, &ok);
+        c->ca_file = ebb_text_copy_or_null(opts->ca_file, &ok);
         c->command = copy_command(opts->command, &ok);
         c->has_no_proxy = opts->has_no_proxy;
         c->connect_s = opts->connect_s ? opts->connect_s : CONNECT_S;

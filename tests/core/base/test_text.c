@@ -7,12 +7,18 @@ static void test_copy(void **state)
 {
     static const char with_nul[] = { 'a', '\0', 'b' };
     char *all = ebb_text_copy(with_nul, sizeof with_nul), *part = ebb_text_copy("budget", 3);
-    char *none = ebb_text_copy(NULL, 0);
+    char *none = ebb_text_copy(NULL, 0), *other;
+    bool ok = true;
 
     (void)state;
     assert_memory_equal(all, "a\0b", 4);
     assert_string_equal(part, "bud");
     assert_string_equal(none, "");
+    assert_null(ebb_text_copy_or_null(NULL, &ok));
+    other = ebb_text_copy_or_null("budget", &ok);
+    assert_string_equal(other, "budget");
+    assert_true(ok);
+    free(other);
     free(all);
     free(part);
     free(none);
