@@ -299,7 +299,7 @@ static void print_sessions(void)
         return;
     if (ebb_store_list(s, &rows, &n, NULL) == EBB_OK) {
         for (size_t i = 0; i < n; i++)
-            print_line(rows[i].name);
+            print_line(ebb_session_row_name(rows, n, i));
         free(rows);
     }
     ebb_store_close(s);

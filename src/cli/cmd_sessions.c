@@ -48,8 +48,7 @@ static void print_rows(const ebb_session_row *rows, size_t n)
         char date[20];
 
         date_of(rows[i].updated_ms, date);
-        printf("%5lld  %s  %4u messages %7u tokens  ", (long long)rows[i].id, date, rows[i].n_messages,
-               rows[i].n_tokens);
+        printf("%5s  %s  %4u messages %7u tokens  ", rows[i].word, date, rows[i].n_messages, rows[i].n_tokens);
         print_session_text(rows[i].name);
         if (rows[i].model[0]) {
             fputs("  (", stdout);

@@ -52,6 +52,7 @@ static int fail_to_start(const ebb_error *err)
 static void say_good_bye(ebb_chat *chat, bool has_unsent, bool ascii)
 {
     const char *name = ebb_chat_session_name(chat);
+    char word[EBB_SESSION_WORD];
     ebb_buf line = { 0 };
     ebb_error err = { 0 };
 
@@ -64,10 +65,11 @@ static void say_good_bye(ebb_chat *chat, bool has_unsent, bool ascii)
         return;
     }
     ebb_utf8_add_line(&line, name, strlen(name), ascii);
+    ebb_chat_session_word(chat, word);
     if (ebb_chat_is_newest_session(chat))
         printf("ebb -c continues: ");
     else                                         /* it was opened to look something up */
-        printf("ebb -s %lld continues: ", (long long)ebb_chat_session_id(chat));
+        printf("ebb -s %s continues: ", word);
     printf("%s%s\n", ebb_buf_text(&line), has_unsent ? " (and has your unsent text)" : "");
     ebb_buf_fini(&line);
 }

@@ -65,6 +65,21 @@ first=$($EBB sessions list | awk '{ print $1; exit }')
 $EBB sessions import "$dir/b.md" "$first" 2>"$dir/err" && fail "import took the number of another session"
 grep -q "$first is the number of another session" "$dir/err" || fail "its number: $(cat "$dir/err")"
 $EBB sessions import "$dir/b.md" 20261129 >/dev/null && $EBB sessions show 20261129 >/dev/null && $EBB sessions delete 20261129 || fail "a date as a name"
+# It is found by the number that lists show, in each command; only -s may mean a new one.
+$EBB sessions import "$dir/b.md" 20261129 >/dev/null || fail "a date as a name, again"
+number=$($EBB sessions list | awk '{ print $1; exit }')
+$EBB sessions show "$number" >/dev/null && $EBB sessions export "$number" >/dev/null || fail "a date by its number"
+printf '/load %s\n/title\n' "$number" | $EBB --plain -m guide 2>&1 | grep -q 'title: 20261129$' || fail "/load of a number"
+$EBB run -m guide -n 1 -s "$number" hi 2>"$dir/err"; [ $? -eq 1 ] || fail "a question went into another session"
+grep -q ": 0$number is that one" "$dir/err" || fail "which one it is: $(cat "$dir/err")"
+$EBB run -m guide -n 1 -s "0$number" hi >/dev/null || fail "the number of a date"
+[ "$($EBB sessions show 20261129 | grep -cx hi)" -eq 1 ] || fail "where it went: $($EBB sessions show 20261129)"
+# A new session gets no number that is a name, and what is offered finds the one that it is of.
+next=$((number + 2))
+$EBB sessions rename "$number" "$((number + 1))" || fail "the next number as a name"
+$EBB sessions import "$dir/b.md" >/dev/null && $EBB sessions show "$next" >/dev/null || fail "its number: $($EBB sessions list)"
+$EBB completion sessions | grep -qx "$((number + 1))" || fail "it is not offered: $($EBB completion sessions)"
+$EBB sessions delete "$next" && $EBB sessions delete "$number" || fail "delete of dates"
 # Names are one line of UTF-8, also those that the command line gives.
 for name in '' "$(printf 'a\nb')" "$(printf 'x\303')"; do
     $EBB sessions import "$dir/b.md" "$name" 2>"$dir/err" && fail "import took the name '$name'"

@@ -254,6 +254,11 @@ int64_t ebb_chat_session_id(const ebb_chat *c)
 {
     return strcmp(c->session, "trip") == 0 || strcmp(c->session, "sea") == 0 ? 2 : strcmp(c->session, "tree") == 0;
 }
+
+void ebb_chat_session_word(const ebb_chat *c, char out[static EBB_SESSION_WORD])
+{
+    snprintf(out, EBB_SESSION_WORD, "%lld", (long long)ebb_chat_session_id(c));
+}
 void ebb_chat_session_key(const ebb_chat *c, char out[EBB_SESSION_KEY_BYTES])
 {
     snprintf(out, EBB_SESSION_KEY_BYTES, ebb_chat_session_id(c) ? "%lld\t1" : "", (long long)ebb_chat_session_id(c));
@@ -780,11 +785,11 @@ ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_erro
     (void)err;
     *n = fake_third ? 3 : 2;
     *out = calloc(3, sizeof **out);
-    (*out)[0] = (ebb_session_row){ .id = 2, .name = "trip", .model = "Fake 8B", .updated_ms = 1700000000000,
-                                   .n_messages = 2 };
-    (*out)[1] = (ebb_session_row){ .id = 1, .name = "tree", .model = "Fake 8B", .updated_ms = 1600000000000,
-                                   .n_messages = 9 };
-    (*out)[2] = (ebb_session_row){ .id = 3, .updated_ms = 1500000000000, .n_messages = 2 };
+    (*out)[0] = (ebb_session_row){ .id = 2, .word = "2", .name = "trip", .model = "Fake 8B",
+                                   .updated_ms = 1700000000000, .n_messages = 2 };
+    (*out)[1] = (ebb_session_row){ .id = 1, .word = "1", .name = "tree", .model = "Fake 8B",
+                                   .updated_ms = 1600000000000, .n_messages = 9 };
+    (*out)[2] = (ebb_session_row){ .id = 3, .word = "3", .updated_ms = 1500000000000, .n_messages = 2 };
     if (fake_third)
         snprintf((*out)[2].name, sizeof (*out)[2].name, "%s", fake_third);
     return EBB_OK;

@@ -137,8 +137,8 @@ long ebb_chat_writer_pid(const ebb_chat *c);
 /* Before a question is sent that nobody watches: what is sent then comes behind all that other
  * processes have said in this session, and theirs behind it.  BUSY: one of them writes there; the
  * chat follows it (ebb_chat_writer_pid; 0: it begins or ends at this moment).  A session that is
- * deleted by now stays so: a new one begins, and a warning says so.  Other errors: those of reading
- * the session. */
+ * deleted by now stays so: a new one begins, and a warning says so.  USAGE: the name of this one,
+ * which is not kept yet, is the number of another one by now.  Other errors: those of reading. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_take_turn(ebb_chat *c, ebb_error *err);
 /* The context is full, and the user was asked what to do. */
@@ -148,6 +148,8 @@ bool ebb_chat_awaits_report(const ebb_chat *c);
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
 const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
 int64_t ebb_chat_session_id(const ebb_chat *c);  /* its number; 0: it is not kept yet */
+/* What `ebb -s` finds it by: its number, perhaps behind zeros. */
+void ebb_chat_session_word(const ebb_chat *c, char out[static EBB_SESSION_WORD]);
 /* What finds a session again, whatever its name is by then, and no session of another database;
  * created_ms as it is there.  It is no name, as it has a tab. */
 enum { EBB_SESSION_KEY_BYTES = 48 };

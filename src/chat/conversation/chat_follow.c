@@ -115,10 +115,13 @@ static ebb_status enter_made_since(ebb_chat *c, ebb_error *err)
     int64_t session;
     ebb_status st;
 
-    if (c->facts.id > 0 || !c->facts.name[0] || !c->store ||
-        ebb_store_find(c->store, c->facts.name, &session, NULL) != EBB_OK)
+    if (c->facts.id > 0 || !c->facts.name[0] || !c->store)
         return EBB_OK;
-    st = ebb_chat_enter_session(c, session, err);
+    st = ebb_store_find_named(c->store, c->facts.name, &session, err);
+    if (st == EBB_NOTFOUND)                      /* it may have become the number of another */
+        return ebb_store_check_free_name(c->store, c->facts.name, err);
+    if (st == EBB_OK)
+        st = ebb_chat_enter_session(c, session, err);
     return st == EBB_OK ? ebb_chat_begin_system(c, err) : st;
 }
 

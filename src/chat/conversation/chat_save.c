@@ -144,7 +144,8 @@ static ebb_status save_where_it_is(ebb_chat *c, bool durable, ebb_session_facts 
 
 ebb_status ebb_chat_save_under_title(ebb_chat *c, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err)
 {
-    ebb_chat_notice(c, "meanwhile another session took the name '%s'; this one is kept under its title", f->name);
+    ebb_chat_notice(c, "meanwhile another session took the name or number '%s'; this one is kept under its title",
+                    f->name);
     f->name[0] = '\0';
     return ebb_store_save(c->store, f, t, durable, err);
 }

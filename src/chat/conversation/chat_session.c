@@ -113,7 +113,7 @@ ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err)
 static ebb_status enter_named(ebb_chat *c, const char *name, ebb_error *err)
 {
     int64_t id;
-    ebb_status st = c->store ? ebb_store_find(c->store, name, &id, err) : EBB_NOTFOUND;
+    ebb_status st = c->store ? ebb_store_find_or_begin(c->store, name, &id, err) : EBB_NOTFOUND;
 
     if (st == EBB_OK)
         return ebb_chat_enter_session(c, id, err);

@@ -98,6 +98,14 @@ int64_t ebb_chat_session_id(const ebb_chat *c)
     return c->facts.id;
 }
 
+void ebb_chat_session_word(const ebb_chat *c, char out[static EBB_SESSION_WORD])
+{
+    if (c->store)
+        ebb_store_word(c->store, c->facts.id, out);
+    else
+        snprintf(out, EBB_SESSION_WORD, "%lld", (long long)c->facts.id);
+}
+
 bool ebb_chat_is_saved(const ebb_chat *c)
 {
     return c->store && !c->saving.is_unsaved && c->facts.id > 0 && !c->facts.is_deleted && ebb_chat_n_messages(c) > 0;

@@ -80,8 +80,8 @@ void ebb_session_leave_store(ebb_session_facts *f, ebb_tree *t);
  * If the session is deleted, it is written whole, as a new one but for keeps_id, unless it
  * stays_deleted; messages that another one took back are written again where these need them.
  * With `durable` it also survives a loss of power, at the price of a sync, and waits longer for a
- * lock.  On failure nothing was changed, here or there; USAGE: another session has this name;
- * NOTFOUND: the file was moved (ebb_store_is_moved), or its log was cut short. */
+ * lock.  On failure nothing was changed, here or there; USAGE: another session has this name, be it
+ * as its number; NOTFOUND: the file was moved (ebb_store_is_moved), or its log was cut short. */
 EBB_MUST_CHECK
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable,
                           ebb_error *err);
@@ -122,6 +122,16 @@ ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *mess
  * LIMIT: several are meant, and it names their numbers. */
 EBB_MUST_CHECK
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err);
+/* The same where a name that is missing begins a new session: a number does not lead into one that
+ * is called by another number (LIMIT), but behind a 0. */
+EBB_MUST_CHECK
+ebb_status ebb_store_find_or_begin(ebb_store *s, const char *name, int64_t *session,
+                                   ebb_error *err);
+/* The session with this given name alone; NOTFOUND, without a message, if there is none. */
+EBB_MUST_CHECK
+ebb_status ebb_store_find_named(ebb_store *s, const char *name, int64_t *session, ebb_error *err);
+/* What finds this session in either way: its number, behind as many zeros as that needs. */
+void ebb_store_word(ebb_store *s, int64_t session, char out[static EBB_SESSION_WORD]);
 /* The one changed last; NOTFOUND if there is none. */
 EBB_MUST_CHECK
 ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err);

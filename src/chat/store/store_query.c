@@ -1,4 +1,5 @@
 /* Looking over all sessions (store.h). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,12 +20,9 @@ static ebb_status first_value(ebb_store *s, sqlite3_stmt *q, int64_t *out, ebb_e
     return rc == SQLITE_DONE ? EBB_NOTFOUND : ebb_store_fail(s, rc, err);
 }
 
-static int64_t parse_session_id(const char *name)
+int64_t ebb_session_number(const char *name)
 {
-    char *end;
-    long long n = strtoll(name, &end, 10);
-
-    return *name && *end == '\0' && n > 0 ? n : 0;
+    return name[strspn(name, "0123456789")] == '\0' ? strtoll(name, NULL, 10) : 0;
 }
 
 /* What a wrong clock has dated beyond tomorrow comes last, or it would be the newest one for years. */
@@ -104,7 +102,7 @@ ebb_status ebb_store_list_under_way(ebb_store *s, int64_t **out, size_t *n, ebb_
     return rc == SQLITE_OK ? all_values(s, q, out, n, err) : ebb_store_fail(s, rc, err);
 }
 
-static ebb_status find_by_name(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
+ebb_status ebb_store_find_named(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
 {
     sqlite3_stmt *q;
     int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE name = ?", "t", name);
@@ -120,29 +118,39 @@ static ebb_status find_by_number(ebb_store *s, int64_t number, int64_t *session,
     return rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
 }
 
-/* The number was given away after the name, or an older ebb took it as one.  Which of the two is meant cannot be told,
- * and one may be to be deleted; behind a zero nothing but a number is meant. */
-static ebb_status fail_two_meant(const char *name, int64_t named, int64_t numbered, ebb_error *err)
-{
-    return EBB_FAIL(err, EBB_LIMIT, "'%.20s' is the name of session %lld and the number of another one: 0%lld is the "
-                    "one of this name, 0%lld the other; `ebb sessions rename 0%lld NAME` tells them apart", name,
-                    (long long)named, (long long)named, (long long)numbered, (long long)named);
-}
-
-/* What was meant as the name of a new session must not go into one that is called by another number. */
-static ebb_status check_number_meant(ebb_store *s, const char *name, int64_t numbered, ebb_error *err)
+/* OK: the session has a name of digits, and they are not its number; NOTFOUND without a message if not. */
+static ebb_status check_called_by_other_number(ebb_store *s, int64_t session, ebb_error *err)
 {
     int64_t found;
     sqlite3_stmt *q;
-    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE id = ?1 AND name <> CAST(id AS TEXT) AND"
-                               " name <> '' AND name NOT GLOB '*[^0-9]*'", "i", numbered);
-    ebb_status st = rc == SQLITE_OK ? first_value(s, q, &found, err) : ebb_store_fail(s, rc, err);
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE id = ? AND name <> '' AND"
+                               " name NOT GLOB '*[^0-9]*' AND CAST(name AS INTEGER) <> id", "i", session);
 
-    if (st == EBB_NOTFOUND || (st == EBB_OK && name[0] == '0'))
-        return EBB_OK;
-    return st != EBB_OK ? st : EBB_FAIL(err, EBB_LIMIT, "no session is called '%.20s', and the one with that number is "
-                                        "called by another: 0%lld is that one; a new one needs another name", name,
-                                        (long long)numbered);
+    return rc == SQLITE_OK ? first_value(s, q, &found, err) : ebb_store_fail(s, rc, err);
+}
+
+void ebb_store_word(ebb_store *s, int64_t session, char out[static EBB_SESSION_WORD])
+{
+    int width = snprintf(out, EBB_SESSION_WORD, "%lld", (long long)session);
+    int64_t named;
+
+    if (check_called_by_other_number(s, session, NULL) == EBB_OK)
+        snprintf(out, EBB_SESSION_WORD, "%0*lld", ++width, (long long)session);
+    while (width < EBB_SESSION_WORD - 1 && ebb_store_find_named(s, out, &named, NULL) == EBB_OK && named != session)
+        snprintf(out, EBB_SESSION_WORD, "%0*lld", ++width, (long long)session);
+}
+
+/* An older ebb gave the number away after the name, or the name after the number.  Which of the two is meant cannot be
+ * told, and one may be to be deleted. */
+static ebb_status fail_two_meant(ebb_store *s, const char *name, int64_t named, int64_t numbered, ebb_error *err)
+{
+    char one[EBB_SESSION_WORD], other[EBB_SESSION_WORD];
+
+    ebb_store_word(s, named, one);
+    ebb_store_word(s, numbered, other);
+    return EBB_FAIL(err, EBB_LIMIT, "'%.20s' is the name of one session and the number of another: %.40s is the one of "
+                    "this name, %.40s the other; `ebb sessions rename %.40s NAME` tells them apart", name, one, other,
+                    one);
 }
 
 /* A number goes before a title: a title comes with an import, or of a question, and must not take the place of the
@@ -150,22 +158,35 @@ static ebb_status check_number_meant(ebb_store *s, const char *name, int64_t num
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
 {
     int64_t numbered = 0;
-    ebb_status st = find_by_name(s, name, session, err), of_number;
+    ebb_status st = ebb_store_find_named(s, name, session, err), of_number;
 
     if (st != EBB_OK && st != EBB_NOTFOUND)
         return st;
-    of_number = find_by_number(s, parse_session_id(name), &numbered, err);
+    of_number = find_by_number(s, ebb_session_number(name), &numbered, err);
     if (st == EBB_OK && of_number == EBB_OK && numbered != *session)
-        return fail_two_meant(name, *session, numbered, err);
-    if (st == EBB_NOTFOUND && of_number == EBB_OK) {
+        return fail_two_meant(s, name, *session, numbered, err);
+    if (st == EBB_NOTFOUND && of_number == EBB_OK)
         *session = numbered;
-        of_number = check_number_meant(s, name, numbered, err);
-    }
     st = st == EBB_OK && of_number == EBB_NOTFOUND ? st : of_number;
     if (st == EBB_NOTFOUND)
         st = find_by_title(s, name, session, err);
     return st == EBB_NOTFOUND
            ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list or `ebb sessions list` shows all", name) : st;
+}
+
+ebb_status ebb_store_find_or_begin(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
+{
+    char word[EBB_SESSION_WORD];
+    ebb_status st = ebb_store_find(s, name, session, err);
+
+    if (st != EBB_OK || name[0] == '0' || ebb_session_number(name) != *session)
+        return st;
+    st = check_called_by_other_number(s, *session, err);
+    if (st != EBB_OK)
+        return st == EBB_NOTFOUND ? EBB_OK : st;
+    ebb_store_word(s, *session, word);
+    return EBB_FAIL(err, EBB_LIMIT, "no session is called '%.20s', and the one with that number is called by another: "
+                    "%.40s is that one; a new one needs another name", name, word);
 }
 
 ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)
@@ -205,7 +226,9 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     ebb_session_row *rows = NULL;
     size_t cap = 0;
     int rc = ebb_store_prepare(s, &q, "SELECT s.id AS id, coalesce(s.name, s.title), s.model, s.updated_ms,"
-                               " count(m.n_ids), coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0), s.created_ms"
+                               " count(m.n_ids), coalesce(sum(iif(m.role = 3, 0, m.n_ids)), 0), s.created_ms,"
+                               " EXISTS (SELECT 1 FROM sessions AS o WHERE o.name = CAST(s.id AS TEXT) AND"
+                               " o.id <> s.id)"
                                " FROM sessions AS s LEFT JOIN messages AS m ON m.session = s.id"
                                " GROUP BY s.id ORDER BY " NEWEST_FIRST, "");
 
@@ -228,6 +251,9 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
         p->n_messages = (uint32_t)sqlite3_column_int64(q, 4);
         p->n_tokens = (uint32_t)sqlite3_column_int64(q, 5);
         p->created_ms = sqlite3_column_int64(q, 6);
+        snprintf(p->word, sizeof p->word, "%lld", (long long)p->id);
+        if (sqlite3_column_int(q, 7))
+            ebb_store_word(s, p->id, p->word);
     }
     sqlite3_finalize(q);
     if (rc != SQLITE_DONE) {
@@ -237,6 +263,22 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     }
     *out = rows;
     return EBB_OK;
+}
+
+/* Is another session called so, too, or has another one this for its number? */
+static bool has_namesake(const ebb_session_row *rows, size_t n, size_t i)
+{
+    int64_t number = ebb_session_number(rows[i].name);
+
+    for (size_t k = 0; k < n; k++)
+        if (k != i && (strcmp(rows[k].name, rows[i].name) == 0 || rows[k].id == number))
+            return true;
+    return false;
+}
+
+const char *ebb_session_row_name(const ebb_session_row *rows, size_t n, size_t i)
+{
+    return has_namesake(rows, n, i) ? rows[i].word : rows[i].name;
 }
 
 /* A row of message, session and ids, which are NULL for another model's.  A SQLite code. */
@@ -308,7 +350,7 @@ ebb_status ebb_session_check_name(const char *name, ebb_error *err)
 static ebb_status check_no_number(ebb_store *s, const char *name, int64_t session, ebb_error *err)
 {
     int64_t id;
-    ebb_status st = find_by_number(s, parse_session_id(name), &id, err);
+    ebb_status st = find_by_number(s, ebb_session_number(name), &id, err);
 
     if (st == EBB_OK && id != session)
         return EBB_FAIL(err, EBB_USAGE, "%lld is the number of another session; choose another name", (long long)id);
@@ -318,7 +360,7 @@ static ebb_status check_no_number(ebb_store *s, const char *name, int64_t sessio
 ebb_status ebb_store_check_free_name(ebb_store *s, const char *name, ebb_error *err)
 {
     int64_t id;
-    ebb_status st = find_by_name(s, name, &id, err);
+    ebb_status st = ebb_store_find_named(s, name, &id, err);
 
     if (st == EBB_OK)
         return EBB_FAIL(err, EBB_USAGE, EBB_STORE_NAME_TAKEN);
@@ -333,12 +375,14 @@ ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb
     if (s->is_readonly)
         return ebb_store_fail(s, SQLITE_READONLY, err);
     st = ebb_session_check_name(name, err);
-    if (st == EBB_OK)
-        st = check_no_number(s, name, session, err);
     if (st != EBB_OK)
         return st;
-    rc = ebb_store_run(s, "UPDATE sessions SET name = ? WHERE id = ?", "ti", name, session);
-    return check_session_changed(s, rc, session, err);
+    rc = ebb_store_run(s, "UPDATE sessions SET name = ?1 WHERE id = ?2 AND NOT EXISTS"
+                       " (SELECT 1 FROM sessions WHERE id = ?3 AND id <> ?2)", "tii", name, session,
+                       ebb_session_number(name));
+    if (rc == SQLITE_OK && sqlite3_changes(s->db) == 0)
+        st = check_no_number(s, name, session, err);
+    return st == EBB_OK ? check_session_changed(s, rc, session, err) : st;
 }
 
 ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)

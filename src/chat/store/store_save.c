@@ -54,6 +54,29 @@ static int read_others(ebb_store *s, ebb_session_facts *f)
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* What finds one session is not to be given to another: a number is no new row's that is somebody's name by now ... */
+#define FREE_NUMBER "(WITH RECURSIVE free (id) AS (SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE" \
+    " name = 'sessions'), 0), coalesce((SELECT max(id) FROM sessions), 0)) + 1 UNION ALL SELECT id + 1 FROM free" \
+    " WHERE EXISTS (SELECT 1 FROM sessions WHERE name = CAST(free.id AS TEXT)) OR EXISTS (SELECT 1 FROM sessions" \
+    " WHERE name >= '0' AND name < '1' AND name NOT GLOB '*[^0-9]*' AND CAST(name AS INTEGER) = free.id))" \
+    " SELECT max(id) FROM free)"
+
+/* ... and a name is none that is somebody's number.  A SQLite code. */
+static int check_name_is_no_number(save_job *v)
+{
+    int64_t number = ebb_session_number(v->f->name);
+    sqlite3_stmt *q;
+    int rc;
+
+    if (number == 0 || number == v->old_session)
+        return SQLITE_OK;
+    rc = ebb_store_prepare(v->s, &q, "SELECT 1 FROM sessions WHERE id = ?", "i", number);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(q);
+    sqlite3_finalize(q);
+    return rc == SQLITE_ROW ? SQLITE_CONSTRAINT_UNIQUE : rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 /* The session's row.  If another process has deleted it, the session and all its messages are
  * inserted anew, or nothing is. */
 static int save_facts(save_job *v)
@@ -80,10 +103,13 @@ static int save_facts(save_job *v)
     }
     if (!f->created_ms)
         f->created_ms = changed;
+    rc = check_name_is_no_number(v);
+    if (rc != SQLITE_OK)
+        return rc;
     rc = ebb_store_run(v->s, "INSERT INTO sessions (id, name, title, model, pinned_ms, settings, created_ms,"
-                       " updated_ms) VALUES (nullif(?, 0), ?, ?, ?, ?, ?, ?, ?)", "itttitii", v->old_session,
-                       f->name[0] ? f->name : NULL, f->title, f->model, f->pinned_ms, f->settings, f->created_ms,
-                       changed);
+                       " updated_ms) VALUES (coalesce(nullif(?, 0), " FREE_NUMBER "), ?, ?, ?, ?, ?, ?, ?)", "itttitii",
+                       v->old_session, f->name[0] ? f->name : NULL, f->title, f->model, f->pinned_ms, f->settings,
+                       f->created_ms, changed);
     if (rc == SQLITE_OK)
         f->id = sqlite3_last_insert_rowid(v->s->db);
     return rc;

@@ -79,7 +79,8 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
                         "FOLDER keeps them on another one", s->path, why ? ": " : "", why ? strerror(why) : "");
     if (rc == SQLITE_READONLY_DBMOVED)
         return EBB_FAIL(err, EBB_NOTFOUND, "%s was moved, removed, replaced or cut short while it was open", s->path);
-    if (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE)
+    if (rc == SQLITE_CONSTRAINT_UNIQUE ||
+        (rc == SQLITE_CONSTRAINT && s->db && sqlite3_extended_errcode(s->db) == SQLITE_CONSTRAINT_UNIQUE))
         return EBB_FAIL(err, EBB_USAGE, EBB_STORE_NAME_TAKEN);
     switch (rc & 0xff) {
     case SQLITE_BUSY:

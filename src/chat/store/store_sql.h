@@ -60,6 +60,9 @@ void ebb_store_swap_ids(int32_t *ids, size_t n);
 /* A value that a foreign hand may have written: `usual` if it is beyond `last`. */
 int ebb_store_in_range(int value, int usual, int last);
 
+/* The number that a name of digits is; 0: it is none. */
+int64_t ebb_session_number(const char *name);
+
 /* -- store_batch.c -- */
 /* Begin a transaction that writes; `durable`: its end waits for the disk. */
 int ebb_store_begin(ebb_store *s, bool durable);

@@ -74,42 +74,29 @@ ebb_status ebb_slash_load(ebb_frontend *f, const char *arg, ebb_error *err)
     return st;
 }
 
-/* Is another session called so, too, or has another one this for its number? */
-static bool has_namesake(const ebb_session_row *rows, size_t n, size_t i)
-{
-    char *end;
-    int64_t number = strtoll(rows[i].name, &end, 10);
-
-    for (size_t k = 0; k < n; k++)
-        if (k != i && (strcmp(rows[k].name, rows[i].name) == 0 || (*end == '\0' && rows[k].id == number)))
-            return true;
-    return false;
-}
-
 void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg)
 {
     int64_t here = ebb_chat_session_id(f->chat);
     ebb_session_row *rows;
     ebb_buf note = { 0 };
-    char number[24];
     size_t n;
 
     (void)typed;
     if (ebb_chat_list(f->chat, &rows, &n, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++) {
-        bool is_one_of_some = has_namesake(rows, n, i);
+        const char *name = ebb_session_row_name(rows, n, i);
+
         ebb_buf_clear(&note);
         add_session_date(&note, rows[i].updated_ms);
         ebb_buf_adds(&note, "  ");
         ebb_humanize_count(&note, rows[i].n_tokens > 0 ? rows[i].n_tokens : rows[i].n_messages);
         ebb_buf_adds(&note, rows[i].n_tokens > 0 ? " tok" : " messages");
-        if (is_one_of_some)
+        if (name != rows[i].name)
             ebb_buf_addf(&note, "  %s", rows[i].name);
         if (here == rows[i].id)
             ebb_buf_adds(&note, "  (this one)");
-        snprintf(number, sizeof number, "%lld", (long long)rows[i].id);
-        fn(arg, is_one_of_some ? number : rows[i].name, ebb_buf_text(&note));
+        fn(arg, name, ebb_buf_text(&note));
     }
     ebb_buf_fini(&note);
     free(rows);
@@ -137,7 +124,7 @@ ebb_status ebb_slash_list(ebb_frontend *f, const char *arg, ebb_error *err)
     if (st != EBB_OK)
         return st;
     for (size_t i = 0; i < n; i++) {
-        ebb_buf_addf(&out, "%s%c%4lld  ", i ? "\n" : "", here == rows[i].id ? '*' : ' ', (long long)rows[i].id);
+        ebb_buf_addf(&out, "%s%c%4s  ", i ? "\n" : "", here == rows[i].id ? '*' : ' ', rows[i].word);
         add_session_date(&out, rows[i].updated_ms);
         ebb_buf_addf(&out, "  %4u message%s  %s", rows[i].n_messages, rows[i].n_messages == 1 ? " " : "s",
                      rows[i].name);

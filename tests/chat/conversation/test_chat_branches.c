@@ -191,7 +191,8 @@ static void test_undelete_without_its_name(void **state)
     if (ebb_chat_undelete(c, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     assert_true(fake_wait(c, EBB_EVENT_NOTICE, line, sizeof line));
-    assert_string_equal(line, "meanwhile another session took the name 'trip'; this one is kept under its title");
+    assert_string_equal(line, "meanwhile another session took the name or number 'trip'; this one is kept under its "
+                              "title");
     assert_string_equal(ebb_chat_session_name(c), "one");
     assert_string_equal(tree(c), "*1 !2");
     assert_int_equal(ebb_chat_load(c, "trip", &err), EBB_OK);

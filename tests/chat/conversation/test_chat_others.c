@@ -333,6 +333,29 @@ static void test_deleted_before_its_turn(void **state)
     ebb_store_close(s);
 }
 
+/* A name that has become the number of another session leads into none, and begins none. */
+static void test_number_of_a_stranger(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "1", .is_unattended = true });
+    ebb_session_facts f = { .title = "theirs", .name = "alpha" };
+    ebb_store *s = open_beside_chat();
+    ebb_tree t = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_store_save(s, &f, &t, false, &err), EBB_OK);
+    assert_int_equal(f.id, 1);
+    assert_int_equal(ebb_chat_take_turn(c, &err), EBB_USAGE);
+    assert_string_equal(err.msg, "1 is the number of another session; choose another name");
+    assert_int_equal(ebb_chat_session_id(c), 0);
+    send(c, "one");                              /* whom nobody stops */
+    assert_int_equal(count_told(c, "another session took the name or number '1'; this one is kept under its title"), 1);
+    assert_int_equal(ebb_chat_session_id(c), 2);
+    assert_string_equal(ebb_chat_session_name(c), "one");
+    ebb_chat_close(c);
+    ebb_store_close(s);
+}
+
 /* Whoever names a session that was deleted wants it: it is saved again, but under no name that another one has. */
 static void test_deleted_before_it_is_named(void **state)
 {
@@ -400,7 +423,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_removed), T(test_replaced), T(test_replaced_behind_a_deletion), T(test_link),
         T(test_comes_back), T(test_batch), T(test_log_removed), T(test_log_cut),
-        T(test_deleted), T(test_deleted_unseen), T(test_deleted_before_its_turn),
+        T(test_deleted), T(test_deleted_unseen), T(test_deleted_before_its_turn), T(test_number_of_a_stranger),
         T(test_deleted_before_it_is_named), T(test_renamed),
         T(test_both_write),
     };

@@ -212,8 +212,22 @@ static void test_numbers_and_titles(void **state)
     ebb_store_close(s);
 }
 
-/* A number is a name where no other session has it, be it as its number; where the two collide later, nothing of two is
- * taken for the other, and each is found. */
+static void expect_word(ebb_store *s, int64_t session, const char *want)
+{
+    char word[EBB_SESSION_WORD];
+    ebb_error err;
+    int64_t id;
+
+    ebb_store_word(s, session, word);
+    assert_string_equal(word, want);
+    assert_int_equal(ebb_store_find(s, word, &id, &err), EBB_OK);
+    assert_int_equal(id, session);
+    assert_int_equal(ebb_store_find_or_begin(s, word, &id, &err), EBB_OK);
+    assert_int_equal(id, session);
+}
+
+/* A number is a name where no other session has it, be it as its number; where the two collide in an older database,
+ * nothing of two is taken for the other, and each is found by what is told of it. */
 static void test_numbers_and_names(void **state)
 {
     static const char *const names[] = { "20261129", "007", "0", "-1", "1st", "99999999999999999999" };
@@ -241,18 +255,91 @@ static void test_numbers_and_names(void **state)
     assert_int_equal(ebb_store_find(s, "7", &id, &err), EBB_OK);         /* nobody's number */
     assert_int_equal(id, 3);
     assert_int_equal(ebb_store_find(s, "2", &id, &err), EBB_LIMIT);
-    assert_non_null(strstr(err.msg, "'2' is the name of session 1 and the number of another one: 01 is the one of this "
-                                    "name, 02 the other"));
-    assert_int_equal(ebb_store_find(s, "3", &id, &err), EBB_LIMIT);      /* the one called 7, or a new one? */
-    assert_string_equal(err.msg, "no session is called '3', and the one with that number is called by another: 03 is "
-                                 "that one; a new one needs another name");
-    for (int i = 1; i <= 3; i++) {
-        assert_int_equal(ebb_store_find(s, i == 1 ? "01" : i == 2 ? "02" : "03", &id, &err), EBB_OK);
-        assert_int_equal(id, i);
-    }
+    assert_string_equal(err.msg, "'2' is the name of one session and the number of another: 01 is the one of this "
+                                 "name, 02 the other; `ebb sessions rename 01 NAME` tells them apart");
+    expect_word(s, 1, "01");
+    expect_word(s, 2, "02");
+    expect_word(s, 3, "03");
+    assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = '02' WHERE id = 1", ""), SQLITE_OK);
+    assert_int_equal(ebb_store_find(s, "02", &id, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, ": 01 is the one of this name, 2 the other;"));
+    assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = '2' WHERE id = 3", ""), SQLITE_OK);
+    expect_word(s, 1, "01");
+    expect_word(s, 2, "002");
+    expect_word(s, 3, "03");
     assert_int_equal(ebb_store_rename(s, 1, "two", &err), EBB_OK);
+    assert_int_equal(ebb_store_rename(s, 3, "three", &err), EBB_OK);
     assert_int_equal(ebb_store_find(s, "2", &id, &err), EBB_OK);
     assert_int_equal(id, 2);
+    ebb_store_close(s);
+}
+
+/* A list shows a session under its number, and it is found by that; where a missing name begins a new one, that
+ * may be meant: it does not lead into one that is called by another number. */
+static void test_numbers_of_named(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_error err;
+    int64_t id;
+
+    (void)state;
+    talk(s, "t", "q", "a");
+    assert_int_equal(ebb_store_rename(s, 1, "20261129", &err), EBB_OK);
+    assert_int_equal(ebb_store_find(s, "1", &id, &err), EBB_OK);
+    assert_int_equal(id, 1);
+    assert_int_equal(ebb_store_find_or_begin(s, "1", &id, &err), EBB_LIMIT);
+    assert_string_equal(err.msg, "no session is called '1', and the one with that number is called by another: 01 is "
+                                 "that one; a new one needs another name");
+    expect_word(s, 1, "01");
+    assert_int_equal(ebb_store_find_or_begin(s, "20261129", &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_find_named(s, "1", &id, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_store_find_named(s, "t", &id, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_store_find_named(s, "20261129", &id, &err), EBB_OK);
+    assert_int_equal(ebb_store_rename(s, 1, "0001", &err), EBB_OK);
+    assert_int_equal(ebb_store_find_or_begin(s, "1", &id, &err), EBB_OK);        /* it is its number */
+    assert_int_equal(ebb_store_rename(s, 1, "work", &err), EBB_OK);
+    assert_int_equal(ebb_store_find_or_begin(s, "1", &id, &err), EBB_OK);
+    ebb_store_close(s);
+}
+
+/* A new session's number is nobody's name, and its name nobody's number, as the row is made. */
+static void test_numbers_of_new_ones(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t", .name = "3" }, g = { .title = "t", .name = "5" };
+    ebb_tree t = { 0 }, u = { 0 };
+    ebb_session_row *rows;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    talk(s, "t", "q", "a");
+    assert_int_equal(ebb_store_rename(s, 1, "02", &err), EBB_OK);
+    save(s, &f, &t);                             /* its own name, and 02 is passed over */
+    assert_int_equal(f.id, 3);
+    f.id = 0;
+    strcpy(f.name, "1");
+    assert_int_equal(ebb_store_save(s, &f, &t, false, &err), EBB_USAGE);
+    assert_int_equal(f.id, 0);
+    assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = '5' WHERE id = 3", ""), SQLITE_OK);
+    strcpy(f.name, "4");
+    save(s, &f, &t);
+    assert_int_equal(f.id, 4);
+    assert_int_equal(ebb_store_rename(s, 3, "4", &err), EBB_USAGE);
+    assert_int_equal(ebb_store_run(s, "DELETE FROM sessions WHERE id = 3", ""), SQLITE_OK);
+    save(s, &g, &u);
+    assert_int_equal(g.id, 5);
+    assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = NULL WHERE id > 1", ""), SQLITE_OK);
+    assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = '4' WHERE id = 1", ""), SQLITE_OK);
+    assert_int_equal(ebb_store_list(s, &rows, &n, &err), EBB_OK);        /* of an older database */
+    assert_int_equal(n, 3);
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(rows[i].word, rows[i].id == 1 ? "1" : rows[i].id == 4 ? "04" : "5");
+    for (size_t i = 0; i < n; i++)
+        assert_string_equal(ebb_session_row_name(rows, n, i), rows[i].word);
+    free(rows);
+    ebb_tree_fini(&t);
+    ebb_tree_fini(&u);
     ebb_store_close(s);
 }
 
@@ -300,7 +387,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_delete_long), T(test_names),
-        T(test_numbers_and_titles), T(test_numbers_and_names), T(test_titles_behind_names), T(test_no_names),
+        T(test_numbers_and_titles), T(test_numbers_and_names), T(test_numbers_of_named),
+        T(test_numbers_of_new_ones), T(test_titles_behind_names), T(test_no_names),
     };
     int failed = cmocka_run_group_tests_name("store", tests, NULL, NULL);
 

@@ -35,4 +35,12 @@ cmp "$dir/before" "$dir/after" || fail "the terminal's modes were not restored"
 [ -s "$dir/ebb/history" ] || fail "there is no history file"
 tm send-keys "clear; $EBB chat -c" Enter   # the session is there again
 wait_for '> Once upon a time'
+tm send-keys C-d; wait_gone '> Once upon a time'
+# The way back is one: a date is its name, so the number alone is not.
+printf '## user\n\nhi\n' >"$dir/new.md"
+tm send-keys "clear; $EBB sessions rename 1 20261129; $EBB sessions import $dir/new.md; $EBB chat -s 20261129" Enter
+wait_for '> Once upon a time'
+tm send-keys C-d; wait_for 'ebb -s 01 continues: 20261129'
+tm send-keys "clear; $EBB chat -s 01" Enter
+wait_for '> Once upon a time'
 exit 0
