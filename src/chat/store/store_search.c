@@ -17,7 +17,7 @@
 #include "base/utf8.h"
 #include "store/store_sql.h"
 
-enum { INDEXED_LETTERS = 4, WORDS_MAX = 32, SNIPPET_BEFORE = 4, SNIPPET_WORDS = 14 };
+enum { INDEXED_LETTERS = 4, PHRASES_MAX = 32, WORDS_MAX = 256, SNIPPET_BEFORE = 4, SNIPPET_WORDS = 14 };
 enum { LETTERS_BEFORE = 20, LETTERS_BEHIND = 30 };        /* of a snippet without blanks */
 static const double look_s = 0.1;
 
@@ -27,11 +27,12 @@ typedef struct word {
     size_t      n_indexed;       /* bytes of its first letters, if it is longer and a word by itself; else n */
     size_t      unspaced, n_unspaced;    /* the first letters in it that may stand within a run; 0 bytes: there are
                                           * none */
+    bool        is_beside;       /* such letters are in its phrase, and may touch it in a text: it is found anywhere */
 } word;
 
 typedef struct search {
     word   words[WORDS_MAX];
-    size_t n_words;
+    size_t n_words, n_phrases;
     bool   has_long, has_unspaced, has_spaced;
 } search;
 
@@ -199,6 +200,17 @@ static const char *find_unspaced(const char *s, size_t n, const word *w, size_t 
     return NULL;
 }
 
+/* Whether a text has these letters, at the beginning of a word or not. */
+static bool has_letters(const char *s, size_t n, const word *w)
+{
+    for (size_t at = 0, to; at < n; at += decode_char(s + at, n - at, &(uint32_t){ 0 })) {
+        to = at;
+        if (goes_on_with(s, n, &to, w->s, w->n))
+            return true;
+    }
+    return false;
+}
+
 /* -- What is looked for ------------------------------------------------------------------- */
 
 static bool find_unspaced_run(word *w)
@@ -217,45 +229,59 @@ static bool find_unspaced_run(word *w)
     return w->n_unspaced > 0;
 }
 
-/* false: there are too many. */
-static bool add_word(search *q, const char *s, size_t n)
+/* One that the index finds. */
+static void add_spaced(search *q, const char *s, size_t n)
 {
-    word *w = &q->words[q->n_words];
+    word *w = &q->words[q->n_words++];
     size_t at = 0;
     uint32_t cp;
 
-    if (q->n_words == WORDS_MAX)
-        return false;
-    q->n_words++;
     *w = (word){ .s = s, .n = n, .n_indexed = n };
+    q->has_spaced = true;
     for (int i = 0; i < INDEXED_LETTERS && at < n; i++)
         at += decode_char(s + at, n - at, &cp);
-    if (find_unspaced_run(w)) {
-        q->has_unspaced = true;
-        return true;
-    }
-    q->has_spaced = true;
     if (at < n && word_bytes(s, n) == n) {
         w->n_indexed = at;
         q->has_long = true;
     }
-    return true;
+}
+
+/* The words of a phrase that have such letters, or those beside them, as far as each phrase that may follow has room:
+ * a text with so many words of a long one is the one that it is of. */
+static void add_words_of(search *q, const char *s, size_t n, bool are_beside)
+{
+    size_t most = WORDS_MAX - (PHRASES_MAX - q->n_phrases);
+
+    for (size_t at = 0, len; q->n_words < most && (len = next_word(s, n, &at)) > 0; at += len) {
+        word w = { .s = s + at, .n = len, .n_indexed = len, .is_beside = are_beside };
+
+        if (find_unspaced_run(&w) != are_beside)
+            q->words[q->n_words++] = w;
+    }
 }
 
 /* What is between two blanks is one phrase to the index, which knows no marks.  Texts have them: where they are looked
- * through, the words of it are looked for one by one. */
+ * through, the words of it are looked for one by one, those with letters of such a script first, as few texts have
+ * them.  false: there are too many phrases. */
 static bool add_phrase(search *q, const char *s, size_t n)
 {
-    size_t at = 0, len = next_word(s, n, &at);
-    bool ok = true;
+    word whole = { .s = s, .n = n, .n_indexed = n };
 
-    if (len == 0 || !find_unspaced_run(&(word){ .s = s, .n = n }))
-        return add_word(q, s, n);
-    for (; ok && len > 0; len = next_word(s, n, &at)) {
-        ok = add_word(q, s + at, len);
-        at += len;
+    if (q->n_phrases == PHRASES_MAX)
+        return false;
+    q->n_phrases++;
+    if (!find_unspaced_run(&whole)) {
+        add_spaced(q, s, n);
+        return true;
     }
-    return ok;
+    q->has_unspaced = true;
+    if (next_word(s, n, &(size_t){ 0 }) == 0) {  /* marks of such a script */
+        q->words[q->n_words++] = whole;
+        return true;
+    }
+    add_words_of(q, s, n, false);
+    add_words_of(q, s, n, true);
+    return true;
 }
 
 static bool parse_query(const char *words, search *q)
@@ -275,7 +301,7 @@ static void add_query(const search *q, bool looks, ebb_buf *out)
 {
     for (size_t i = 0; i < q->n_words; i++) {
         const word *w = &q->words[i];
-        if (looks && w->n_unspaced)
+        if (looks && (w->n_unspaced || w->is_beside))
             continue;
         ebb_buf_adds(out, out->len ? " \"" : "\"");
         for (size_t k = 0; k < (looks ? w->n_indexed : w->n); k++)
@@ -290,7 +316,8 @@ static bool has_all(const search *q, const char *s, size_t n)
 
     for (size_t i = 0; i < q->n_words; i++) {
         const word *w = &q->words[i];
-        if (w->n_unspaced ? !find_unspaced(s, n, w, &n_hit) : w->n_indexed < w->n && !has_word(s, n, w))
+        if (w->n_unspaced ? !find_unspaced(s, n, w, &n_hit)
+            : w->is_beside ? !has_letters(s, n, w) : w->n_indexed < w->n && !has_word(s, n, w))
             return false;
     }
     return true;
@@ -481,7 +508,7 @@ ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
         return EBB_FAIL(err, EBB_NOMEM, "no memory for what is found");
     if (!parse_query(words, &q)) {
         free(hits);
-        return EBB_FAIL(err, EBB_USAGE, "search for what? one or more words, %d at most", WORDS_MAX);
+        return EBB_FAIL(err, EBB_USAGE, "search for what? one or more words, %d at most", PHRASES_MAX);
     }
     if (q.has_long || q.has_unspaced)
         rc = run_query(s, &q, true, limit, &before, hits, n);

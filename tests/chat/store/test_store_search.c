@@ -280,7 +280,11 @@ static void test_search_with_marks(void **state)
         { "cave東京", 0, NULL },
         { "北京，大学", 1, NULL }, { "北京，小学", 0, NULL }, { "「cafés」東京", 0, NULL },
         { "東大Épre", 1, "「\x02東大e\u0301pre\x03uve」" },
-        { "「épreuve」、東大", 0, NULL }, { "・", 0, NULL },
+        { "「épreuve」、東大", 1, "「\x02東大\x03" "e\u0301preuve」" }, { "・", 0, NULL },
+        { "Python/中文", 1, "请用Python/\x02中文\x03回答" },    /* copied: within a run */
+        { "PYTHON／中文。", 1, NULL }, { "Python2/中文", 0, NULL }, { "用Python 中文", 1, NULL },
+        { "GPT-4模型", 1, "我用ChatGPT-\x02" "4模型\x03写的" },
+        { "GPT-5模型", 0, NULL }, { "写的 chat", 0, NULL },
     };
     ebb_store *s = open_db();
     char snippet[256];
@@ -288,12 +292,40 @@ static void test_search_with_marks(void **state)
     (void)state;
     talk(s, "zh", "你好世界 CAFÉ東京 の話, 北京。大学", "a");
     talk(s, "accents by themselves", "「東大e\u0301preuve」", "a");
+    talk(s, "letters of both", "请用Python/中文回答", "我用ChatGPT-4模型写的");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (hits(s, cases[i].words, snippet) != cases[i].n)
             fail_msg("%s", cases[i].words);
         if (cases[i].snippet)
             assert_string_equal(snippet, cases[i].snippet);
     }
+    ebb_store_close(s);
+}
+
+/* Blanks part what is counted: a pasted paragraph without one is found, however many marks are in it, and what stands
+ * behind it is asked for, too.  The index takes as many. */
+static void test_search_for_a_paragraph(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_buf text = { 0 }, words = { 0 };
+
+    (void)state;
+    for (int i = 0; i < 300; i++)
+        ebb_buf_addf(&text, "第%d句话，", i);
+    talk(s, "zh", ebb_buf_text(&text), "a");
+    for (int looks = 1; looks >= 0; looks--) {
+        s->look_bytes = looks ? 0 : 1;
+        ebb_buf_clear(&words);
+        ebb_buf_adds(&words, ebb_buf_text(&text));
+        assert_int_equal(hits(s, words.data, NULL), 1);
+        for (int i = 0; i < 31; i++)
+            ebb_buf_addf(&words, " 第%d句", i);
+        assert_int_equal(hits(s, words.data, NULL), 1);
+        ebb_buf_adds(&words, "x");
+        assert_int_equal(hits(s, words.data, NULL), 0);
+    }
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&words);
     ebb_store_close(s);
 }
 
@@ -349,7 +381,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_search), T(test_search_for_what), T(test_search_among_many), T(test_search_behind_a_batch),
         T(test_search_accents), T(test_search_for_what_was_cut_off),
-        T(test_search_without_blanks), T(test_search_with_marks), T(test_search_looks_no_further),
+        T(test_search_without_blanks), T(test_search_with_marks), T(test_search_for_a_paragraph),
+        T(test_search_looks_no_further),
         T(test_snippet_without_blanks),
     };
     int failed = cmocka_run_group_tests_name("store: search", tests, NULL, NULL);
