@@ -21,8 +21,8 @@ typedef struct reader {
     ebb_import_reader *read;
     ebb_tree *t;
     waiting  *stack;
-    size_t    n, cap, n_seen;
-    bool      is_linked;         /* each parent lists its children: what is not reached is in a circle */
+    size_t    n, cap;
+    bool      is_rest;           /* what no beginning leads to is read: it may lead to what was read */
     bool      has_circle;
     const char *current;         /* id of the conversation's leaf; NULL: unknown */
     ebb_node *leaf;
@@ -40,16 +40,16 @@ static bool push_waiting(reader *r, const char *id, json_t *node, ebb_node *abov
 
     if (!json_is_object(node))
         return true;
-    r->has_circle = r->has_circle || json_object_get(node, seen);
-    if (r->has_circle)
+    if (json_object_get(node, seen)) {
+        r->has_circle = r->has_circle || !r->is_rest;
         return true;
+    }
     p = ebb_grow(r->stack, r->n, &r->cap, sizeof *p);
     if (!p)
         return false;
     r->stack = p;
     if (json_object_set_new(node, seen, json_true()) != 0)
         return false;
-    r->n_seen++;
     r->stack[r->n++] = (waiting){ id, node, above };
     return true;
 }
@@ -99,15 +99,31 @@ static ebb_status read_all(reader *r, ebb_error *err)
         if (here && r->current && strcmp(w.id, r->current) == 0)
             r->leaf = here;
     }
-    if (st == EBB_OK && r->is_linked && r->n_seen < json_object_size(r->nodes))
-        r->has_circle = true;
     return r->has_circle ? EBB_FAIL(err, EBB_FORMAT, "its messages go in a circle") : st;
+}
+
+/* Messages in a circle, or whose parents do not list them, are somebody's words: the first of them begins a branch. */
+static ebb_status read_rest(reader *r, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+    const char *id;
+    json_t *node;
+
+    r->is_rest = true;
+    json_object_foreach(r->nodes, id, node) {
+        if (!push_waiting(r, id, node, NULL))
+            return EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");
+        st = read_all(r, err);
+        if (st != EBB_OK)
+            break;
+    }
+    return st;
 }
 
 ebb_status ebb_import_nodes(json_t *nodes, const char *current, ebb_import_reader *read, ebb_tree *t,
                             int64_t *changed_ms, ebb_error *err)
 {
-    reader r = { .nodes = nodes, .read = read, .t = t, .current = current, .is_linked = read == ebb_import_message };
+    reader r = { .nodes = nodes, .read = read, .t = t, .current = current };
     const char *id, *parent;
     ebb_status st = EBB_OK;
     json_t *node;
@@ -119,6 +135,8 @@ ebb_status ebb_import_nodes(json_t *nodes, const char *current, ebb_import_reade
     }
     if (st == EBB_OK)
         st = read_all(&r, err);
+    if (st == EBB_OK)
+        st = read_rest(&r, err);
     if (st == EBB_OK && t->n_nodes &&
         !ebb_tree_set_leaf(t, r.leaf ? r.leaf : ebb_tree_deepest(t->nodes[0])))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");

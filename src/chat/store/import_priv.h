@@ -32,8 +32,9 @@ ebb_import_reader ebb_import_message;    /* of OpenAI, Ollama, Claude, llama.cpp
 ebb_node *ebb_import_add(ebb_tree *t, ebb_node *above, const ebb_import_said *said, json_t *m);
 
 /* Read a tree of messages: an object of nodes by id, each with the ids of its "parent", if that is
- * among them, and "children".  The conversation stands at the node `current` (NULL: at the last
- * one).  The nodes are changed.  *changed_ms: the newest date.  Errors: FORMAT, LIMIT, NOMEM. */
+ * among them, and "children"; what none of those without a parent leads to is read all the same, as
+ * branches.  The conversation stands at the node `current` (NULL: at the last one).  The nodes are
+ * changed.  *changed_ms: the newest date.  Errors: FORMAT, LIMIT, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_import_nodes(json_t *nodes, const char *current, ebb_import_reader *read,
                             ebb_tree *t, int64_t *changed_ms, ebb_error *err);

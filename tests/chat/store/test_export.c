@@ -226,7 +226,8 @@ static void test_llamacpp(void **state)
     ebb_tree_fini(&t);
 }
 
-/* A tree in any order, with ids that are numbers; parents who are not there are none; a circle is not followed. */
+/* A tree in any order, with ids that are numbers; parents who are not there are none; a circle is read
+ * once, from its first message on. */
 static void test_lists_with_parents(void **state)
 {
     ebb_session_facts f;
@@ -242,8 +243,20 @@ static void test_lists_with_parents(void **state)
     ebb_tree_fini(&t);
     assert_int_equal(import("c.json", "[{\"role\":\"user\",\"content\":\"a\",\"id\":1,\"parent\":2},"
                             "{\"role\":\"user\",\"content\":\"b\",\"id\":2,\"parent\":1},"
-                            "{\"role\":\"user\",\"content\":\"c\",\"id\":3}]", &f, &t, &err), EBB_FORMAT);
-    assert_string_equal(err.msg, "c.json: its messages go in a circle");
+                            "{\"role\":\"user\",\"content\":\"c\",\"id\":3}]", &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_nodes, 3);
+    assert_string_equal(t.nodes[0]->m.text, "c");
+    assert_string_equal(t.nodes[1]->m.text, "a");
+    assert_ptr_equal(t.nodes[2]->parent, t.nodes[1]);
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+    assert_int_equal(import("c.json", "[{\"role\":\"user\",\"content\":\"a\",\"id\":1},"
+                            "{\"role\":\"assistant\",\"content\":\"b\",\"id\":2,\"parent\":1},"
+                            "{\"role\":\"user\",\"content\":\"c\",\"id\":3,\"parent\":3}]", &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_path, 2);               /* what names itself takes nothing else along */
+    assert_int_equal(t.n_nodes, 3);
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
     assert_int_equal(import("c.json", "[{\"role\":\"user\",\"content\":\"a\",\"id\":1,\"parent\":1},"
                             "{\"content\":\"b\",\"id\":2,\"parent\":1}]", &f, &t, &err), EBB_FORMAT);
 }
@@ -377,6 +390,34 @@ static void test_chatgpt_circle(void **state)
     (void)state;
     assert_int_equal(import_one("c.json", text, sizeof text - 1, &f, &t, &err), EBB_FORMAT);
     assert_string_equal(err.msg, "c.json: its messages go in a circle");
+}
+
+/* What no beginning leads to is kept beside what one leads to: a circle, and who is listed nowhere. */
+static void test_chatgpt_lost(void **state)
+{
+    static const char text[] =
+        "{\"mapping\":{\"r\":{\"parent\":null,\"children\":[\"x\"]},"
+        "\"x\":{\"parent\":\"r\",\"message\":{\"author\":{\"role\":\"user\"},\"content\":{\"parts\":[\"hello\"]}}},"
+        "\"p\":{\"parent\":\"q\",\"children\":[\"q\"],"
+        "\"message\":{\"author\":{\"role\":\"user\"},\"content\":{\"parts\":[\"lost\"]}}},"
+        "\"q\":{\"parent\":\"p\",\"children\":[\"p\",\"x\"],"
+        "\"message\":{\"author\":{\"role\":\"assistant\"},\"content\":{\"parts\":[\"too\"]}}},"
+        "\"u\":{\"parent\":\"x\","
+        "\"message\":{\"author\":{\"role\":\"user\"},\"content\":{\"parts\":[\"unlisted\"]}}}}}";
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import_one("c.json", text, sizeof text - 1, &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_nodes, 4);
+    assert_int_equal(t.n_path, 1);
+    assert_string_equal(t.path[0]->m.text, "hello");
+    assert_string_equal(t.nodes[1]->m.text, "lost");
+    assert_ptr_equal(t.nodes[2]->parent, t.nodes[1]);
+    assert_string_equal(t.nodes[3]->m.text, "unlisted");
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
 }
 
 /* n times the same child: what it says is read once, whatever the file lists. */
@@ -564,7 +605,7 @@ int main(void)
         cmocka_unit_test(test_damaged_texts),
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_chatgpt),
-        cmocka_unit_test(test_chatgpt_circle),
+        cmocka_unit_test(test_chatgpt_circle), cmocka_unit_test(test_chatgpt_lost),
         cmocka_unit_test(test_chatgpt_repeats),
         cmocka_unit_test(test_many_values),
         cmocka_unit_test(test_several),
