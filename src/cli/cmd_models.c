@@ -48,6 +48,8 @@ static json_t *model_file_json(const ebb_model_file *f)
     json_object_set_new(o, "kind", ebb_json_text_or_null(ebb_model_kind_name(f->kind)));
     if (f->store)
         json_object_set_new(o, "store", ebb_json_text_or_null(f->store));
+    if (f->is_old_version)                       /* two of one name: the other is the one that -m takes */
+        json_object_set_new(o, "old_version", json_true());
     return o;
 }
 

@@ -86,6 +86,19 @@ P
 snapshot >after
 cmp -s before after || fail "a store was changed: $(diff before after)"
 
+# Of two versions of the hub's the JSON tells the old one, which may have the later date.
+hub=$dir/versions/models--o--r
+mkdir -p "$hub/refs" "$hub/snapshots/0a0a" "$hub/snapshots/0b0b" || fail "no folders"
+printf 0a0a | tee "$hub/refs/main" >"$hub/snapshots/0a0a/Two-Q8_0.gguf"
+echo later >"$hub/snapshots/0b0b/Two-Q8_0.gguf"
+touch -d '2020-01-01' "$hub/snapshots/0a0a/Two-Q8_0.gguf"
+HF_HUB_CACHE=$dir/versions status 0 "$EBB" models --json
+python3 - out <<'P' || fail "versions as JSON: $(cat out)"
+import json, sys
+m = {f["path"].split("/")[-2]: f for f in json.load(open(sys.argv[1]))["models"] if f["name"] == "Two-Q8_0.gguf"}
+assert m["0b0b"]["old_version"] is True and "old_version" not in m["0a0a"], m
+P
+
 # A pipe in the place of a manifest is not read, and of a store without end no more than a start has time for.
 many=$dir/many/manifests/registry.ollama.ai/library
 mkdir -p "$many/piped" "$many/more"
