@@ -50,7 +50,7 @@ static inline long ebb_curl_proxy_refusal(const ebb_curl *api, CURL *easy)
     X(MHD_create_response_from_buffer)                                                    \
     X(MHD_create_response_from_callback) X(MHD_add_response_header) X(MHD_queue_response) \
     X(MHD_destroy_response) X(MHD_lookup_connection_value) X(MHD_get_connection_values)   \
-    X(MHD_get_connection_info) X(MHD_set_connection_option)
+    X(MHD_get_connection_info) X(MHD_set_connection_option) X(MHD_set_response_options)
 
 typedef struct ebb_mhd {
 #define X(name) __typeof__(name) *name;

@@ -292,12 +292,16 @@ static ssize_t read_stream(void *arg, uint64_t pos, char *out, size_t cap)
 void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *read, void (*release)(void *arg),
                      void *arg)
 {
-    struct MHD_Response *r = x->server->mhd->MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES,
-                                                                               read_stream, x, NULL);
+    const ebb_mhd *mhd = x->server->mhd;
+    struct MHD_Response *r = mhd->MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BYTES, read_stream, x,
+                                                                    NULL);
 
     x->read = read;
     x->release = release;
     x->arg = arg;
+    /* libmicrohttpd leaves the body out, but not the end of its chunks, which would be read as the next reply. */
+    if (r && strcmp(x->method, "HEAD") == 0)
+        mhd->MHD_set_response_options(r, MHD_RF_HTTP_VERSION_1_0_ONLY, MHD_RO_END);
     queue_response(x, 200, r, type, 0);
 }
 

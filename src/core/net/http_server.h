@@ -86,7 +86,7 @@ void ebb_http_reply(ebb_http_exchange *x, unsigned status, const char *type, con
  * wait, for 20 seconds at most, and should look whether the client is still there. */
 typedef ssize_t ebb_http_reader(void *arg, ebb_http_exchange *x, char *out, size_t cap);
 /* A reply as it comes: `read` is called on this thread after on_request has returned, `release`
- * once, in any case. */
+ * once, in any case.  To HEAD its head alone. */
 void ebb_http_stream(ebb_http_exchange *x, const char *type, ebb_http_reader *read,
                      void (*release)(void *arg), void *arg);
 

@@ -21,6 +21,25 @@ enum { ROOM = 1 << 20 };
 
 static atomic_bool holds_reply;
 static atomic_uint n_forgotten;          /* bodies */
+static atomic_uint n_released;           /* streams */
+
+static ssize_t read_yes(void *arg, ebb_http_exchange *x, char *out, size_t cap)
+{
+    bool *is_read = arg;
+    ssize_t n = *is_read ? 0 : 3;
+
+    (void)x;
+    assert_true(cap >= 3);
+    memcpy(out, "yes", (size_t)n);
+    *is_read = true;
+    return n;
+}
+
+static void release_yes(void *arg)
+{
+    free(arg);
+    atomic_fetch_add(&n_released, 1);
+}
 
 static void reply(void *arg, ebb_http_exchange *x)
 {
@@ -28,6 +47,10 @@ static void reply(void *arg, ebb_http_exchange *x)
     size_t n;
 
     (void)arg;
+    if (strcmp(ebb_http_path(x), "/stream") == 0) {
+        ebb_http_stream(x, "text/plain", read_yes, release_yes, calloc(1, sizeof(bool)));
+        return;
+    }
     if (strcmp(ebb_http_path(x), "/large") == 0) {
         ebb_http_reply(x, 200, "text/plain", large, sizeof large, 0);
         return;
@@ -134,6 +157,28 @@ static void test_headers_without_end(void **state)
     assert_true(dribble(s, fd, 'x'));
     close(fd);
     ebb_http_server_close(s);
+}
+
+/* The head alone: what followed it would be read as the next reply. */
+static void test_head_of_a_stream(void **state)
+{
+    char text[1000] = "";
+    size_t n = 0;
+    ssize_t got;
+    struct sockaddr_in at;
+    ebb_http_server *s = begin(&at);
+    int fd = call(&at, "HEAD /stream HTTP/1.1\r\nHost: x\r\n\r\n");
+
+    (void)state;
+    atomic_store(&n_released, 0);
+    while (n < sizeof text - 1 && (got = recv(fd, text + n, sizeof text - 1 - n, 0)) > 0)
+        n += (size_t)got;
+    assert_memory_equal(text, "HTTP/1.1 200", 12);
+    assert_non_null(strstr(text, "text/plain"));
+    assert_string_equal(strstr(text, "\r\n\r\n"), "\r\n\r\n");
+    close(fd);
+    ebb_http_server_close(s);
+    assert_int_equal(atomic_load(&n_released), 1);
 }
 
 /* However much of it came at once. */
@@ -540,6 +585,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_headers_without_end),
+        cmocka_unit_test(test_head_of_a_stream),
         cmocka_unit_test(test_body_without_end),
         cmocka_unit_test(test_slow_body),
         cmocka_unit_test(test_slow_reply),
