@@ -246,53 +246,54 @@ static bool begins_answer(const prompt_build *w, size_t i)
            (i == 0 || w->now.ranges[i - 1].message != message);
 }
 
-/* What range i of the rendering says: of an answer, as it is printed, all but its own marks.  Returns how many ranges
- * of the text. */
-static size_t words_of_range(const prompt_build *w, size_t i, ebb_text_range words[EBB_ANSWER_WORDS])
+/* The words of range i of the rendering, of an answer all but its own marks. */
+static ebb_status find_words(const prompt_build *w, size_t i, ebb_answer_words *words, ebb_error *err)
 {
     ebb_template_range r = w->now.ranges[i];
-    ebb_message printed;
-    ebb_thought t;
-    size_t n;
+    ebb_buf given = { 0 };
 
-    words[0] = (ebb_text_range){ r.begin, r.end };
+    *words = (ebb_answer_words){ .list = { { r.begin, r.end } }, .n = 1 };
     if (!begins_answer(w, i))
-        return 1;
-    printed = *w->job.messages[r.message];
-    printed.text = w->now.text.data + r.begin;
-    printed.n_text = r.end - r.begin;
-    t = ebb_message_thought(&printed);
-    n = ebb_answer_words(printed.text, printed.n_text, &t, words);
-    for (size_t k = 0; k < n; k++) {
-        words[k].begin += r.begin;
-        words[k].end += r.begin;
+        return EBB_OK;
+    if (!ebb_prompt_write_answer(w->p, &w->job, r.message, &given, words)) {
+        ebb_buf_fini(&given);
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     }
-    return n;
+    *words = ebb_answer_words_in(&given, words, w->now.text.data + r.begin, r.end - r.begin);
+    for (size_t k = 0; k < words->n; k++) {
+        words->list[k].begin += r.begin;
+        words->list[k].end += r.begin;
+    }
+    ebb_buf_fini(&given);
+    return EBB_OK;
 }
 
 /* Ids of now.text[from..to); the words of messages there are never control tokens. */
 static ebb_status tokenize_part(prompt_build *w, size_t from, size_t to, ebb_error *err)
 {
-    ebb_text_range words[EBB_ANSWER_WORDS], *quoted;
+    ebb_text_range *quoted;
+    ebb_answer_words words;
     size_t n = 0, most = 1;
-    ebb_status st;
+    ebb_status st = EBB_OK;
 
     for (size_t i = 0; i < w->now.n_ranges; i++)
-        most += begins_answer(w, i) ? EBB_ANSWER_WORDS : 1;
+        most += begins_answer(w, i) ? sizeof words.list / sizeof *words.list : 1;
     quoted = calloc(most, sizeof *quoted);
     if (!quoted)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    for (size_t i = 0; i < w->now.n_ranges; i++) {
-        bool is_outside = w->now.ranges[i].end <= from || w->now.ranges[i].begin >= to;
-        size_t n_words = is_outside ? 0 : words_of_range(w, i, words);
-        for (size_t k = 0; k < n_words; k++) {
-            ebb_text_range r = words[k];
+    for (size_t i = 0; st == EBB_OK && i < w->now.n_ranges; i++) {
+        if (w->now.ranges[i].end <= from || w->now.ranges[i].begin >= to)
+            continue;
+        st = find_words(w, i, &words, err);
+        for (size_t k = 0; st == EBB_OK && k < words.n; k++) {
+            ebb_text_range r = words.list[k];
             if (r.end > from && r.begin < to)
                 quoted[n++] = (ebb_text_range){ (r.begin > from ? r.begin : from) - from,
                                                 (r.end < to ? r.end : to) - from };
         }
     }
-    st = tokenize_text(w, ebb_buf_text(&w->now.text) + from, to - from, tokenize_opts(w, quoted, n), err);
+    if (st == EBB_OK)
+        st = tokenize_text(w, ebb_buf_text(&w->now.text) + from, to - from, tokenize_opts(w, quoted, n), err);
     free(quoted);
     return st;
 }
@@ -371,55 +372,65 @@ static bool ends_with(const ebb_buf *text, const char *what)
     return text->len >= n && memcmp(text->data + text->len - n, what, n) == 0;
 }
 
-/* What it thought came apart from its text: as the model writes both behind this prompt. */
-static bool write_thought_and_text(const prompt_build *w, const ebb_prompt_thought *thought, bool is_opened,
-                                   ebb_buf *out)
+/* What the model writes around a thought behind this prompt.  false: nothing, as the prompt is past all thoughts. */
+static bool find_marks_behind(const prompt_build *w, const char **before, const char **behind)
 {
-    bool in_channels = w->p->names_channels || w->p->keeps_channels, ok = true;
-    const char *begin = in_channels ? "<|channel|>analysis<|message|>" : is_opened ? "" : "<think>\n";
-    const char *end = in_channels ? "<|end|><|start|>assistant<|channel|>final<|message|>" : "\n</think>\n\n";
+    const char *prompt = ebb_buf_text(&w->now.text);
+    const ebb_thought_marks *opened = ebb_thought_opened_by(prompt, w->now.text.len), *usual = w->p->thought_marks;
 
-    if (!in_channels || !ends_with(&w->now.text, "<|message|>"))         /* else the prompt is past all thoughts */
-        ok = ebb_buf_adds(out, begin) && ebb_buf_add(out, thought->text, thought->n) && ebb_buf_adds(out, end);
-    return ok && ebb_buf_add(out, w->open->text, w->open->n_text);
+    if (w->p->names_channels || w->p->keeps_channels) {
+        *before = "<|channel|>analysis<|message|>";
+        *behind = "<|end|><|start|>assistant<|channel|>final<|message|>";
+        return !ends_with(&w->now.text, "<|message|>");
+    }
+    if (!usual)
+        usual = ebb_thought_marks_at(0);
+    *before = opened ? "" : usual->before;
+    *behind = opened ? opened->behind : usual->behind;
+    return !ebb_thought_is_closed_by(prompt, w->now.text.len);
 }
 
-/* An answer's own marks are control tokens, and nothing else in it is. */
-static ebb_status add_open_text(prompt_build *w, const char *text, size_t n, bool is_opened, ebb_error *err)
+/* The open answer as the model writes it behind this prompt, its thought included, and what of it is words. */
+static bool write_open(const prompt_build *w, ebb_buf *out, ebb_answer_words *words)
 {
-    ebb_text_range words[EBB_ANSWER_WORDS];
-    ebb_tokenize_opts o;
-    ebb_thought t;
+    const ebb_prompt_thought *thoughts = w->job.opts->thoughts;
+    const ebb_message *m = w->open;
+    ebb_answer_parts a = { .text = m->text, .n_text = m->n_text };
+    bool is_apart = thoughts && thoughts[w->job.n].n > 0, ok;
 
-    if (n == 0)
-        return EBB_OK;
-    t = ebb_thought_find(text, n, is_opened ? EBB_THOUGHT_OPENED : EBB_THOUGHT_UNOPENED, true);
-    o = tokenize_opts(w, words, ebb_answer_words(text, n, &t, words));
-    o.flags |= EBB_TOK_INSIDE;
-    return tokenize_text(w, text, n, o, err);
+    if (is_apart && find_marks_behind(w, &a.before, &a.behind)) {
+        a.thought = thoughts[w->job.n].text;
+        a.n_thought = thoughts[w->job.n].n;
+    }
+    ok = ebb_answer_join(&a, out, words);
+    if (!is_apart)
+        *words = ebb_answer_find_words(m->text, m->n_text,
+                                       ebb_thought_opened_by(ebb_buf_text(&w->now.text), w->now.text.len)
+                                       ? EBB_THOUGHT_OPENED : EBB_THOUGHT_UNOPENED);
+    return ok;
 }
 
 /* Its ids are those of its text alone, so that what follows them stands behind it, and not behind a blank more. */
 static ebb_status add_open(prompt_build *w, ebb_error *err)
 {
     const ebb_message *m = w->open;
-    const ebb_prompt_thought *thoughts = w->job.opts->thoughts;
-    bool is_opened = ebb_thought_is_opened_by(ebb_buf_text(&w->now.text), w->now.text.len);
     size_t before = w->out->n_ids;
-    ebb_buf both = { 0 };
+    ebb_answer_words words;
+    ebb_buf text = { 0 };
     ebb_status st = EBB_OK;
 
     if (!m)
         return EBB_OK;
-    if (m->n_ids)
+    if (m->n_ids) {
         st = append_ids(w, m->ids, m->n_ids, err);
-    else if (!thoughts || thoughts[w->job.n].n == 0)
-        st = add_open_text(w, m->text, m->n_text, is_opened, err);
-    else if (write_thought_and_text(w, &thoughts[w->job.n], is_opened, &both))
-        st = add_open_text(w, ebb_buf_text(&both), both.len, is_opened, err);
-    else
+    } else if (!write_open(w, &text, &words)) {
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    ebb_buf_fini(&both);
+    } else if (text.len > 0) {
+        ebb_tokenize_opts o = tokenize_opts(w, words.list, words.n);
+        o.flags |= EBB_TOK_INSIDE;
+        st = tokenize_text(w, ebb_buf_text(&text), text.len, o, err);
+    }
+    ebb_buf_fini(&text);
     w->out->n_ids_of[w->job.n] = w->out->n_ids - before;
     return st;
 }
@@ -681,5 +692,5 @@ bool ebb_prompt_opens_thought(const ebb_model *m, const int32_t *ids, size_t n)
         size_t n_piece = ebb_model_piece(m, ids[i], true, text + len, MOST_BYTES);
         len += n_piece < MOST_BYTES ? n_piece : MOST_BYTES;
     }
-    return ebb_thought_is_opened_by(text, len);
+    return ebb_thought_opened_by(text, len) != NULL;
 }

@@ -116,7 +116,7 @@ EBB_MUST_CHECK
 ebb_status ebb_prompt_delta(const ebb_prompter *p, const ebb_message *const *messages, size_t n,
                             const ebb_prompt_opts *opts, ebb_prompt *out, ebb_error *err);
 
-/* Do these ids of `m`, a prompt, open a thought (ebb_thought_is_opened_by)? */
+/* Do these ids of `m`, a prompt, open a thought (ebb_thought_opened_by)? */
 bool ebb_prompt_opens_thought(const ebb_model *m, const int32_t *ids, size_t n);
 
 #endif

@@ -49,13 +49,6 @@ static json_t *content_of(const ebb_render_job *job, size_t i)
     return j;
 }
 
-/* An answer as the template gets it. */
-typedef struct answer_parts {
-    const char *thought, *text;
-    size_t      n_thought, n_text;
-    bool        is_apart;        /* the thought goes into fields, not in front of the text */
-} answer_parts;
-
 static size_t trimmed(const char *s, size_t n)
 {
     while (n > 0 && (s[n - 1] == '\n' || s[n - 1] == ' '))
@@ -63,21 +56,48 @@ static size_t trimmed(const char *s, size_t n)
     return n;
 }
 
-static answer_parts parts_of(const ebb_prompter *p, const ebb_render_job *job, size_t i)
+/* An answer as the template gets it. */
+typedef struct given_answer {
+    ebb_answer_parts   parts;    /* of its text */
+    ebb_prompt_thought apart;    /* in fields; n 0: nothing is */
+    bool               is_marked; /* the text is what the model wrote, a thought between its marks included */
+} given_answer;
+
+static given_answer given_of(const ebb_prompter *p, const ebb_render_job *job, size_t i)
 {
     const ebb_message *m = job->messages[i];
-    answer_parts a = { .text = m->text ? m->text : "", .n_text = m->n_text };
+    const char *s = m->text ? m->text : "";
+    given_answer g = { .parts = { .text = s, .n_text = m->n_text } };
     ebb_thought t = ebb_message_thought(m);
 
     if (job->opts->thoughts && job->opts->thoughts[i].n > 0) {
-        a.thought = job->opts->thoughts[i].text;
-        a.n_thought = job->opts->thoughts[i].n;
-        a.is_apart = p->takes_thoughts || !p->names_thoughts;
+        g.apart = job->opts->thoughts[i];
+        if (p->thought_marks && !p->takes_thoughts) {
+            g.parts.thought = g.apart.text;
+            g.parts.n_thought = g.apart.n;
+            g.parts.before = p->thought_marks->before;
+            g.parts.behind = p->thought_marks->behind;
+            g.apart.n = 0;
+        }
     } else if (t.in_channels ? !p->keeps_channels : p->takes_thoughts && p->keeps_thoughts) {
-        a = (answer_parts){ .thought = a.text + t.start, .n_thought = trimmed(a.text + t.start, t.end - t.start),
-                            .text = a.text + t.body, .n_text = a.n_text - t.body, .is_apart = true };
+        g.apart = (ebb_prompt_thought){ s + t.start, trimmed(s + t.start, t.end - t.start) };
+        g.parts.text = s + t.body;
+        g.parts.n_text = m->n_text - t.body;
+    } else {
+        g.is_marked = t.in_channels || t.body > 0;
     }
-    return a;
+    return g;
+}
+
+bool ebb_prompt_write_answer(const ebb_prompter *p, const ebb_render_job *job, size_t i, ebb_buf *out,
+                             ebb_answer_words *words)
+{
+    given_answer g = given_of(p, job, i);
+    bool ok = ebb_answer_join(&g.parts, out, words);
+
+    if (g.is_marked)
+        *words = ebb_answer_find_words(g.parts.text, g.parts.n_text, ebb_message_thought_begin(job->messages[i]));
+    return ok;
 }
 
 /* Text in which nothing looks like the mark of a channel, of which some templates refuse any. */
@@ -104,17 +124,12 @@ static json_t *part_json(const ebb_prompter *p, const char *s, size_t n)
     return j;
 }
 
-static json_t *answer_text(const ebb_prompter *p, const answer_parts *a)
+static json_t *answer_text(const ebb_prompter *p, const ebb_answer_parts *a)
 {
     ebb_buf text = { 0 };
-    bool ok;
-    json_t *j;
+    ebb_answer_words words;
+    json_t *j = ebb_answer_join(a, &text, &words) ? part_json(p, ebb_buf_text(&text), text.len) : NULL;
 
-    if (a->is_apart || a->n_thought == 0)
-        return part_json(p, a->text, a->n_text);
-    ok = ebb_buf_adds(&text, "<think>\n") && ebb_buf_add(&text, a->thought, a->n_thought) &&
-         ebb_buf_adds(&text, "\n</think>\n\n") && ebb_buf_add(&text, a->text, a->n_text);
-    j = ok ? part_json(p, ebb_buf_text(&text), text.len) : NULL;
     ebb_buf_fini(&text);
     return j;
 }
@@ -122,10 +137,10 @@ static json_t *answer_text(const ebb_prompter *p, const answer_parts *a)
 /* Fields that templates read thoughts from. */
 static json_t *answer_json(const ebb_prompter *p, const ebb_render_job *job, size_t i)
 {
-    answer_parts a = parts_of(p, job, i);
-    json_t *text = answer_text(p, &a), *thought = NULL;
+    given_answer g = given_of(p, job, i);
+    json_t *text = answer_text(p, &g.parts), *thought = NULL;
 
-    if (a.is_apart && a.n_thought > 0 && !(thought = part_json(p, a.thought, a.n_thought))) {
+    if (g.apart.n > 0 && !(thought = part_json(p, g.apart.text, g.apart.n))) {
         json_decref(text);
         return NULL;
     }

@@ -2,6 +2,7 @@
  * prompt.c that knows templates, not ids. */
 #ifndef EBB_CHAT_PROMPT_RENDER_H
 #define EBB_CHAT_PROMPT_RENDER_H
+#include "prompt/answer_words.h"
 #include "prompt/prompt.h"
 #include "template/template.h"
 
@@ -14,7 +15,8 @@ struct ebb_prompter {
     size_t   n_ends;
     bool     takes_thoughts;     /* the template reads a field of a message for them, */
     bool     keeps_thoughts;     /* but not from the text of an answer, */
-    bool     names_thoughts;     /* names </think>, or the vocabulary has it */
+    const ebb_thought_marks *thought_marks;      /* those that it names, or else the vocabulary
+                                  * has; NULL: none */
     bool     names_channels;     /* names <|channel|>, */
     bool     keeps_channels;     /* does not, though the model writes it, */
     bool     refuses_channels;   /* names it and may refuse texts with it */
@@ -43,6 +45,12 @@ typedef struct ebb_rendering {
     bool             raised;
 } ebb_rendering;
 void ebb_rendering_fini(ebb_rendering *r);
+
+/* Append the text that the template gets of answer i, of whose beginning are *words.  false: no
+ * memory. */
+EBB_MUST_CHECK
+bool ebb_prompt_write_answer(const ebb_prompter *p, const ebb_render_job *job, size_t i,
+                             ebb_buf *out, ebb_answer_words *words);
 
 /* The whole job, with the generation prompt.  Errors: as ebb_template_render. */
 EBB_MUST_CHECK

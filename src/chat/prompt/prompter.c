@@ -103,12 +103,25 @@ bool ebb_prompter_reads(const ebb_prompter *p, const char *name)
 static bool keeps_a_thought(const ebb_prompter *p)
 {
     ebb_rendering r;
-    bool keeps = render_sample(p, "<think>\nWhy not 2?\n</think>\n\n1", &r, NULL) != EBB_OK;
+    bool keeps = render_sample(p, EBB_THOUGHT_BEFORE "Why not 2?" EBB_THOUGHT_BEHIND "1", &r, NULL) != EBB_OK;
 
     for (size_t i = 0; i < r.n_ranges; i++)
         keeps |= memmem(r.text.data + r.ranges[i].begin, r.ranges[i].end - r.ranges[i].begin, "</think>", 8) != NULL;
     ebb_rendering_fini(&r);
     return keeps;
+}
+
+static const ebb_thought_marks *choose_thought_marks(const ebb_prompter *p)
+{
+    const ebb_thought_marks *m;
+
+    for (size_t i = 0; (m = ebb_thought_marks_at(i)) != NULL; i++)
+        if (names(p, m->end))
+            return m;
+    for (size_t i = 0; (m = ebb_thought_marks_at(i)) != NULL; i++)
+        if (ebb_model_find_token(p->m, m->end) >= 0)
+            return m;
+    return NULL;
 }
 
 static void learn_thoughts(ebb_prompter *p)
@@ -117,7 +130,7 @@ static void learn_thoughts(ebb_prompter *p)
     bool takes = false;
 
     p->names_channels = names(p, "<|channel|>");
-    p->names_thoughts = names(p, "</think>") || ebb_model_find_token(p->m, "</think>") >= 0;
+    p->thought_marks = choose_thought_marks(p);
     p->keeps_channels = !p->names_channels && ebb_model_find_token(p->m, "<|channel|>") >= 0;
     p->refuses_channels = p->names_channels && names(p, "raise_exception");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)

@@ -61,28 +61,19 @@ static bool ids_spell_text(const ebb_model *m, ebb_detok *d, const ebb_retokeniz
     return same && at == n;
 }
 
-/* The answer's words. */
-typedef struct answer_words {
-    ebb_text_range list[EBB_ANSWER_WORDS];
-    size_t         n;
-} answer_words;
-
-static answer_words find_words(const ebb_model *m, const ebb_retokenization *r)
+static ebb_answer_words find_words(const ebb_model *m, const ebb_retokenization *r)
 {
     ebb_thought_begin begin = r->n_before == 0 ? EBB_THOUGHT_UNSURE
                               : ebb_prompt_opens_thought(m, r->before, r->n_before) ? EBB_THOUGHT_OPENED
                               : EBB_THOUGHT_UNOPENED;
-    ebb_thought t = ebb_thought_find(r->text, r->n_text, begin, true);
-    answer_words w;
 
-    w.n = ebb_answer_words(r->text, r->n_text, &t, w.list);
-    return w;
+    return ebb_answer_find_words(r->text, r->n_text, begin);
 }
 
 /* Those behind `at`, from there. */
-static answer_words words_behind(const answer_words *all, size_t at)
+static ebb_answer_words words_behind(const ebb_answer_words *all, size_t at)
 {
-    answer_words w = { .n = 0 };
+    ebb_answer_words w = { .n = 0 };
 
     for (size_t i = 0; i < all->n; i++) {
         ebb_text_range r = all->list[i];
@@ -94,10 +85,10 @@ static answer_words words_behind(const answer_words *all, size_t at)
 
 /* The first k old ids and new ids of the rest of the text; false: they spell another text. */
 static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization *r, const size_t *ends,
-                            const answer_words *words, size_t k)
+                            const ebb_answer_words *words, size_t k)
 {
     const size_t at = ends[k];
-    const answer_words rest = words_behind(words, at);
+    const ebb_answer_words rest = words_behind(words, at);
     const ebb_tokenize_opts typed = { .flags = EBB_TOK_SPECIAL | EBB_TOK_INSIDE, .quoted = rest.list,
                                       .n_quoted = rest.n };
     size_t n = 0, capacity = r->n_old + r->n_text + 8;
@@ -115,7 +106,7 @@ static bool retokenize_from(const ebb_model *m, ebb_detok *d, ebb_retokenization
 /* Few tries: a character in pieces has no more than four. */
 static ebb_status retokenize_text(const ebb_model *m, ebb_detok *d, ebb_retokenization *r, size_t *ends, ebb_error *err)
 {
-    const answer_words words = find_words(m, r);
+    const ebb_answer_words words = find_words(m, r);
     size_t k = 0, last;
 
     find_token_ends(m, d, r, ends);

@@ -90,8 +90,6 @@ static const char *get_text(const json_t *o, const char *name, size_t *n)
 
 /* -- Text ------------------------------------------------------------------------------------------ */
 
-static const char thought_end[] = "\n</think>\n\n";
-
 /* A 0 would end texts elsewhere. */
 static bool add_words(ebb_answer *a, const char *s, size_t n)
 {
@@ -110,7 +108,7 @@ static bool add_words(ebb_answer *a, const char *s, size_t n)
 static ebb_status append_text(ebb_answer *a, const char *s, size_t n, ebb_answer_part part, ebb_error *err)
 {
     static const char *const begins[] = {
-        [EBB_IN_THOUGHT] = "<think>\n", [EBB_IN_BODY] = "", [EBB_IN_REFUSAL] = "The engine refuses: ",
+        [EBB_IN_THOUGHT] = EBB_THOUGHT_BEFORE, [EBB_IN_BODY] = "", [EBB_IN_REFUSAL] = "The engine refuses: ",
     };
     bool ok = true;
 
@@ -121,7 +119,8 @@ static ebb_status append_text(ebb_answer *a, const char *s, size_t n, ebb_answer
         return EBB_FAIL(err, EBB_LIMIT, "the answer has more than %d MiB, the most that is accepted",
                         EBB_ANSWER_BYTES >> 20);
     if (a->in != part)
-        ok = ebb_buf_adds(&a->text, a->in == EBB_IN_THOUGHT ? thought_end : a->in == EBB_IN_NOTHING ? "" : "\n\n") &&
+        ok = ebb_buf_adds(&a->text, a->in == EBB_IN_THOUGHT ? EBB_THOUGHT_BEHIND
+                                    : a->in == EBB_IN_NOTHING ? "" : "\n\n") &&
              ebb_buf_adds(&a->text, begins[part]);
     a->in = part;
     return ok && add_words(a, s, n) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for the answer");
@@ -378,5 +377,5 @@ ebb_status ebb_answer_check_finish(const ebb_answer *a, ebb_error *err)
 void ebb_answer_end(ebb_answer *a)
 {
     if (a->in == EBB_IN_THOUGHT && a->has_finish)
-        ebb_buf_adds(&a->text, thought_end), a->in = EBB_IN_BODY;
+        ebb_buf_adds(&a->text, EBB_THOUGHT_BEHIND), a->in = EBB_IN_BODY;
 }

@@ -53,15 +53,15 @@ typedef struct writer {
     bool      has_words;
 } writer;
 
-/* As answers of an engine that tells thoughts apart are kept (remote/answer.h). */
+/* As all answers are kept whose thought came apart. */
 static void change_part(writer *w, part_kind to)
 {
     if (w->in == THOUGHT)
-        ebb_buf_adds(w->out, "\n</think>\n\n");
+        ebb_buf_adds(w->out, EBB_THOUGHT_BEHIND);
     else if (w->in == WORDS && to != NOTHING)
         ebb_buf_adds(w->out, "\n\n");
     if (to == THOUGHT)
-        ebb_buf_adds(w->out, "<think>\n");
+        ebb_buf_adds(w->out, EBB_THOUGHT_BEFORE);
     w->in = to;
 }
 

@@ -57,7 +57,7 @@ bool ebb_message_omits(const ebb_message *note, size_t i)
     return true;
 }
 
-static ebb_thought_begin thought_begin(const ebb_message *m)
+ebb_thought_begin ebb_message_thought_begin(const ebb_message *m)
 {
     return m->n_sample_records > 0 ? m->sample_records[0].begin : EBB_THOUGHT_UNSURE;
 }
@@ -67,7 +67,7 @@ ebb_thought ebb_message_thought(const ebb_message *m)
     ebb_thought t = { 0 };
 
     if (m->role == EBB_ROLE_ASSISTANT && m->n_text > 0)
-        t = ebb_thought_find(m->text, m->n_text, thought_begin(m), m->finish != EBB_FINISH_NONE);
+        t = ebb_thought_find(m->text, m->n_text, ebb_message_thought_begin(m), m->finish != EBB_FINISH_NONE);
     if (t.is_open && !t.in_channels && m->finish == EBB_FINISH_STOP)
         t = (ebb_thought){ 0 };
     return t;
@@ -103,7 +103,7 @@ bool ebb_message_is_sampled(const ebb_message *m)
 
 bool ebb_message_copy_begin(ebb_message *m, const ebb_message *from)
 {
-    ebb_sample_record d = { .begin = thought_begin(from) };
+    ebb_sample_record d = { .begin = ebb_message_thought_begin(from) };
 
     return d.begin == EBB_THOUGHT_UNSURE || ebb_message_add_sample_record(m, &d);
 }

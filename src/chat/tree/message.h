@@ -117,6 +117,8 @@ typedef struct ebb_message {
     size_t        n_sample_records;
 } ebb_message;
 
+/* How the prompt of an answer ended. */
+ebb_thought_begin ebb_message_thought_begin(const ebb_message *m);
 /* What was thought in an answer; nothing in any other message.  An answer whose turn the model
  * itself has ended is not all thought: then the mark in front of it is part of the text. */
 ebb_thought ebb_message_thought(const ebb_message *m);

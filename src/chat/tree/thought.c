@@ -4,19 +4,22 @@
 #include <ctype.h>
 #include <string.h>
 
-#define BEGIN_OF_THOUGHT "<think>"
-#define END_OF_THOUGHT   "</think>"
+#define END_OF_THOUGHT "</think>"
 
-/* is_tag: any answer may have it as a tag of XML. */
-static const struct { const char *begin, *end; bool is_tag; } marks[] = {
-    { BEGIN_OF_THOUGHT, END_OF_THOUGHT, false },
-    { "<thinking>", "</thinking>", true },
-    { "<|channel>thought", "<channel|>", false },
-    { "[THINK]", "[/THINK]", false },
-    { "<seed:think>", "</seed:think>", false },
-    { "<|inner_prefix|>", "<|inner_suffix|>", false },
-    { "<|START_THINKING|>", "<|END_THINKING|>", false },
+static const ebb_thought_marks marks[] = {
+    { "<think>", END_OF_THOUGHT, EBB_THOUGHT_BEFORE, EBB_THOUGHT_BEHIND, false },
+    { "<thinking>", "</thinking>", "<thinking>\n", "\n</thinking>\n\n", true },
+    { "<|channel>thought", "<channel|>", "<|channel>thought\n", "<channel|>", false },
+    { "[THINK]", "[/THINK]", "[THINK]", "[/THINK]", false },
+    { "<seed:think>", "</seed:think>", "<seed:think>", "</seed:think>", false },
+    { "<|inner_prefix|>", "<|inner_suffix|>", "<|inner_prefix|>", "<|inner_suffix|>", false },
+    { "<|START_THINKING|>", "<|END_THINKING|>", "<|START_THINKING|>", "<|END_THINKING|>", false },
 };
+
+const ebb_thought_marks *ebb_thought_marks_at(size_t i)
+{
+    return i < sizeof marks / sizeof *marks ? &marks[i] : NULL;
+}
 
 static bool text_begins_with(const char *s, size_t n, const char *what)
 {
@@ -340,15 +343,39 @@ static bool find_without_begin(const char *s, size_t n, size_t from, bool is_kno
     return mark != NULL;
 }
 
-bool ebb_thought_is_opened_by(const char *s, size_t n)
+static bool text_ends_with(const char *s, size_t n, const char *what)
+{
+    size_t len = strlen(what);
+
+    return n >= len && memcmp(s + n - len, what, len) == 0;
+}
+
+static size_t without_last_blanks(const char *s, size_t n)
 {
     while (n > 0 && skip_blanks(s, n, n - 1) == n)
         n--;
-    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        size_t len = strlen(marks[i].begin);
-        if (n >= len && memcmp(s + n - len, marks[i].begin, len) == 0)
+    return n;
+}
+
+const ebb_thought_marks *ebb_thought_opened_by(const char *s, size_t n)
+{
+    const ebb_thought_marks *m;
+
+    n = without_last_blanks(s, n);
+    for (size_t i = 0; (m = ebb_thought_marks_at(i)) != NULL; i++)
+        if (text_ends_with(s, n, m->begin))
+            return m;
+    return NULL;
+}
+
+bool ebb_thought_is_closed_by(const char *s, size_t n)
+{
+    const ebb_thought_marks *m;
+
+    n = without_last_blanks(s, n);
+    for (size_t i = 0; (m = ebb_thought_marks_at(i)) != NULL; i++)
+        if (text_ends_with(s, n, m->end))
             return true;
-    }
     return false;
 }
 

@@ -18,13 +18,29 @@ typedef struct ebb_thought {
 typedef enum ebb_thought_begin { EBB_THOUGHT_UNSURE, EBB_THOUGHT_OPENED, EBB_THOUGHT_UNOPENED }
         ebb_thought_begin;
 
+/* How an answer is kept whose thought came apart from its text.  What writes one writes these, to
+ * the byte: ids are made anew from where a text differs. */
+#define EBB_THOUGHT_BEFORE "<think>\n"
+#define EBB_THOUGHT_BEHIND "\n</think>\n\n"
+
+/* The marks that the models of a family write around a thought. */
+typedef struct ebb_thought_marks {
+    const char *begin, *end;
+    const char *before, *behind; /* the same with the blanks that stand there */
+    bool        is_tag;          /* any answer may have it as a tag of XML */
+} ebb_thought_marks;
+/* Those of family i, <think> first; NULL: there are no more.  Channels are none. */
+const ebb_thought_marks *ebb_thought_marks_at(size_t i);
+
 /* Look at s[0..n), an answer, or what there is of it.  A thought that is known to have begun ends
  * with the first mark of its kind that is not in quotes or code; where no other comes, in the whole
  * answer, with that.  Where it is UNSURE whether one has begun, an end on a line of its own or
  * directly behind a word says so, outside of code.  Cost: a search for the end marks. */
 ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, bool is_whole);
-/* Does a prompt that ends so, but for white space, open a thought? */
-bool ebb_thought_is_opened_by(const char *s, size_t n);
+/* The marks of the thought that a prompt which ends so, but for white space, opens; NULL: none. */
+const ebb_thought_marks *ebb_thought_opened_by(const char *s, size_t n);
+/* Or closes, so that nothing is thought behind it. */
+bool ebb_thought_is_closed_by(const char *s, size_t n);
 /* Of an answer in channels, the ranges of what its messages say, in order: what is between them are
  * marks.  At most cap > 0, of which the last then has all the rest; 0: it is not in channels. */
 size_t ebb_thought_texts(const char *s, size_t n, ebb_text_range *texts, size_t cap);

@@ -428,6 +428,73 @@ static void test_marks_of_an_earlier_answer(void **state)
     ebb_buf_fini(&other);
 }
 
+static const chat_vocab thinking_qwen = { .tokens = { "<|endoftext|>", "<|im_end|>", "<|im_start|>", "<think>",
+                                                      "</think>", "<|END_THINKING|>" } };
+
+/* How this answer is printed anew in front of a second question. */
+static void assert_printed(const ebb_model *m, const char *source, const char *answer, ebb_thought_begin begin,
+                           const char *want)
+{
+    ebb_prompter *p = prompter(m, source);
+    ebb_sample_record record = { .begin = begin };
+    talk t = { 0 };
+    ebb_buf wanted = { 0 };
+
+    say(&t, EBB_ROLE_USER, "a");
+    say(&t, EBB_ROLE_ASSISTANT, answer);
+    t.m[1].finish = EBB_FINISH_STOP;
+    t.m[1].sample_records = &record;
+    t.m[1].n_sample_records = 1;
+    say(&t, EBB_ROLE_USER, "b");
+    ask(&t, p);
+    ebb_buf_addf(&wanted, "{<|im_start|>}user\na{<|im_end|>}{<|im_start|>}assistant\n%s{<|im_end|>}"
+                          "{<|im_start|>}user\nb{<|im_end|>}", want);
+    assert_string_equal(shown_ids(m, t.p.ids, t.p.n_ids), ebb_buf_text(&wanted));
+    ebb_buf_fini(&wanted);
+    talk_fini(&t);
+    ebb_prompter_free(p);
+}
+
+#define QWEN(answer) EACH("{{ '<|im_start|>' + m.role + '\n' }}{% if m.role == 'assistant' %}" answer \
+                          "{% else %}{{ m.content }}{% endif %}{{ '<|im_end|>' }}")
+
+/* Whichever part of an answer a template prints: a mark that the answer speaks of is none. */
+static void test_marks_that_an_answer_speaks_of(void **state)
+{
+    static const char whole[] = QWEN("{{ m.content }}"), stripped[] = QWEN("{{ m.content.split('</think>\n\n')[-1] }}"),
+        apart[] = QWEN("{% if m.reasoning_content %}{{ '<think>\n' + m.reasoning_content + '\n</think>\n\n' }}"
+                       "{% endif %}{{ m.content }}"),
+        last[] = QWEN("{% if loop.last and m.reasoning_content %}{{ m.reasoning_content }}{% endif %}{{ m.content }}"),
+        first[] = QWEN("{{ m.content.split('\n\n')[0] }}");
+    static const struct { const char *source, *answer, *want; } cases[] = {
+        { whole, "Hm\n</think>\n\nWrite `</think>` so.", "Hm\n{</think>}\n\nWrite `</think>` so." },
+        { whole, "<think>Hm</think>Write </think>\nso.", "{<think>}Hm{</think>}Write </think>\nso." },
+        { whole, "I say `</think>`\n</think>\n\nYes", "I say `</think>`\n{</think>}\n\nYes" },
+        { whole, "I say `</think>` only", "I say `</think>` only" },
+        { stripped, "Hm\n</think>\n\nWrite `</think>` so.", "Write `</think>` so." },
+        { stripped, "Hm\n</think>\n\nIt writes </think> where it ends.", "It writes </think> where it ends." },
+        { stripped, "Hm\n</think>\n\n```\nx\n</think>\ny\n```", "```\nx\n</think>\ny\n```" },
+        { stripped, "</think>\n\n</think> ends it.", "</think> ends it." },
+        { stripped, "Hm\n</think>\n\nCohere's is <|END_THINKING|> always.", "Cohere's is <|END_THINKING|> always." },
+        { apart, "I say `</think>` here\n</think>\n\nYes `</think>`",
+          "{<think>}\nI say `</think>` here\n{</think>}\n\nYes `</think>`" },
+        { last, "Hm\n</think>\n\nWrite `</think>` so.", "Write `</think>` so." },
+        { last, "<think>Hm\n</think>\n\nIt writes </think> where it ends.", "It writes </think> where it ends." },
+        { first, "<think>Hm</think>\n\nYes </think>\n", "{<think>}Hm{</think>}" },
+    };
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&thinking_qwen, &file);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_printed(m, cases[i].source, cases[i].answer, EBB_THOUGHT_OPENED, cases[i].want);
+    assert_printed(m, whole, "<think> is what begins it.", EBB_THOUGHT_UNOPENED, "<think> is what begins it.");
+    assert_printed(m, whole, "Cohere's is <|END_THINKING|> always.", EBB_THOUGHT_UNOPENED,
+                   "Cohere's is <|END_THINKING|> always.");
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
 /* The prompt with an answer "Yes" whose thought "Hm" came apart from it. */
 static void assert_with_thought(const ebb_model *m, const char *source, const char *want)
 {
@@ -447,8 +514,10 @@ static void assert_with_thought(const ebb_model *m, const char *source, const ch
 static void test_thoughts_that_came_apart(void **state)
 {
     static const chat_vocab thinking = { .tokens = { "<s>", "</s>", "</think>" } };
-    ebb_buf file, other;
+    static const chat_vocab magistral = { .tokens = { "<s>", "</s>", "[THINK]", "[/THINK]" } };
+    ebb_buf file, other, third;
     ebb_model *m = chat_vocab_open(&chatml, &file), *thinks = chat_vocab_open(&thinking, &other);
+    ebb_model *bracketed = chat_vocab_open(&magistral, &third);
 
     (void)state;
     assert_with_thought(m, EACH("{{ m.reasoning_content if m.reasoning_content else '' }}|{{ m.content }};"),
@@ -457,10 +526,13 @@ static void test_thoughts_that_came_apart(void **state)
     assert_with_thought(m, EACH("{{ m.content.split('</think>')[-1] }};"), "a;\n\nYes;b;");
     assert_with_thought(m, EACH("{{ m.content }};"), "a;Yes;b;");
     assert_with_thought(thinks, EACH("{{ m.content }};"), "a;<think>\nHm\n</think>\n\nYes;b;");
+    assert_with_thought(bracketed, EACH("{{ m.content }};"), "a;[THINK]Hm[/THINK]Yes;b;");
     ebb_model_close(m);
     ebb_model_close(thinks);
+    ebb_model_close(bracketed);
     ebb_buf_fini(&file);
     ebb_buf_fini(&other);
+    ebb_buf_fini(&third);
 }
 
 /* What the model goes on behind, if this thought of "It" came apart: control tokens in "{}". */
@@ -483,8 +555,11 @@ static void test_an_open_answer_whose_thought_came_apart(void **state)
     static const char in_channels[] = "{<|channel|>}analysis{<|message|>}Hm{<|end|>}{<|start|>}assistant{<|channel|>}"
                                       "final{<|message|>}It<|end|>";
     static const chat_vocab thinking = { .tokens = { "<s>", "</s>", "<think>", "</think>" } };
-    ebb_buf file, other;
+    static const chat_vocab magistral = { .tokens = { "<s>", "</s>", "[THINK]", "[/THINK]" } };
+    static const chat_vocab gemma = { .tokens = { "<bos>", "<eos>", "<|channel>", "<channel|>" } };
+    ebb_buf file, other, third, fourth;
     ebb_model *m = chat_vocab_open(&gpt_oss, &file), *thinks = chat_vocab_open(&thinking, &other);
+    ebb_model *bracketed = chat_vocab_open(&magistral, &third), *channel = chat_vocab_open(&gemma, &fourth);
 
     (void)state;
     assert_goes_on(m, channels, in_channels);
@@ -492,10 +567,19 @@ static void test_an_open_answer_whose_thought_came_apart(void **state)
     assert_goes_on(m, family("gpt-oss"), "It<|end|>");   /* its prompt begins the final channel */
     assert_goes_on(thinks, EACH("{{ m.content }};"), "{<think>}\nHm\n{</think>}\n\nIt<|end|>");
     assert_goes_on(thinks, EACH("{{ m.content }};") "<think>\n", "Hm\n{</think>}\n\nIt<|end|>");
+    assert_goes_on(thinks, EACH("{{ m.content }};") "<think>\n\n</think>\n\n", "It<|end|>");    /* past all thoughts */
+    assert_goes_on(bracketed, EACH("{{ m.content }};") "[THINK]", "Hm{[/THINK]}It<|end|>");
+    assert_goes_on(bracketed, EACH("{{ m.content }};"), "{[THINK]}Hm{[/THINK]}It<|end|>");
+    assert_goes_on(channel, EACH("{{ m.content }};"), "{<|channel>}thought\nHm{<channel|>}It<|end|>");
+    assert_goes_on(channel, EACH("{{ m.content }};") "<|channel>thought\n<channel|>", "It<|end|>");
     ebb_model_close(m);
     ebb_model_close(thinks);
+    ebb_model_close(bracketed);
+    ebb_model_close(channel);
     ebb_buf_fini(&file);
     ebb_buf_fini(&other);
+    ebb_buf_fini(&third);
+    ebb_buf_fini(&fourth);
 }
 
 static void test_prompts_that_open_a_thought(void **state)
@@ -1132,7 +1216,7 @@ int main(void)
         cmocka_unit_test(test_nobody_forges_a_turn),
         cmocka_unit_test(test_answers_in_channels), cmocka_unit_test(test_an_open_answer_in_channels),
         cmocka_unit_test(test_an_open_answer_whose_thought_came_apart),
-        cmocka_unit_test(test_marks_of_an_earlier_answer),
+        cmocka_unit_test(test_marks_of_an_earlier_answer), cmocka_unit_test(test_marks_that_an_answer_speaks_of),
         cmocka_unit_test(test_thoughts_that_came_apart), cmocka_unit_test(test_prompts_that_open_a_thought),
         cmocka_unit_test(test_count_of_the_system_message),
         cmocka_unit_test(test_count_of_a_text_of_the_template),

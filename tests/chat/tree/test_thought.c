@@ -67,11 +67,11 @@ static void test_other_marks(void **state)
         assert_body(texts[i][0], EBB_THOUGHT_UNOPENED, texts[i][1]);
         assert_body(opened, EBB_THOUGHT_OPENED, texts[i][1]);
         assert_body(opened, EBB_THOUGHT_UNSURE, texts[i][1]);
-        assert_true(ebb_thought_is_opened_by(texts[i][0], (size_t)(opened - texts[i][0])));
-        assert_false(ebb_thought_is_opened_by(texts[i][0], strlen(texts[i][0])));
+        assert_non_null(ebb_thought_opened_by(texts[i][0], (size_t)(opened - texts[i][0])));
+        assert_null(ebb_thought_opened_by(texts[i][0], strlen(texts[i][0])));
     }
-    assert_true(ebb_thought_is_opened_by("a\n<think>\n\n", 11));
-    assert_false(ebb_thought_is_opened_by(" \n", 2));
+    assert_non_null(ebb_thought_opened_by("a\n<think>\n\n", 11));
+    assert_null(ebb_thought_opened_by(" \n", 2));
 }
 
 /* What is known to be a thought may speak of the mark that ends it. */
