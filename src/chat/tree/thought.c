@@ -4,10 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#define END_OF_THOUGHT "</think>"
-
 static const ebb_thought_marks marks[] = {
-    { "<think>", END_OF_THOUGHT, EBB_THOUGHT_BEFORE, EBB_THOUGHT_BEHIND, false },
+    { "<think>", "</think>", EBB_THOUGHT_BEFORE, EBB_THOUGHT_BEHIND, false },
     { "<thinking>", "</thinking>", "<thinking>\n", "\n</thinking>\n\n", true },
     { "<|channel>thought", "<channel|>", "<|channel>thought\n", "<channel|>", false },
     { "[THINK]", "[/THINK]", "[THINK]", "[/THINK]", false },
@@ -120,7 +118,8 @@ size_t ebb_thought_texts(const char *s, size_t n, ebb_text_range *texts, size_t 
 /* What ends a thought that is known to have begun is its first mark that is not quoted; where that is not known, one
  * that stands on its own. */
 typedef struct mark_search {
-    const char *mark, *pair;     /* where `pair` stands before the mark, both are of an example; NULL: none does */
+    const char *mark, *pair;     /* where `pair` stands before the mark, both are of an example: */
+    bool        is_paired;       /* anywhere, not in code alone */
     bool        is_known, is_whole;
     size_t      n_open;          /* pairs that were begun */
 } mark_search;
@@ -137,17 +136,26 @@ static bool is_open_quote(const char *s, size_t at)
            is_one_of(s[at - 1], "\x98\x9A\x9B\x9C\x9E\x9F");
 }
 
-/* Quotation marks around s[at..next), or one before it where nothing is behind it yet.  One that closes, as at the end
- * of a draft, quotes nothing. */
+/* Does the quotation mark that ends at s[at), or a pair of them, open?  Behind a word, or what ends a sentence, it
+ * closes. */
+static bool is_opening(const char *s, size_t at)
+{
+    at -= at > 1 && s[at - 2] == s[at - 1] ? 2 : 1;
+    return at == 0 || is_one_of(s[at - 1], LINE_BLANKS "\r\n([{<=:,;+&");
+}
+
+/* Quotation marks, or brackets, around s[at..next), or one before it where nothing is behind it yet.  One that closes,
+ * as at the end of a draft, quotes nothing. */
 static bool is_quoted(const char *s, size_t n, size_t at, size_t next)
 {
-    char before = at > 0 ? s[at - 1] : 0;
+    static const char opens[] = "\"'`*_([{<", closes[] = "\"'`*_)]}>";
+    const char *open = at > 0 && s[at - 1] ? strchr(opens, s[at - 1]) : NULL;
+    char close = open ? closes[open - opens] : 0;
 
     if (is_open_quote(s, at))
         return next == n || (text_begins_with(s + next, n - next, "\xE2\x80") && n - next > 2 &&
                              is_one_of(s[next + 2], "\x98\x99\x9A\x9B\x9C\x9D\x9E\x9F"));
-    return is_one_of(before, "\"'`") && (next == n || s[next] == before) &&
-           (at == 1 || is_one_of(s[at - 2], LINE_BLANKS "\r\n([{"));
+    return close && (next == n || s[next] == close) && (close != *open || is_opening(s, at));
 }
 
 /* A line of the text: where it begins and ends, and where its first letter is. */
@@ -208,7 +216,7 @@ static size_t behind_span(const char *s, size_t end, size_t at)
 }
 
 /* The first mark in the line's rest from `i` on that is one and no code; its end: there is none. */
-static size_t find_in_line(const char *s, size_t n, const text_line *l, size_t i, mark_search *m)
+static size_t find_in_line(const char *s, size_t n, const text_line *l, size_t i, bool is_paired, mark_search *m)
 {
     size_t len = strlen(m->mark);
 
@@ -217,7 +225,7 @@ static size_t find_in_line(const char *s, size_t n, const text_line *l, size_t i
             i = behind_span(s, l->end, i);
             continue;
         }
-        if (m->pair && s[i] == *m->pair && text_begins_with(s + i, l->end - i, m->pair))
+        if (is_paired && s[i] == *m->pair && text_begins_with(s + i, l->end - i, m->pair))
             m->n_open++;
         else if (s[i] == *m->mark && text_begins_with(s + i, l->end - i, m->mark)) {
             if (m->n_open > 0)
@@ -286,7 +294,7 @@ static size_t find_mark(const char *s, size_t n, size_t from, mark_search m)
         }
         if (in_fence < n)
             continue;
-        i = find_in_line(s, n, &l, i, &m);
+        i = find_in_line(s, n, &l, i, fence || m.is_paired, &m);
         if (i < l.end && !fence)
             return i;
         if (i < l.end)
@@ -309,10 +317,10 @@ static ebb_thought make_thought(const char *s, size_t n, size_t from, size_t end
 
 /* Where a thought ends that began before `from`, by its mark; n: it has not ended.  In the whole answer a quoted mark
  * ends it where no other does. */
-static size_t find_end(const char *s, size_t n, size_t from, const char *mark, bool is_whole)
+static size_t find_end(const char *s, size_t n, size_t from, const ebb_thought_marks *m, bool is_whole)
 {
-    const char *first = memmem(s + from, n - from, mark, strlen(mark));
-    size_t end = first ? find_mark(s, n, from, (mark_search){ .mark = mark, .is_known = true }) : n;
+    const char *first = memmem(s + from, n - from, m->end, strlen(m->end));
+    size_t end = first ? find_mark(s, n, from, (mark_search){ .mark = m->end, .pair = m->begin, .is_known = true }) : n;
 
     return first && end == n && is_whole ? (size_t)(first - s) : end;
 }
@@ -325,8 +333,7 @@ static bool find_without_begin(const char *s, size_t n, size_t from, bool is_kno
     size_t end = n;
 
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
-        bool is_usual = strcmp(marks[i].end, END_OF_THOUGHT) == 0;
-        mark_search m = { .mark = marks[i].end, .pair = is_usual && is_known ? NULL : marks[i].begin,
+        mark_search m = { .mark = marks[i].end, .pair = marks[i].begin, .is_paired = i > 0 || !is_known,
                           .is_known = is_known, .is_whole = is_whole };
         size_t at;
 
@@ -390,11 +397,11 @@ ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, b
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         size_t start = from + strlen(marks[i].begin);
         if (text_begins_with(s + from, n - from, marks[i].begin))
-            return make_thought(s, n, start, find_end(s, n, start, marks[i].end, is_whole), marks[i].end);
+            return make_thought(s, n, start, find_end(s, n, start, &marks[i], is_whole), marks[i].end);
     }
     if (begin == EBB_THOUGHT_UNOPENED || find_without_begin(s, n, from, is_known, is_whole, &t) || !is_known)
         return t;
-    return make_thought(s, n, from, find_end(s, n, from, END_OF_THOUGHT, is_whole), END_OF_THOUGHT);
+    return make_thought(s, n, from, find_end(s, n, from, &marks[0], is_whole), marks[0].end);
 }
 
 size_t ebb_thought_words(const char *s, size_t n)

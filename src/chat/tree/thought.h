@@ -33,9 +33,9 @@ typedef struct ebb_thought_marks {
 const ebb_thought_marks *ebb_thought_marks_at(size_t i);
 
 /* Look at s[0..n), an answer, or what there is of it.  A thought that is known to have begun ends
- * with the first mark of its kind that is not in quotes or code; where no other comes, in the whole
- * answer, with that.  Where it is UNSURE whether one has begun, an end on a line of its own or
- * directly behind a word says so, outside of code.  Cost: a search for the end marks. */
+ * with the first mark of its kind that is not in quotes, brackets or code; where no other comes, in
+ * the whole answer, with that.  Where it is UNSURE whether one has begun, an end on a line of its
+ * own or directly behind a word says so, outside of code.  Cost: a search for the end marks. */
 ebb_thought ebb_thought_find(const char *s, size_t n, ebb_thought_begin begin, bool is_whole);
 /* The marks of the thought that a prompt which ends so, but for white space, opens; NULL: none. */
 const ebb_thought_marks *ebb_thought_opened_by(const char *s, size_t n);

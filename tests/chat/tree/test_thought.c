@@ -95,6 +95,46 @@ static void test_a_thought_on_marks(void **state)
     assert_true(t.is_open && t.start == 0 && t.end == 2 && t.body == 2);
 }
 
+/* In code, too, that is in no fence. */
+static void test_quoted_in_a_thought(void **state)
+{
+    static const char *const lines[] = {
+        "The config has marker=\"</think>\" in it.", "JSON: {\"end\":\"</think>\"}", "JSON: [1,\"</think>\"]",
+        "f(a,'</think>')", "a+'</think>'", "he says *</think>* and **</think>**", "(</think>)", "<</think>>",
+        "it's '</think>'", "\"</think>\"",
+    };
+    char text[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        size_t end;
+
+        snprintf(text, sizeof text, "<think>\n%s\n</think>\n\nYes", lines[i]);
+        assert_body(text, EBB_THOUGHT_UNSURE, "Yes");
+        assert_body(text + 8, EBB_THOUGHT_OPENED, "Yes");
+        end = 8 + strlen(lines[i]) + 1;
+        for (size_t n = 7; n <= end; n++)
+            assert_true(ebb_thought_find(text, n, EBB_THOUGHT_UNSURE, false).is_open);
+    }
+}
+
+/* A thought is not over where an example of one is, as long as that may go on. */
+static void test_an_example_as_it_comes(void **state)
+{
+    static const char text[] = "<think>\nSo:\n```\n<think>\nHm\n</think>\nYes\n```\nI say <think> once.\n</think>\n\n"
+                               "It is so.";
+    size_t end = (size_t)(strstr(text, "once.") - text) + 6;
+
+    (void)state;
+    for (size_t n = 7; n <= end; n++) {
+        assert_true(ebb_thought_find(text, n, EBB_THOUGHT_UNSURE, false).is_open);
+        assert_true(ebb_thought_find(text + 8, n - 7, EBB_THOUGHT_OPENED, false).is_open);
+    }
+    assert_body(text, EBB_THOUGHT_UNSURE, "It is so.");
+    assert_body(text + 8, EBB_THOUGHT_OPENED, "It is so.");
+    assert_body("<think>\n```\n<think>\nHm\n</think>\nYes\n</think>\n\nIt is so.", EBB_THOUGHT_UNSURE, "It is so.");
+}
+
 /* However an answer goes on, and whatever the thought's last word is: what has begun is seen as it comes. */
 static void test_an_answer_that_has_begun(void **state)
 {
@@ -108,6 +148,7 @@ static void test_an_answer_that_has_begun(void **state)
         { "[THINK]We need $x_{1}$[/THINK]", "**4** it is." }, { "[THINK] Hm. [/THINK] ", "Yes" },
         { "<|inner_prefix|>Ok `x`<|inner_suffix|>", "**Hi**" },
         { "<think>\nuse ` for it. done</think>", "The answer is `x`, and `y`." },
+        { "<think>\nHe said \"Hi!\"</think>", "\"Hi!\" it is." }, { "<think>\n**ok**</think>", "**Yes** it is." },
         { "<think>\n**ok**</think>\n\n", "Yes" }, { "<think>\n~~~ hm\nfoo\n</think>\n\n", "Yes" },
         { "<think>\n~~~</think>\n", "Yes" },
         { "<think>\n```c\nint x;\n</think>\n\n", "The code:\n```\nint x;\n```\n\n```c\nint y;\n```\nYes" },
@@ -217,6 +258,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends_without_a_beginning), cmocka_unit_test(test_spoken_of),
         cmocka_unit_test(test_other_marks), cmocka_unit_test(test_a_thought_on_marks),
+        cmocka_unit_test(test_quoted_in_a_thought), cmocka_unit_test(test_an_example_as_it_comes),
         cmocka_unit_test(test_many_marks),
         cmocka_unit_test(test_an_answer_that_has_begun), cmocka_unit_test(test_examples_of_other_marks),
         cmocka_unit_test(test_of_a_message), cmocka_unit_test(test_behind_a_thought),
