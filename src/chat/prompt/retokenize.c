@@ -24,8 +24,8 @@ static void prime(ebb_detok *d, const ebb_retokenization *r)
         ebb_detok_push(d, r->before[i], &n);
 }
 
-/* Where in the answer's text its ids end: ends[i] is the text of the first i.  A mark that the text was written
- * without has none. */
+/* Where in the answer's text its ids end: ends[i] is the text of the first i.  A mark that the old text was written
+ * without has none, unless the new one has it there. */
 static void find_token_ends(const ebb_model *m, ebb_detok *d, const ebb_retokenization *r, size_t *ends)
 {
     size_t n, at_old = 0;
@@ -35,11 +35,13 @@ static void find_token_ends(const ebb_model *m, ebb_detok *d, const ebb_retokeni
     for (size_t i = 0; i < r->n_old; i++) {
         const char *s = ebb_detok_push(d, r->old[i], &n);
 
-        if (ebb_model_is_control(m, r->old[i]) && !follows_at(r->old_text, r->n_old_text, at_old, s, n))
+        if (!ebb_model_is_control(m, r->old[i]) || follows_at(r->old_text, r->n_old_text, at_old, s, n))
+            at_old += n;
+        else if (!follows_at(r->text, r->n_text, ends[i], s, n))
             n = 0;
-        at_old += n;
-        /* Behind the first difference nothing counts. */
-        ends[i + 1] = follows_at(r->text, r->n_text, ends[i], s, n) ? ends[i] + n : SIZE_MAX;
+        /* Behind the first difference nothing counts, nor where the turn ended: it goes on now. */
+        ends[i + 1] = !ebb_model_is_eog(m, r->old[i]) && follows_at(r->text, r->n_text, ends[i], s, n) ? ends[i] + n
+                                                                                                       : SIZE_MAX;
     }
 }
 

@@ -92,8 +92,38 @@ static void test_marks_that_the_text_lacks(void **state)
     assert_ids_of(m, "[/INST]", ids, "HmIt is", "HmIt", "{[THINK]}Hm{[/THINK]}It");
     assert_ids_of(m, "[/INST]", ids, "HmIt is", "HmIt was", "{[THINK]}Hm{[/THINK]}It #was");
     assert_ids_of(m, "[/INST]", ids, "Hm[/THINK]It is", "Hm[/THINK]It", "{[THINK]}Hm{[/THINK]}It");
+    assert_ids_of(m, "[/INST]", ids, "HmIt is", "[THINK]Hm[/THINK]It is", "{[THINK]}Hm{[/THINK]}It is");
+    assert_ids_of(m, "[/INST]", ids, "HmIt is", "[THINK]Hm[/THINK]It was", "{[THINK]}Hm{[/THINK]}It #was");
+    assert_ids_of(m, "[/INST]", ids, "HmIt is", "Hm[/THINK]It is", "{[THINK]}Hm{[/THINK]}It is");
     assert_ids(m, "[/INST]", ids, "It is", "#It is");
     assert_ids(m, "[/INST]", ids, "Hm[/THINK]It", "#Hm[/THINK]It");
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
+/* An answer goes on, and so does its turn. */
+static void test_end_of_an_edited_turn(void **state)
+{
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&magistral, &file);
+
+    (void)state;
+    assert_ids_of(m, "[/INST]", "It is</s>", "It is", "It is no", "It is# no");
+    assert_ids_of(m, "[/INST]", "It is</s>", "It is", "It is", "It is");
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+}
+
+/* What the text speaks of is no mark, where no other ends its thought, either. */
+static void test_a_quoted_mark(void **state)
+{
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&magistral, &file);
+
+    (void)state;
+    assert_ids(m, "[/INST][THINK]", NULL, "I say `[/THINK]`[/THINK]Yes `[/THINK]`", "#I say `[/THINK]`{[/THINK]}Yes "
+               "`[/THINK]`");
+    assert_ids(m, "[/INST][THINK]", "Hm[/THINK]It", "Write `[/THINK]` so", "#Write `[/THINK]` so");
     ebb_model_close(m);
     ebb_buf_fini(&file);
 }
@@ -102,7 +132,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_frames_of_an_edited_answer),
                                         cmocka_unit_test(test_marks_of_an_edited_thought),
-                                        cmocka_unit_test(test_marks_that_the_text_lacks) };
+                                        cmocka_unit_test(test_marks_that_the_text_lacks),
+                                        cmocka_unit_test(test_end_of_an_edited_turn),
+                                        cmocka_unit_test(test_a_quoted_mark) };
 
     return cmocka_run_group_tests_name("retokenize", tests, NULL, NULL);
 }
