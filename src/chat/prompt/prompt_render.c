@@ -93,10 +93,13 @@ bool ebb_prompt_write_answer(const ebb_prompter *p, const ebb_render_job *job, s
                              ebb_answer_words *words)
 {
     given_answer g = given_of(p, job, i);
+    ebb_thought_begin begin = ebb_message_thought_begin(job->messages[i]);
     bool ok = ebb_answer_join(&g.parts, out, words);
 
+    if (begin == EBB_THOUGHT_UNSURE)
+        begin = EBB_THOUGHT_UNOPENED;            /* no mark is guessed from how it stands in an answer */
     if (g.is_marked)
-        *words = ebb_answer_find_words(g.parts.text, g.parts.n_text, ebb_message_thought_begin(job->messages[i]));
+        *words = ebb_answer_find_words(g.parts.text, g.parts.n_text, begin);
     return ok;
 }
 

@@ -491,6 +491,9 @@ static void test_marks_that_an_answer_speaks_of(void **state)
     assert_printed(m, whole, "<think> is what begins it.", EBB_THOUGHT_UNOPENED, "<think> is what begins it.");
     assert_printed(m, whole, "Cohere's is <|END_THINKING|> always.", EBB_THOUGHT_UNOPENED,
                    "Cohere's is <|END_THINKING|> always.");
+    assert_printed(m, whole, "Cohere ends it so:\n<|END_THINKING|>\nalways.", EBB_THOUGHT_UNSURE,
+                   "Cohere ends it so:\n<|END_THINKING|>\nalways.");
+    assert_printed(m, whole, "<think>Hm</think>Yes", EBB_THOUGHT_UNSURE, "{<think>}Hm{</think>}Yes");
     ebb_model_close(m);
     ebb_buf_fini(&file);
 }
