@@ -96,6 +96,18 @@ void ebb_message_drop_sample_record(ebb_message *m)
     free(m->sample_records[--m->n_sample_records].grammar);
 }
 
+void ebb_message_keep_begin(ebb_message *m)
+{
+    ebb_thought_begin begin = ebb_message_thought_begin(m);
+
+    while (m->n_sample_records > (begin != EBB_THOUGHT_UNSURE))
+        ebb_message_drop_sample_record(m);
+    if (m->n_sample_records > 0) {
+        free(m->sample_records[0].grammar);
+        m->sample_records[0] = (ebb_sample_record){ .begin = begin };
+    }
+}
+
 bool ebb_message_is_sampled(const ebb_message *m)
 {
     return m->n_sample_records > 0 && m->sample_records[0].sampling.seed != 0;

@@ -79,7 +79,7 @@ typedef struct ebb_truncation {
 typedef struct ebb_sample_record {
     uint32_t     from, n;        /* of the message's ids; n 0: none, or the program was ended */
     ebb_sampler_params sampling; /* its seed is never 0, but where only `begin` is known, of an
-                                  * answer copied from another */
+                                  * answer copied from another, or that a server went on with */
     uint32_t     sampler;        /* EBB_SAMPLER_VERSION of that time */
     char         kv[16];         /* type of K and V; "": not known */
     uint32_t     n_ctx;
@@ -128,6 +128,8 @@ const char *ebb_message_behind_thought(const char *text, size_t n);
 /* d->grammar is the message's then; false: no memory, and it stays the caller's. */
 bool ebb_message_add_sample_record(ebb_message *m, const ebb_sample_record *d);
 void ebb_message_drop_sample_record(ebb_message *m);     /* the last one, which there is */
+/* Its tokens cannot be drawn again: of the records only `begin` is left, which its text needs. */
+void ebb_message_keep_begin(ebb_message *m);
 /* Was it kept how the answer was drawn? */
 bool ebb_message_is_sampled(const ebb_message *m);
 /* Of an answer that has the beginning of another one's text: whether its prompt began a thought.

@@ -1,5 +1,6 @@
 /* One answer: asked of the backend, written, ended (chat_turn.h). */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "conversation/chat_priv.h"
@@ -183,6 +184,32 @@ static ebb_node *answer_of(const ebb_chat *c, const ebb_backend_event *ev)
     return ev->which <= c->turn.n_others ? c->turn.others[ev->which - 1] : NULL;
 }
 
+/* A server goes on with an answer that has ids.  They would be those of its first half alone, which the model here
+ * would take for all of it: from now on its text is what holds.  Nobody can draw it again; who goes on signs it. */
+static bool leave_ids(const ebb_chat *c, ebb_node *node)
+{
+    char *model = strdup(c->info->name), *engine = strdup(ebb_chat_facts(c)->name);
+
+    if (!model || !engine || !ebb_node_set_ids(node, NULL, 0, c->info->fingerprint)) {
+        free(model);
+        free(engine);
+        return false;
+    }
+    free(node->m.model);
+    free(node->m.engine);
+    node->m.model = model;
+    node->m.engine = engine;
+    ebb_message_keep_begin(&node->m);
+    return true;
+}
+
+static bool add_piece(const ebb_chat *c, ebb_node *node, const ebb_backend_event *ev)
+{
+    if (ev->token != EBB_TOKEN_NONE)
+        return ebb_node_add_id(node, ev->token) && ebb_node_add_text(node, ev->text, ev->n_text);
+    return (!node->m.n_ids || !ev->n_text || leave_ids(c, node)) && ebb_node_add_text(node, ev->text, ev->n_text);
+}
+
 void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_node *node = answer_of(c, ev);
@@ -190,8 +217,7 @@ void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
     if (!node)
         return;
     node->is_dirty |= ev->which > 0;
-    if ((ev->token != EBB_TOKEN_NONE && !ebb_node_add_id(node, ev->token)) ||
-        !ebb_node_add_text(node, ev->text, ev->n_text))
+    if (!add_piece(c, node, ev))
         ebb_chat_notice(c, "out of memory: a part of the answer was lost");
     ebb_chat_arm_timer(c, SAVE_WITHIN_MS);
 }

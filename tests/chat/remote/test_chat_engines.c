@@ -407,6 +407,50 @@ static void test_the_way_back_is_gone(void **state)
     ebb_chat_close(c);
 }
 
+static void go_to(ebb_chat *c, const char *engine, const char *model)
+{
+    ebb_error err;
+
+    if (ebb_chat_set_engine(c, engine, model, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+}
+
+/* The ids of an answer's first half are not those of all of it. */
+static void test_a_server_goes_on_with_an_answer_of_here(void **state)
+{
+    static const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 512 };
+    ebb_chat *c = open_chat("kind=vllm say=_and_what_the_server_has_to_say_of_it", NULL);
+    char path[96], text[600];
+    ebb_error err;
+    size_t n_half;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/half.gguf", folder);
+    assert_true(ebb_tiny_write(&tiny, path));
+    go_to(c, "here", path);
+    assert_int_equal(ebb_chat_set(c, "predict", "4", NULL, 0, &err), EBB_OK);
+    say(c, "one");
+    assert_int_equal(last(c)->n_ids, 4);
+    assert_true(ebb_message_is_sampled(last(c)));
+    n_half = last(c)->n_text;
+    snprintf(text, sizeof text, "%s and what the server has to say of it", last(c)->text);
+    go_to(c, server.url, NULL);
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_true(last(c)->n_text > n_half);
+    assert_string_equal(last(c)->text, text);
+    assert_int_equal(last(c)->n_ids, 0);
+    assert_false(ebb_message_is_sampled(last(c)));
+    assert_string_equal(last(c)->engine, "127.0.0.1");
+    assert_string_equal(last(c)->model, "tiny");
+    go_to(c, "here", NULL);
+    say(c, "two");                               /* now the model here has read all of it */
+    assert_true(ebb_chat_message(c, 1)->n_ids > 4);
+    assert_string_equal(ebb_chat_message(c, 1)->text, text);
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_server_that_was_away),
         cmocka_unit_test(test_another_test_waits_for_none),
         cmocka_unit_test(test_the_way_back_is_gone),
+        cmocka_unit_test(test_a_server_goes_on_with_an_answer_of_here),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -229,6 +229,28 @@ static void test_of_a_message(void **state)
     assert_int_equal(ebb_message_thought(&m).body, 0);
 }
 
+/* What its text needs of the records stays. */
+static void test_begin_is_kept(void **state)
+{
+    static const ebb_thought_begin begins[] = { EBB_THOUGHT_OPENED, EBB_THOUGHT_UNSURE };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        ebb_sample_record d = { .from = 0, .n = 3, .begin = begins[i], .sampling.seed = 7, .grammar = strdup("g") };
+        ebb_message m = answer_of("Hm.\n</think>\nYes", EBB_FINISH_STOP);
+
+        assert_true(ebb_message_add_sample_record(&m, &d));
+        d = (ebb_sample_record){ .from = 3, .sampling.seed = 7, .grammar = strdup("g") };
+        assert_true(ebb_message_add_sample_record(&m, &d));
+        assert_true(ebb_message_is_sampled(&m));
+        ebb_message_keep_begin(&m);
+        assert_int_equal(m.n_sample_records, begins[i] != EBB_THOUGHT_UNSURE);
+        assert_false(ebb_message_is_sampled(&m));
+        assert_int_equal(ebb_message_thought(&m).body, 13);
+        free(m.sample_records);
+    }
+}
+
 static void assert_behind(const char *text, const char *want)
 {
     const char *behind = ebb_message_behind_thought(text, strlen(text));
@@ -261,7 +283,8 @@ int main(void)
         cmocka_unit_test(test_quoted_in_a_thought), cmocka_unit_test(test_an_example_as_it_comes),
         cmocka_unit_test(test_many_marks),
         cmocka_unit_test(test_an_answer_that_has_begun), cmocka_unit_test(test_examples_of_other_marks),
-        cmocka_unit_test(test_of_a_message), cmocka_unit_test(test_behind_a_thought),
+        cmocka_unit_test(test_of_a_message), cmocka_unit_test(test_begin_is_kept),
+        cmocka_unit_test(test_behind_a_thought),
     };
 
     return cmocka_run_group_tests_name("thoughts", tests, NULL, NULL);
