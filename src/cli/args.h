@@ -40,6 +40,8 @@ typedef struct ebb_args {
     bool            has_port, attaches;
     bool            is_engine_given; /* by -e or --host, here as well */
     char            shared[300];     /* the address of an engine that was not named as one */
+    const char     *here_model;      /* ebb_chat_opts.here_model */
+    bool            here_is_chosen;
     char            shared_address[1024];    /* ebb_chat_opts.shared_address; "": none */
     int             begin_lock;      /* ebb_tui_opts.begin_lock */
     char            first_notice[240];       /* for the chat's beginning; "": none */
@@ -67,6 +69,7 @@ typedef struct ebb_args {
     bool            no_generation_prompt;
     const char     *grammar, *json_schema;       /* run: the form of the answer; NULL: free */
     const char     *template_name;   /* --template, --raw; NULL: the file's own */
+    bool            template_given;  /* on the command line */
     const char     *theme;
     unsigned        bell;            /* --bell: EBB_BELL_* of tui.h */
     enum { EBB_NOTIFY_DESKTOP, EBB_NOTIFY_BELL } notify;

@@ -229,6 +229,7 @@ static void allow_models(reach *r, const ebb_args *a)
     ebb_buf remembered = { 0 };
 
     allow_model(r, a->model);
+    allow_model(r, a->here_model);
     allow_model(r, ebb_cli_draft_model_name(a));
     allow_model(r, a->quality);
     if (ebb_models_remembered(&remembered))

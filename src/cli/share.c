@@ -148,11 +148,12 @@ static bool has_wanted_model(const ebb_args *a, const char *path, const json_t *
     return !a->model && *file;
 }
 
-/* Options of the engine need an engine of one's own; a private chat stays out of another process's K and V. */
+/* Options of the engine need an engine of one's own; a server renders with the model's own template; a private chat
+ * stays out of another process's K and V. */
 static bool may_share(const ebb_args *a)
 {
     return !a->is_engine_given && !a->is_private && !ebb_cli_draft_model_name(a) &&
-           ebb_chat_engine_is_usual(&a->engine);
+           (!a->template_name || strcmp(a->template_name, "auto") == 0) && ebb_chat_engine_is_usual(&a->engine);
 }
 
 /* -- No model is named -------------------------------------------------------------------------------------- */
@@ -188,6 +189,22 @@ static void find_choice(const ebb_args *a, char **path)
         *path = realpath(choice, NULL);
     free(choice);
     ebb_buf_fini(&ignored);
+}
+
+/* Where a server's model is, which says so to this user alone, for free(); NULL: it is no file, or that is not told. */
+static char *find_path_of(json_int_t pid)
+{
+    ebb_buf dir = { 0 };
+    json_t *list = ebb_path_run(&dir, NULL) == EBB_OK ? ebb_cli_running(dir.data, NULL, NULL) : NULL, *one;
+    char *path = NULL;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+        if (!path && json_integer_value(json_object_get(one, "pid")) == pid && *ebb_json_get_text(one, "path"))
+            path = strdup(ebb_json_get_text(one, "path"));
+    json_decref(list);
+    ebb_buf_fini(&dir);
+    return path;
 }
 
 /* -- A chat that has it ------------------------------------------------------------------------------------- */
@@ -263,6 +280,20 @@ static void tell_sharing(const json_t *o)
     ebb_buf_fini(&line);
 }
 
+/* The engine at that address takes the place of the model, which is opened here if need be: the one that was named,
+ * else the one at that path (NULL: what would be chosen). */
+static void use_found(ebb_args *a, const char *address, const char *path)
+{
+    static char *kept;                           /* for as long as the program runs, as all arguments are */
+
+    free(kept);
+    kept = path ? strdup(path) : NULL;
+    a->here_is_chosen = names_file(a);
+    a->here_model = a->model ? a->model : kept ? kept : EBB_MODELS_AUTO;
+    a->engine_name = address;
+    a->model = NULL;
+}
+
 /* The server of this user at its usual place, if it has the model. */
 static bool use_server(ebb_args *a, const char *path, bool tells)
 {
@@ -274,9 +305,11 @@ static bool use_server(ebb_args *a, const char *path, bool tells)
         o = ask_server(at.data);
     if (o && has_wanted_model(a, path, o) &&
         (size_t)snprintf(a->shared, sizeof a->shared, "unix:%s", at.data) < sizeof a->shared) {
+        char *told = path || a->model ? NULL : find_path_of(json_integer_value(json_object_get(o, "pid")));
+
         is_there = true;
-        a->engine_name = a->shared;
-        a->model = NULL;
+        use_found(a, a->shared, path ? path : told);
+        free(told);
         if (tells && ebb_cli_progress(a))
             tell_sharing(o);
     }
@@ -330,8 +363,7 @@ static void join_others(ebb_args *a, const char *path, bool tells)
     if (o && (is_there || has_libraries())) {
         bool waits = !is_there && is_answering(o);
 
-        a->engine_name = a->shared_address;
-        a->model = NULL;
+        use_found(a, a->shared_address, path);
         snprintf(a->first_notice, sizeof a->first_notice, "%s (process %lld) has this model%s; it is loaded once for "
                  "both%s.  %s loads it for this one alone%s", is_there ? "ebb serve" : "another ebb",
                  (long long)json_integer_value(json_object_get(o, "pid")), waits ? " and is answering" : "",

@@ -76,7 +76,17 @@ run -m "$dir/other-name.gguf"
 [ "$(answers)" = 2 ] || fail "the same file by another name is not shared"
 cp "$model" "$dir/copy.gguf"
 run -m "$dir/copy.gguf"; run -m guide; run -m "$model" -e here; run -m "$model" --ctx 512; run -m "$model" --private; run -m "$model" --no-kv-cache
-[ "$(answers)" = 2 ] || fail "shared though it should not be"
+printf '/set template none\n' | "$EBB" --plain -m "$model" -e here -s raw >"$dir/out" 2>&1
+for o in "--raw" "--template chatml" "-s raw"; do
+    # shellcheck disable=SC2086
+    "$EBB" run $o -e here -m "$model" --greedy -n 10 -p "$question" </dev/null >"$dir/alone" 2>&1; "$EBB" run $o -m "$model" --greedy -n 10 -p "$question" </dev/null >"$dir/out" 2>&1
+    [ "$o" = "-s raw" ] || cmp -s "$dir/alone" "$dir/out" || fail "$o: $(cat "$dir/alone" "$dir/out")"
+done
+run -m guide --template auto
+[ "$(answers)" = 3 ] || fail "$(answers) answers of the server, not 3: a template is dropped, or auto keeps a copy"
+"$EBB" run -m "$model" --template nosuch x </dev/null >"$dir/out" 2>&1 && fail "a template that there is not is dropped"
+run -m guide -e here
+[ "$(answers)" = 3 ] || fail "shared though it should not be"
 [ "$(cat "$dir/out")" = "$want" ] || fail "another answer here: $(cat "$dir/out")"
 "$EBB" run --greedy -n 4 -m "$model" -p x </dev/null 2>"$dir/err" >/dev/null
 [ ! -s "$dir/err" ] || fail "told where nobody looks: $(cat "$dir/err")"

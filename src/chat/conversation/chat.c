@@ -36,6 +36,7 @@ static ebb_status chat_init(ebb_chat *c, const ebb_chat_opts *o, const ebb_chat_
     c->system = ebb_text_copy_or_null(o->system, &ok);
     c->system_given = o->system && o->system_given;
     c->template_name = ebb_text_copy_or_null(o->template_name, &ok);
+    c->template_given = o->template_given;
     if (!ok || !ebb_chat_sharing_init(c, o))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a chat");
     return ebb_chat_events_init(c, err);
@@ -47,6 +48,8 @@ static ebb_status open_first_model(ebb_chat *c, const char *path, ebb_error *err
 {
     bool ok = true;
 
+    if (ebb_chat_leave_found_engine(c))
+        path = c->remote.here_model;
     if (!c->follow.session)
         return ebb_chat_open_model(c, path, err);
     c->opening.wanted = ebb_text_copy_or_null(path, &ok);
@@ -67,7 +70,7 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops
         st = ebb_chat_open_session(c, opts, err);
     if (st == EBB_OK)
         st = open_first_model(c, opts->model_path, err);
-    if (st == EBB_OK && opts->first_notice)
+    if (st == EBB_OK && opts->first_notice && c->remote.name)
         ebb_chat_notice(c, "%s", opts->first_notice);
     if (st != EBB_OK) {
         ebb_chat_close(c);

@@ -28,6 +28,10 @@ typedef struct ebb_chat_opts {
                                       * guide */
     const char     *engine_name;     /* a remote engine: its name or address; model_path is then
                                       * one of its models.  NULL: this process */
+    const char     *here_model;      /* the engine was not named, but found to have this model, a
+                                      * file or a word as of model_path: it answers as long as it
+                                      * gives what this process would.  NULL: it was named */
+    bool            here_is_chosen;  /* and the user named that model */
     const char     *shared_address;  /* of a server that answers for this process as soon as another
                                       * one wants the same model: "shared:FILE" (address.h).  NULL:
                                       * the model stays here */
@@ -43,6 +47,8 @@ typedef struct ebb_chat_opts {
                                       * is kept */
     const char     *template_name;   /* a family, a file or "none", for models of this process;
                                       * NULL: the file's own, else what suits */
+    bool            template_given;  /* by the user, for this run: a remote engine that takes none
+                                      * says so as a warning */
     const char     *system;          /* system prompt of a new session; NULL: none */
     bool            system_given;    /* by the user, for this run: a session that keeps another one
                                       * says so */

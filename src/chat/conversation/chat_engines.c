@@ -61,6 +61,7 @@ ebb_status ebb_chat_set_engine(ebb_chat *c, const char *name, const char *model,
     free(c->remote.name);
     free(c->remote.model);
     c->remote.name = engine;
+    c->remote.is_found = false;
     c->remote.model = engine_model;
     return ebb_chat_open_model(c, is_here ? model ? model : c->remote.here_model : NULL, err);
 }

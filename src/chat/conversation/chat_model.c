@@ -29,7 +29,8 @@ ebb_status ebb_chat_open_backend(ebb_chat *c, const char *path, ebb_error *err)
     free(c->opening.asked);
     c->opening.asked = asked;                    /* without memory: as if it were the default */
     ebb_chat_close_backend(c);
-    c->opening.is_chosen = !c->remote.name && path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
+    c->opening.is_chosen = c->remote.name ? c->remote.is_found && c->remote.here_is_chosen
+                                          : path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
     return c->ops.open(c->ops.arg, &models, &c->opening.opts, ebb_chat_sink, c, &c->backend, err);
 }
 

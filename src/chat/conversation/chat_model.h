@@ -31,8 +31,10 @@ typedef struct ebb_remote_choice {
     char *name;                  /* or address, as the user gave it; NULL: the engine of this
                                   * process answers */
     char *model;                 /* the model that it is asked for; NULL: the one it has */
-    char *here_model;            /* the path of the model that answered in this process before;
-                                  * NULL: none did yet */
+    char *here_model;            /* the path of the model that answered in this process before, or
+                                  * would if no server had been found; NULL: none did yet */
+    bool  is_found;              /* nobody named it: ebb_chat_opts.here_model */
+    bool  here_is_chosen;        /* ebb_chat_opts.here_is_chosen */
     struct ebb_engine_tester *testers;   /* chat_engines.c; NULL: nothing is tested */
 } ebb_remote_choice;
 
@@ -63,14 +65,22 @@ const ebb_backend_facts *ebb_chat_facts(const ebb_chat *c);
 EBB_MUST_CHECK
 ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err);
 
+/* Is the remote engine the server for several (address.h)? */
+#define EBB_SHARED_PREFIX "shared:"
+bool ebb_chat_is_shared(const ebb_chat *c);
+/* Is it that, or another one that nobody has named: one that is to answer as this process would? */
+bool ebb_chat_engine_is_found(const ebb_chat *c);
+
 /* -- chat_share.c ------------------------------------------------------------------ */
 EBB_MUST_CHECK
 bool ebb_chat_sharing_init(ebb_chat *c, const ebb_chat_opts *o);  /* false: no memory */
 void ebb_chat_sharing_fini(ebb_chat *c);
 /* The model that is being opened; where none is named, the one that is expected to be chosen. */
 const char *ebb_chat_opening_path(const ebb_chat *c);
-/* Is the remote engine the server for several? */
-bool ebb_chat_is_shared(const ebb_chat *c);
+/* An engine that was found does not answer as this process would where a chat template was chosen:
+ * a server has its own.  true: it is left for its model here, which the caller opens
+ * (remote.here_model); a notice says so. */
+bool ebb_chat_leave_found_engine(ebb_chat *c);
 /* The server for several cannot be had: open its model here.  false: it is another engine, or that
  * failed, too. */
 bool ebb_chat_share_failed(ebb_chat *c, const char *why);

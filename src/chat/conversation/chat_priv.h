@@ -37,6 +37,7 @@ struct ebb_chat {
     ebb_tree             tree;
     ebb_deleted_session  deleted;
     char                *template_name;  /* ebb_chat_opts.template_name */
+    bool                 template_given; /* ebb_chat_opts.template_given */
     char                *system;         /* the system prompt that a new session begins with */
     bool                 system_given;   /* ebb_chat_opts.system_given */
     uint32_t             generation;     /* ebb_chat_generation */

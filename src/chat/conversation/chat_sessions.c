@@ -69,7 +69,11 @@ ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
         st = need_store(c, err);
     if (st == EBB_OK)
         st = ebb_store_find(c->store, name, &id, err);
-    return st == EBB_OK ? ebb_chat_enter_session(c, id, err) : st;
+    if (st == EBB_OK)
+        st = ebb_chat_enter_session(c, id, err);
+    if (st == EBB_OK && ebb_chat_leave_found_engine(c))
+        st = ebb_chat_open_model(c, c->remote.here_model, err);
+    return st;
 }
 
 ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_error *err)

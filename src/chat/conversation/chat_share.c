@@ -8,19 +8,18 @@
 /* What is smaller each process loads for itself: sharing costs counts of tokens and speculative prefill. */
 #define LEAST_BYTES (256 << 20)
 
-static const char prefix[] = "shared:";
-
 bool ebb_chat_sharing_init(ebb_chat *c, const ebb_chat_opts *o)
 {
-    const char *path = o->shared_address ? o->shared_address + sizeof prefix - 1 : NULL;
+    const char *path = o->shared_address ? o->shared_address + strlen(EBB_SHARED_PREFIX) : NULL;
 
+    c->remote.is_found = o->engine_name && o->here_model;
+    c->remote.here_is_chosen = o->here_is_chosen;
+    if (o->here_model && !(c->remote.here_model = strdup(o->here_model)))
+        return false;
     if (!path || !ebb_models_file_id(path, c->sharing.file))
         return true;
     c->sharing.address = strdup(o->shared_address);
-    if (!o->engine_name || strcmp(o->engine_name, o->shared_address) != 0)
-        return c->sharing.address != NULL;
-    c->remote.here_model = strdup(path);         /* if that server cannot be had, and for /engine here */
-    return c->sharing.address && c->remote.here_model;
+    return c->sharing.address != NULL;
 }
 
 void ebb_chat_sharing_fini(ebb_chat *c)
@@ -28,9 +27,21 @@ void ebb_chat_sharing_fini(ebb_chat *c)
     free(c->sharing.address);
 }
 
-bool ebb_chat_is_shared(const ebb_chat *c)
+static bool has_own_template(const ebb_chat *c)
 {
-    return c->remote.name && strncmp(c->remote.name, prefix, sizeof prefix - 1) == 0;
+    return strcmp(ebb_chat_template(c), "auto") != 0;
+}
+
+bool ebb_chat_leave_found_engine(ebb_chat *c)
+{
+    if (!ebb_chat_engine_is_found(c) || !c->remote.here_model || !has_own_template(c))
+        return false;
+    ebb_chat_notice(c, "the chat template is %.100s, and a server has its own: the model is opened here",
+                    ebb_chat_template(c));
+    free(c->remote.name);
+    c->remote.name = NULL;
+    c->remote.is_found = false;
+    return true;
 }
 
 bool ebb_chat_engine_is_usual(const ebb_engine_opts *e)
@@ -52,15 +63,17 @@ bool ebb_chat_is_worth_sharing(const char *path)
 
 const char *ebb_chat_opening_path(const ebb_chat *c)
 {
-    return c->opening.asked ? c->opening.asked : c->sharing.address ? c->sharing.address + sizeof prefix - 1 : NULL;
+    if (c->opening.asked)
+        return c->opening.asked;
+    return c->sharing.address ? c->sharing.address + strlen(EBB_SHARED_PREFIX) : NULL;
 }
 
 const char *ebb_chat_offers_model(const ebb_chat *c, char file[40])
 {
     const char *path = c->info ? c->info->path : ebb_chat_opening_path(c);
     bool is_offered = c->sharing.address && !c->sharing.is_refused && c->backend && !c->remote.name && !c->is_away &&
-                      !c->quality.is_open && !c->opening.draft_path && ebb_chat_engine_is_usual(&c->opening.opts) &&
-                      path && ebb_chat_is_worth_sharing(path) && ebb_models_file_id(path, file) &&
+                      !has_own_template(c) && !c->quality.is_open && !c->opening.draft_path &&
+                      ebb_chat_engine_is_usual(&c->opening.opts) && path && ebb_chat_is_worth_sharing(path) && ebb_models_file_id(path, file) &&
                       strcmp(file, c->sharing.file) == 0;
 
     return is_offered ? path : NULL;

@@ -12,6 +12,16 @@ const char *ebb_chat_engine(const ebb_chat *c)
     return c->remote.name;
 }
 
+bool ebb_chat_is_shared(const ebb_chat *c)
+{
+    return c->remote.name && strncmp(c->remote.name, EBB_SHARED_PREFIX, strlen(EBB_SHARED_PREFIX)) == 0;
+}
+
+bool ebb_chat_engine_is_found(const ebb_chat *c)
+{
+    return c->remote.name && (c->remote.is_found || ebb_chat_is_shared(c));
+}
+
 bool ebb_chat_is_ready(const ebb_chat *c)
 {
     return c->info != NULL;

@@ -190,15 +190,33 @@ static ebb_status report_failed(ebb_chat *c, turn_input *in, ebb_error *err)
     return EBB_OK;
 }
 
-/* Remember the model that the user has named, for a start without a name. */
+/* Remember the model that the user has named, for a start without a name; also where a server was found to have it. */
 static void remember_user_model(ebb_chat *c)
 {
+    const char *path = c->remote.name ? c->remote.here_model : c->info->path;
     ebb_error err;
 
-    if (!c->opening.is_chosen || !c->info->path || (c->saving.path && strcmp(c->saving.path, ":memory:") == 0))
+    if (!c->opening.is_chosen || !path || (c->saving.path && strcmp(c->saving.path, ":memory:") == 0))
         return;
-    if (ebb_models_remember(c->info->path, &err) != EBB_OK)
+    if (ebb_models_remember(path, &err) != EBB_OK)
         ebb_chat_notice(c, "the choice of this model is not kept: %s", err.msg);
+}
+
+/* A server renders with its own template.  Where another one was chosen for this run or this session it has to be known
+ * without a terminal, too; one of the configuration is for models of this process. */
+static void report_template(ebb_chat *c)
+{
+    const char *name = ebb_chat_template(c);
+    char line[300];
+
+    if (!c->remote.name || strcmp(name, "auto") == 0)
+        return;
+    snprintf(line, sizeof line, "%.80s renders with its own chat template, %.100s is left out; the engine of this "
+             "process takes it (-e here, /engine here)", c->remote.name, name);
+    if (c->template_given || c->settings.template_name[0])
+        ebb_chat_warn(c, line);
+    else
+        ebb_chat_notice(c, "%s", line);
 }
 
 /* What the user should know of the model before the first answer. */
@@ -207,6 +225,7 @@ static void report_model(ebb_chat *c)
     ebb_stats s = { 0 };
     char unfollowed[200];
 
+    report_template(c);
     ebb_chat_stats(c, &s);
     if (s.left_out[0])
         ebb_chat_notice(c, "%s", s.left_out);

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "conversation/chat_ops.h"
+#include "models/models.h"
 #include "turn/context_view.h"
 #include "support/fake_hub.h"
 #include "support/own_folder.h"
@@ -21,6 +22,7 @@ static int setup(void **state)
         return -1;
     snprintf(db, sizeof db, "%s/sessions.db", folder);
     setenv("XDG_CONFIG_HOME", folder, 1);
+    setenv("XDG_STATE_HOME", folder, 1);
     (void)test_hub_start_script(&server, "tests/support/engine.py");     /* without python3 the tests are skipped */
     return 0;
 }
@@ -55,19 +57,26 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t
     fail_msg("no event %d came", (int)kind);
 }
 
-static ebb_chat *begin_chat(const char *how, const char *session)
+/* Store, sampling and, where no model is named, engine of `o` are filled in. */
+static ebb_chat *begin_chat_with(const char *how, ebb_chat_opts o)
 {
-    ebb_chat_opts o = { .engine_name = server.url, .store_path = db, .session_name = session,
-                        .sampling = ebb_sampler_params_default() };
     ebb_error err;
     ebb_chat *c;
 
     if (server.pid <= 0)
         skip();
     test_hub_how(&server, how);
+    o.engine_name = o.model_path ? NULL : server.url;
+    o.store_path = db;
+    o.sampling = ebb_sampler_params_default();
     if (ebb_chat_open(&o, &c, &err) != EBB_OK)
         fail_msg("%s", err.msg);
     return c;
+}
+
+static ebb_chat *begin_chat(const char *how, const char *session)
+{
+    return begin_chat_with(how, (ebb_chat_opts){ .session_name = session });
 }
 
 static ebb_chat *open_chat(const char *how, const char *session)
@@ -451,6 +460,90 @@ static void test_a_server_goes_on_with_an_answer_of_here(void **state)
     ebb_chat_close(c);
 }
 
+/* A tiny model, whose path is the caller's. */
+static void write_tiny(char path[96])
+{
+    const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 512 };
+
+    snprintf(path, 96, "%s/found.gguf", folder);
+    assert_true(ebb_tiny_write(&tiny, path));
+}
+
+static void assert_answers_here(const ebb_chat *c, const char *path)
+{
+    assert_null(ebb_chat_engine(c));
+    assert_string_equal(ebb_chat_model(c)->path, path);
+}
+
+/* The way back from a server that was found leads to the model that it was found for, which is remembered. */
+static void test_the_way_back_from_a_found_one(void **state)
+{
+    ebb_buf remembered = { 0 };
+    char path[96];
+    ebb_error err;
+    ebb_chat *c;
+
+    (void)state;
+    write_tiny(path);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .here_model = path });
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    ebb_chat_close(c);
+    (void)ebb_models_remembered(&remembered);            /* one of an earlier test, or none */
+    assert_string_not_equal(ebb_buf_text(&remembered), path);
+    ebb_buf_clear(&remembered);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .here_model = path, .here_is_chosen = true });
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_string_equal(ebb_chat_engine(c), server.url);
+    assert_true(ebb_models_remembered(&remembered));
+    assert_string_equal(ebb_buf_text(&remembered), path);
+    ebb_buf_fini(&remembered);
+    assert_int_equal(ebb_chat_set_engine(c, "here", NULL, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_answers_here(c, path);
+    ebb_chat_close(c);
+}
+
+/* A server renders with a template of its own: where the session has another one, the model is opened here. */
+static void test_a_template_leaves_a_found_one(void **state)
+{
+    char path[96];
+    ebb_error err;
+    ebb_chat *c;
+
+    (void)state;
+    write_tiny(path);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .model_path = path, .session_name = "own", .n_predict = 2 });
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(ebb_chat_set_template(c, "none", &err), EBB_OK);
+    say(c, "one");
+    ebb_chat_close(c);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .here_model = path, .session_name = "own" });
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_answers_here(c, path);
+    assert_string_equal(ebb_chat_template(c), "none");
+    ebb_chat_close(c);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .here_model = path });
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_string_equal(ebb_chat_engine(c), server.url);
+    assert_int_equal(ebb_chat_load(c, "own", &err), EBB_OK);
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_answers_here(c, path);
+    ebb_chat_close(c);
+}
+
+/* One that was named stays, and what it leaves out is said, also where nobody looks. */
+static void test_a_named_one_leaves_the_template_out(void **state)
+{
+    ebb_chat *c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .template_name = "chatml", .template_given = true });
+    char text[300];
+
+    (void)state;
+    wait_event(c, EBB_EVENT_WARNING, text, sizeof text);
+    assert_non_null(strstr(text, "its own chat template, chatml is left out"));
+    assert_string_equal(ebb_chat_engine(c), server.url);
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -466,6 +559,9 @@ int main(void)
         cmocka_unit_test(test_another_test_waits_for_none),
         cmocka_unit_test(test_the_way_back_is_gone),
         cmocka_unit_test(test_a_server_goes_on_with_an_answer_of_here),
+        cmocka_unit_test(test_the_way_back_from_a_found_one),
+        cmocka_unit_test(test_a_template_leaves_a_found_one),
+        cmocka_unit_test(test_a_named_one_leaves_the_template_out),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
