@@ -431,9 +431,11 @@ static void put_engine(json_t *o, const ebb_stats *s)
         json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
 }
 
-/* Of a remote engine: its name, and whether the token counts are the server's. */
-static void put_remote(json_t *o, const ebb_message *m)
+/* Of a remote engine: its name, the seed that it was sent, and whether the token counts are the server's. */
+static void put_remote(json_t *o, const ebb_chat *c, const ebb_message *m)
 {
+    if (ebb_chat_seed(c))
+        json_object_set_new(o, "seed", json_integer((json_int_t)ebb_chat_seed(c)));
     json_object_set_new(o, "engine", ebb_json_text_or_null(m->engine));
     json_object_set_new(o, "about",
                         json_boolean((m->turn_stats.about & (EBB_ABOUT_PROMPT | EBB_ABOUT_GENERATED)) != 0));
@@ -521,7 +523,7 @@ static int print_run_json(const ebb_args *a, ebb_chat *c)
         json_object_set_new(root, "model_file", ebb_json_text_or_null(ebb_chat_model(c)->path));
     }
     if (root && m->engine)
-        put_remote(root, m);
+        put_remote(root, c, m);
     if (root)
         put_engine(root, &s);
     text = root ? json_dumps(root, JSON_COMPACT) : NULL;

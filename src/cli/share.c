@@ -294,17 +294,32 @@ static void use_found(ebb_args *a, const char *address, const char *path)
     a->model = NULL;
 }
 
-/* The server of this user at its usual place, if it has the model. */
+/* One whose options would make other answers is for those who name it. */
+static void tell_passed_over(ebb_args *a, const json_t *o, const char *address, bool tells)
+{
+    snprintf(a->first_notice, sizeof a->first_notice, "ebb serve (process %lld) has this model, with options that "
+             "change answers (--ctx, --kv ...); it is loaded here.  -e %.100s asks that one",
+             (long long)json_integer_value(json_object_get(o, "pid")), address);
+    if (tells && ebb_cli_progress(a))
+        fprintf(stderr, "%s\n", a->first_notice);
+    if (tells)
+        a->first_notice[0] = '\0';
+}
+
+/* The server of this user at its usual place, if it has the model and answers as this process alone would. */
 static bool use_server(ebb_args *a, const char *path, bool tells)
 {
     ebb_buf at = { 0 };
     json_t *o = NULL;
-    bool is_there = false;
+    bool is_there = false, has_it;
 
     if (ebb_serve_socket_path(a, &at, NULL) == EBB_OK && access(at.data, R_OK | W_OK) == 0)
         o = ask_server(at.data);
-    if (o && has_wanted_model(a, path, o) &&
-        (size_t)snprintf(a->shared, sizeof a->shared, "unix:%s", at.data) < sizeof a->shared) {
+    has_it = o && has_wanted_model(a, path, o) &&
+             (size_t)snprintf(a->shared, sizeof a->shared, "unix:%s", at.data) < sizeof a->shared;
+    if (has_it && json_is_false(json_object_get(o, "as_alone"))) {
+        tell_passed_over(a, o, a->shared, tells);
+    } else if (has_it) {
         char *told = path || a->model ? NULL : find_path_of(json_integer_value(json_object_get(o, "pid")));
 
         is_there = true;

@@ -92,6 +92,30 @@ run -m guide -e here
 [ ! -s "$dir/err" ] || fail "told where nobody looks: $(cat "$dir/err")"
 kill $server; wait $server || fail "the server ends with $?"
 
+# Options with which somebody began the server change no answer of who has not named it: its sampling is left out, and what cannot be is passed over.
+serve() {
+    "$EBB" serve -m "$model" "$@" 2>"$dir/log" & pids="$pids $!" server=$!
+    n=600; until grep -q "answers, with" "$dir/log"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not start: $(cat "$dir/log")"; sleep 0.1; done
+}
+usual() { "$EBB" run -v -n 12 -m "$model" -p "$question" "$@" </dev/null 2>"$dir/err" || fail "run $*: $(cat "$dir/err")"; }
+serve --temp 0 --top-k 1 --seed 3 --repeat-penalty 2
+[ "$(usual --seed 5)" = "$(usual --seed 5 -e here)" ] || fail "the server's options change an answer: $(usual --seed 5), not $(usual --seed 5 -e here)"
+[ "$(usual --temp 1 --seed 7)" = "$(usual --temp 1 --seed 7 -e here)" ] || fail "another answer with a temperature of one's own"
+[ "$(answers)" -ge 2 ] || fail "a server with options of sampling is passed over: $(cat "$dir/err")"
+seed=$(usual --json | sed -n 's/.*"seed":\([0-9]*\).*/\1/p')
+grep -q "answers; -e here" "$dir/err" && [ "${seed:-0}" -gt 0 ] && [ "$seed" != 3 ] || fail "the seed of an answer is not told: '$seed'"
+kill $server; wait $server
+serve --ctx 256
+usual >/dev/null
+grep -q "with options that change answers (--ctx, --kv ...); it is loaded here" "$dir/err" || fail "a small context is not passed over: $(cat "$dir/err")"
+"$EBB" run -e "unix:$dir/run/ebb/serve.sock" "$(seq 400)" </dev/null >"$dir/out" 2>&1 && fail "it has answered more than its context holds"
+[ "$(answers)" = 0 ] || fail "it was asked"
+kill $server; wait $server
+serve --kv q4_0
+usual >/dev/null
+[ "$(answers)" = 0 ] || fail "K and V of another type were asked"
+kill $server; wait $server
+
 # A socket at that place which is another user's: he is asked nothing.
 if [ "$(id -u)" = 0 ] && setpriv --reuid 65534 --clear-groups python3 -c '' 2>/dev/null; then
     mkdir -p "$dir/run/ebb"; chmod 755 "$dir" "$dir/run"; chmod 777 "$dir/run/ebb"

@@ -8,6 +8,9 @@
 #include "ebb/engine.h"
 #include "ebb/experimental/type.h"
 
+#define EBB_CTX_USUAL 8192u      /* the context of a balanced plan where none is asked for, if the
+                                  * model was trained for as much and memory allows it */
+
 /* Speed of the matrix products of a type with all threads; 0: not measured. */
 typedef struct ebb_type_speed {
     double bytes_s;              /* bytes of weights per second, batch of one token (GEMV) */

@@ -185,6 +185,7 @@ typedef struct ebb_backend_models {
                                     * one, a NOTICE says so */
     const char *engine;          /* a named engine or an address; the path is then that of one of
                                   * its models.  NULL: this process */
+    bool        engine_is_found; /* nobody has named it: it is to answer as this process would */
 } ebb_backend_models;
 
 /* The engine in this process.  Returns at once; LOADING ... READY or FAILED follow.  *out is the

@@ -70,7 +70,7 @@ ebb_status ebb_chat_open_with(const ebb_chat_opts *opts, const ebb_chat_ops *ops
         st = ebb_chat_open_session(c, opts, err);
     if (st == EBB_OK)
         st = open_first_model(c, opts->model_path, err);
-    if (st == EBB_OK && opts->first_notice && c->remote.name)
+    if (st == EBB_OK && opts->first_notice && (c->remote.name || !opts->engine_name))
         ebb_chat_notice(c, "%s", opts->first_notice);
     if (st != EBB_OK) {
         ebb_chat_close(c);

@@ -24,7 +24,8 @@ ebb_status ebb_chat_open_backend(ebb_chat *c, const char *path, ebb_error *err)
 {
     char *asked = c->remote.name || !path ? NULL : strdup(path);
     const ebb_backend_models models = { .path = c->remote.name ? c->remote.model : path, .draft = c->opening.draft_path,
-                                        .draft_is_optional = c->opening.draft_is_optional, .engine = c->remote.name };
+                                        .draft_is_optional = c->opening.draft_is_optional, .engine = c->remote.name,
+                                        .engine_is_found = ebb_chat_engine_is_found(c) };
 
     free(c->opening.asked);
     c->opening.asked = asked;                    /* without memory: as if it were the default */

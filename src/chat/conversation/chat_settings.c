@@ -448,12 +448,14 @@ void ebb_chat_advise_sampling(const ebb_model *m, uint32_t given, ebb_sampler_pa
 uint32_t ebb_chat_settings_chosen(const ebb_chat *c)
 {
     uint32_t chosen = 0;
+    double x;
 
     for (size_t i = 0; i < N_SETTINGS; i++) {
         const setting *s = &settings[i];
 
         if (s->at / 4 < 32 && ((c->settings.is_set & 1u << i) || is_from_command_line(c, s) ||
-                               has_bit(c->defaults.sampling_config, s)))
+                               has_bit(c->defaults.sampling_config, s) ||
+                               (ebb_chat_engine_is_found(c) && model_advice(c, s, &x))))
             chosen |= EBB_SAMPLING_BIT_AT(s->at);
     }
     return chosen;

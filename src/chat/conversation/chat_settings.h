@@ -37,7 +37,8 @@ typedef struct ebb_setting_defaults {
 void ebb_chat_settings_apply_model(ebb_chat *c);
 /* What the file recommends and no setting can follow, as a list; false: nothing. */
 bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap);
-/* EBB_SAMPLING_BITs of what somebody chose: the command line, the configuration, the session. */
+/* EBB_SAMPLING_BITs of what somebody chose: the command line, the configuration, the session; and
+ * for an engine that was found, the store that the model lies in, of which it knows nothing. */
 uint32_t ebb_chat_settings_chosen(const ebb_chat *c);
 /* Take what the session carries over the defaults.  What the command line set goes before it, for
  * this run: the session keeps its own. */

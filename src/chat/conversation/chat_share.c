@@ -73,8 +73,8 @@ const char *ebb_chat_offers_model(const ebb_chat *c, char file[40])
     const char *path = c->info ? c->info->path : ebb_chat_opening_path(c);
     bool is_offered = c->sharing.address && !c->sharing.is_refused && c->backend && !c->remote.name && !c->is_away &&
                       !has_own_template(c) && !c->quality.is_open && !c->opening.draft_path &&
-                      ebb_chat_engine_is_usual(&c->opening.opts) && path && ebb_chat_is_worth_sharing(path) && ebb_models_file_id(path, file) &&
-                      strcmp(file, c->sharing.file) == 0;
+                      ebb_chat_engine_is_usual(&c->opening.opts) && path && ebb_chat_is_worth_sharing(path) &&
+                      ebb_models_file_id(path, file) && strcmp(file, c->sharing.file) == 0;
 
     return is_offered ? path : NULL;
 }

@@ -1,4 +1,6 @@
 /* The state of a chat, for front ends (chat.h). */
+#include <string.h>
+
 #include "conversation/chat_priv.h"
 #include "remote/engines_file.h"
 
@@ -20,6 +22,11 @@ bool ebb_chat_is_shared(const ebb_chat *c)
 bool ebb_chat_engine_is_found(const ebb_chat *c)
 {
     return c->remote.name && (c->remote.is_found || ebb_chat_is_shared(c));
+}
+
+uint64_t ebb_chat_seed(const ebb_chat *c)
+{
+    return c->turn.seed;
 }
 
 bool ebb_chat_is_ready(const ebb_chat *c)
@@ -118,7 +125,8 @@ void ebb_chat_session_word(const ebb_chat *c, char out[static EBB_SESSION_WORD])
 
 bool ebb_chat_is_saved(const ebb_chat *c)
 {
-    return c->store && !c->saving.is_unsaved && c->facts.id > 0 && !c->facts.is_deleted && ebb_chat_n_messages(c) > 0;
+    return c->store && strcmp(ebb_store_path(c->store), ":memory:") != 0 && !c->saving.is_unsaved &&
+           c->facts.id > 0 && !c->facts.is_deleted && ebb_chat_n_messages(c) > 0;
 }
 
 void ebb_chat_stats(const ebb_chat *c, ebb_stats *out)

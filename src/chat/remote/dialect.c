@@ -139,7 +139,8 @@ static void put_chat(json_t *o, const ebb_ask *a, const ebb_dialect *d)
     if (a->grammar)
         json_object_set_new(o, "grammar", ebb_json_text(a->grammar, strlen(a->grammar)));
     if (a->kind == EBB_SERVER_EBB)
-        json_object_set_new(o, "ebb", json_pack("{s:b, s:b}", "survives", (int)a->survives, "figures", 1));
+        json_object_set_new(o, "ebb", json_pack("{s:b, s:b, s:b}", "survives", (int)a->survives, "figures", 1,
+                                                "as_alone", (int)a->as_alone));
     if (a->continues && is_vllm) {
         json_object_set_new(o, "continue_final_message", json_true());
         json_object_set_new(o, "add_generation_prompt", json_false());

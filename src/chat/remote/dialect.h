@@ -48,6 +48,7 @@ typedef struct ebb_ask {
     uint32_t          chosen;    /* EBB_SAMPLING_BITs: the server has defaults of its own for the
                                   * others */
     ebb_thinking      thinking;
+    bool              as_alone;  /* an ebb that nobody has named: its options do not count */
     bool              survives;  /* an ebb is to go on with it when the line breaks */
     bool              no_usage;  /* it has refused stream_options */
 } ebb_ask;

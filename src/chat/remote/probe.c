@@ -149,7 +149,8 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
     if (r->status == 503)
         return EBB_FAIL(err, EBB_BUSY, "%s: is not ready (503)%s%.200s", name, *words ? ": " : "", words);
     if (n_ctx)
-        return EBB_FAIL(err, EBB_CONTEXT, "%s: %.200s: /forget, /compact or /undo", name, words);
+        return EBB_FAIL(err, EBB_CONTEXT, "%s: %.200s: shorten it (in a chat: /forget, /compact or /undo), or ask "
+                                          "an engine with a larger context (here: -e here)", name, words);
     if (*words)
         return EBB_FAIL(err, EBB_IO, "%s: %.220s (%d)", name, words, r->status);
     if (strcmp(r->type, "text/html") == 0)

@@ -400,6 +400,7 @@ static ebb_status make_entry(ebb_remote *r, const ebb_backend_models *models, ui
 {
     ebb_status st = ebb_engines_find(models->engine, &r->entry, err);
 
+    r->is_found = models->engine_is_found;
     if (st != EBB_OK || !models->path) {
         r->entry.n_ctx = n_ctx ? n_ctx : r->entry.n_ctx;
         return st;

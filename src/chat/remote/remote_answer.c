@@ -157,7 +157,7 @@ static ebb_status make_body(const ebb_remote *r, bool no_usage, ebb_buf *out, eb
                     .n_messages = r->n_messages,
                     .continues = r->continues, .n_predict = r->n_predict, .n_ctx = r->entry.n_ctx,
                     .sampling = r->sampling, .grammar = r->grammar, .chosen = r->chosen, .thinking = r->thinking,
-                    .survives = r->link.address.argv[0] != NULL, .no_usage = no_usage };
+                    .as_alone = r->is_found, .survives = r->link.address.argv[0] != NULL, .no_usage = no_usage };
 
     return ebb_ask_json(&ask, out, err);
 }

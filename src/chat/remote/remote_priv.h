@@ -20,6 +20,7 @@ typedef struct ebb_remote {
     ebb_server        server;            /* the worker's until READY, then unchanged */
     ebb_backend_facts facts;             /* likewise */
     char              path[256], name[EBB_PROBE_NAME];   /* strings of facts.info */
+    bool              is_found;          /* ebb_backend_models.engine_is_found */
     bool              has_no_usage;      /* the server refuses stream_options; the worker's */
 
     pthread_mutex_t   lock;              /* protects everything below, and the sink */

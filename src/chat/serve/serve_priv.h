@@ -129,6 +129,7 @@ struct ebb_serve {
     char             file[EBB_MODELS_FILE_ID];   /* which file it is, for those who have it too;
                                   * "": from memory */
     ebb_sampler_params sampling; /* where a request says nothing */
+    ebb_sampler_params sampling_alone;   /* the same without options: what `ebb run` would take */
     uint32_t         n_ctx;
 
     /* the worker's own */

@@ -44,7 +44,7 @@ static const struct { const char *in, *name; } switches[] = {
     { NULL, "stream" }, { NULL, "ignore_eos" }, { NULL, "return_progress" }, { NULL, "return_tokens" },
     { NULL, "add_special" }, { NULL, "parse_special" }, { NULL, "with_pieces" },
     { "stream_options", "include_usage" }, { "chat_template_kwargs", "enable_thinking" },
-    { "ebb", "figures" }, { "ebb", "survives" },
+    { "ebb", "figures" }, { "ebb", "survives" }, { "ebb", "as_alone" },
 };
 
 ebb_status ebb_serve_check_switches(const json_t *o, ebb_error *err)
@@ -184,9 +184,10 @@ static ebb_status read_stops(const json_t *stop, ebb_serve_question *q, ebb_erro
 
 ebb_status ebb_serve_read_settings(ebb_serve_waiting *who, const json_t *o, ebb_serve_question *q, ebb_error *err)
 {
+    bool is_as_alone = json_is_true(json_object_get(json_object_get(o, "ebb"), "as_alone"));
     ebb_status st = check_refused(o, err);
 
-    q->sampling = who->s->sampling;
+    q->sampling = is_as_alone ? who->s->sampling_alone : who->s->sampling;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && st == EBB_OK; i++)
         st = read_number(o, &numbers[i], &q->sampling, err);
     if (st == EBB_OK)

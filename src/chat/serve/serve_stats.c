@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "backend/figures.h"
+#include "ebb/experimental/plan.h"
 #include "serve/serve_priv.h"
 
 static const char *state_name(const ebb_serve *s, const ebb_stats *stats)
@@ -9,6 +10,27 @@ static const char *state_name(const ebb_serve *s, const ebb_stats *stats)
     static const char *const names[] = { "loading", "idle", "prefill", "decode" };
 
     return s->has_failed ? "failed" : s->is_ready ? names[stats->phase] : "loading";
+}
+
+/* A context that somebody has limited, below what an engine without options would have. */
+static bool is_narrow(const ebb_serve *s)
+{
+    const ebb_engine_opts *o = &s->opts.engine;
+    uint32_t n_train = ebb_model_get_info(s->model)->n_ctx_train, n_usual = EBB_CTX_USUAL;
+    uint32_t n_ctx = s->n_ctx ? s->n_ctx : o->n_ctx;     /* 0: the plan is still to come */
+
+    return (o->n_ctx || o->ram_bytes || o->mode != EBB_MODE_BALANCED) && n_ctx &&
+           n_ctx < (n_train < n_usual ? n_train : n_usual);
+}
+
+/* Whether its engine has nothing that would make an answer another one than that of a process alone; or nobody knows
+ * yet. */
+static bool answers_as_alone(const ebb_serve *s)
+{
+    const ebb_engine_opts *o = &s->opts.engine;
+    bool is_other_kv = o->has_kv && (o->kv_k != EBB_KV_F16 || o->kv_v != EBB_KV_F16);
+
+    return !o->is_forced && !is_other_kv && !(s->name && is_narrow(s));
 }
 
 json_t *ebb_serve_stats_locked(ebb_serve *s)
@@ -27,6 +49,7 @@ json_t *ebb_serve_stats_locked(ebb_serve *s)
     json_object_set_new(o, "model", s->name ? json_string(s->name) : json_null());
     json_object_set_new(o, "state", json_string(state_name(s, &stats)));
     json_object_set_new(o, "file", json_string(s->file));
+    json_object_set_new(o, "as_alone", json_boolean(answers_as_alone(s)));
     json_object_set_new(o, "clients", json_integer(n_connections));
     json_object_set_new(o, "running", json_integer((json_int_t)n_running));
     json_object_set_new(o, "waiting", json_integer((json_int_t)n_waiting));

@@ -112,6 +112,8 @@ static ebb_status load(ebb_serve *s, ebb_error *err)
     s->n_ctx = ebb_engine_n_ctx(s->engine);
     s->sampling = s->opts.sampling;
     ebb_chat_advise_sampling(s->model, s->opts.sampling_given, &s->sampling);
+    s->sampling_alone = ebb_sampler_params_default();
+    ebb_chat_advise_sampling(s->model, 0, &s->sampling_alone);
     tell_unfollowed(s);
     s->is_recurrent = ebb_session_cannot_shift(s->sessions[0]) != NULL;
     s->n_most = most_sessions(s);

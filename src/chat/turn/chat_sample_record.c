@@ -37,9 +37,11 @@ void ebb_chat_begin_sample_record(ebb_chat *c, ebb_backend_request *r, ebb_node 
     ebb_sample_record d = { .from = (uint32_t)node->m.n_ids, .n_ctx = c->backend->ops->n_ctx(c->backend) };
     ebb_stats s;
 
+    if (r->ids || ebb_chat_engine_is_found(c))
+        r->sampling.seed = r->sampling.seed ? r->sampling.seed : make_seed();
+    c->turn.seed = r->sampling.seed;
     if (!r->ids)                                 /* a server's answer cannot be replayed */
         return;
-    r->sampling.seed = r->sampling.seed ? r->sampling.seed : make_seed();
     if (node->m.role != EBB_ROLE_ASSISTANT)
         return;
     c->backend->ops->stats(c->backend, &s);

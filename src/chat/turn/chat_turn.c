@@ -243,8 +243,8 @@ static ebb_status enter_model(ebb_chat *c, turn_input *in, ebb_error *err)
     c->overflow.cannot_grow &= !c->overflow.has_grown;
     c->overflow.has_grown = false;
     if (st == EBB_OK) {
-        if (!c->remote.name && c->info->path)
-            ebb_models_read_advice(c->info->path, &c->advice);
+        if (ebb_chat_engine_is_found(c) ? c->remote.here_model : !c->remote.name ? c->info->path : NULL)
+            ebb_models_read_advice(c->remote.name ? c->remote.here_model : c->info->path, &c->advice);
         ebb_chat_settings_apply_model(c);
         remember_user_model(c);
         ebb_quality_recognise(c);

@@ -34,6 +34,7 @@ typedef struct ebb_turn {
                                           * the last answer */
     bool           is_rewriting_reported; /* the user was told that the template rewrites this
                                            * conversation */
+    uint64_t       seed;         /* of the last request; 0: a remote engine has chosen one */
     uint32_t       n_spent;      /* tokens of it since the user asked for it, or for more of it:
                                   * they count against the limit, where a full context comes
                                   * between */

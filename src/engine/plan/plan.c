@@ -21,7 +21,8 @@
 
 static uint32_t usual_ctx(const ebb_net *net, ebb_mode mode)
 {
-    uint32_t want = mode == EBB_MODE_MAX_CONTEXT ? net->n_ctx_train : mode == EBB_MODE_MAX_TPS ? 4096 : 8192;
+    uint32_t want = mode == EBB_MODE_MAX_CONTEXT ? net->n_ctx_train : mode == EBB_MODE_MAX_TPS ? 4096
+                                                                                                 : EBB_CTX_USUAL;
 
     return want < net->n_ctx_train ? want : net->n_ctx_train;
 }
