@@ -56,32 +56,40 @@ static void open_outputs(void)
         ebb_run_output_open(lines, STDERR_FILENO);
 }
 
-/* Its place is for what comes now. */
-static void clear_progress(void)
+/* What clears it: its place is for what comes now. */
+static const char *take_progress(void)
 {
-    static const char clear[] = "\r\033[K";
+    const char *clear = has_progress ? "\r\033[K" : "";
 
-    if (has_progress)
-        ebb_run_output_add_raw(lines, clear, sizeof clear - 1);
     has_progress = false;
+    return clear;
 }
 
-/* A line on standard error: what others chose in it was made visible. */
+static void clear_progress(void)
+{
+    const char *clear = take_progress();
+
+    if (*clear)
+        ebb_run_output_add_raw(lines, clear, strlen(clear));
+}
+
+/* A line on standard error, added at once (cmd_run.h): what others chose in it was made visible. */
 __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 {
-    char *line = NULL;
+    ebb_buf line = { 0 };
+    char *text = NULL;
     va_list args;
     int n;
 
-    clear_progress();
     va_start(args, format);
-    n = vasprintf(&line, format, args);
+    n = vasprintf(&text, format, args);
     va_end(args);
     if (n < 0)
         return;
-    ebb_run_output_add_raw(lines, line, (size_t)n);
-    ebb_run_output_add_raw(lines, "\n", 1);
-    free(line);
+    ebb_buf_addf(&line, "%s%s\n", take_progress(), text);
+    ebb_run_output_add_raw(lines, ebb_buf_text(&line), line.len);
+    ebb_buf_fini(&line);
+    free(text);
 }
 
 /* The filter of one document, from its start to its end. */
@@ -507,9 +515,10 @@ static int print_run_json(const ebb_args *a, ebb_chat *c)
     /* Stopped before the first token, the last message is the question. */
     const ebb_message *m = last->role == EBB_ROLE_ASSISTANT ? last : &stopped;
     json_t *root = count_of(a) > 1 && m == last ? answers_json(c) : answer_json(m);
+    ebb_buf line = { 0 };
     ebb_stats s;
     char *text;
-    int status;
+    bool is_whole;
 
     ebb_chat_stats(c, &s);
     if (root) {
@@ -527,14 +536,13 @@ static int print_run_json(const ebb_args *a, ebb_chat *c)
     if (root)
         put_engine(root, &s);
     text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-    if (text) {
-        ebb_run_output_add(&output, text, strlen(text));
-        ebb_run_output_add(&output, "\n", 1);
-    }
-    status = text ? EBB_EXIT_OK : EBB_EXIT_FAILED;
+    is_whole = text && ebb_buf_adds(&line, text) && ebb_buf_addc(&line, '\n');
+    if (is_whole)
+        ebb_run_output_add(&output, line.data, line.len);
+    ebb_buf_fini(&line);
     free(text);
     json_decref(root);
-    return status;
+    return is_whole ? EBB_EXIT_OK : EBB_EXIT_FAILED;
 }
 
 /* A text ends with a line end, in a file too. */

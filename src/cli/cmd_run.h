@@ -21,7 +21,8 @@ typedef struct ebb_run_output {
 /* To standard output or error; before the confinement, which would not let the terminal be opened a
  * second time. */
 void ebb_run_output_open(ebb_run_output *o, int shared);
-/* In order, now or later. */
+/* In order, now or later; what is added at once is one write, if there is room: a pipe takes a line
+ * of it whole, where others write to it, too. */
 void ebb_run_output_add(ebb_run_output *o, const char *text, size_t n);
 /* The same with what is ours or was made visible: a terminal gets it as it is. */
 void ebb_run_output_add_raw(ebb_run_output *o, const char *text, size_t n);

@@ -138,6 +138,22 @@ for command, typed in (["--plain", "-n", "3", *model], b"hello\n"), (["inspect",
     if p.returncode != 0 or b"written" in p.stderr:
         sys.exit("%r into a closed pipe: %d, %r" % (command, p.returncode, p.stderr))
 PY
+# A line is one write, with its end: those of several runs that share a pipe are not mixed.
+python3 - "$EBB" <<'PY' || exit 1
+import socket, subprocess, sys
+def written(*command):
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)     # keeps writes apart
+    out = theirs if "--json" in command else subprocess.DEVNULL
+    subprocess.run([sys.argv[1], "run", "-m", "models/guide.gguf", "-n", "1", *command, "see @missing.c"],
+                   stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.DEVNULL if out is theirs else theirs)
+    theirs.close()
+    return list(iter(lambda: ours.recv(65536), b""))
+told, answered = written(), written("--json")
+if told != [b"ebb: no file missing.c; sent as text\n"]:
+    sys.exit("a line on standard error is written as %r" % told)
+if len(answered) != 1 or not answered[0].endswith(b"}\n"):
+    sys.exit("--json is written as %r" % answered)
+PY
 yes word | head -n 3000 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "3,000 words in 512"
 grep -q 'the input has .* tokens, the context holds .*: give --ctx .* (in a chat /set ctx ' "$dir/err" || fail "too long: $(cat "$dir/err")"
 yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
