@@ -103,22 +103,34 @@ static bool add_edited(ebb_buf *out, const ebb_buf *own, const ebb_buf *text)
                : ebb_attach_add_text(out, ebb_buf_text(text), text->len);
 }
 
+/* How many bytes of the text are files in front of it that stand where folded ones did: they are so again, for the
+ * name that one begins with is no command. */
+static size_t length_of_files(const ebb_buf *marked, const ebb_buf *text)
+{
+    bool was_folded = ebb_marked_begins(ebb_buf_text(marked), marked->len);
+
+    return was_folded ? ebb_attachments_end(ebb_buf_text(text), text->len) : 0;
+}
+
 /* The line is as it was lent: nothing comes there meanwhile.  What was changed may have been pasted, or copied out of a
  * folded paste. */
 static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
 {
-    ebb_buf text = { 0 }, own = { 0 }, taken = { 0 };
+    ebb_buf text = { 0 }, marked = { 0 }, own = { 0 }, taken = { 0 };
     ebb_status st = was_ended ? ebb_message_file_rescue(a->external.path, &text, err)
                               : ebb_message_file_read(a->external.path, &text, err);
 
-    if (st == EBB_OK && !(ebb_editor_text(&a->editor, &own) && add_edited(&taken, &own, &text)))
+    if (st == EBB_OK && !(ebb_editor_marked(&a->editor, &marked) &&
+                          ebb_marked_add_plain(&own, ebb_buf_text(&marked), marked.len) &&
+                          add_edited(&taken, &own, &text)))
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", a->external.path);
     if (st == EBB_OK) {
         a->external.is_as_lent = is_as_lent(&own, &text);
         a->editor.is_given = a->editor.is_given || !a->external.is_as_lent;
-        ebb_editor_set_edited(&a->editor, ebb_buf_text(&taken), taken.len);
+        ebb_editor_set_edited(&a->editor, ebb_buf_text(&taken), taken.len, length_of_files(&marked, &taken));
     }
     ebb_buf_fini(&taken);
+    ebb_buf_fini(&marked);
     ebb_buf_fini(&own);
     ebb_buf_fini(&text);
     return st;

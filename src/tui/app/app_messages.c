@@ -581,20 +581,21 @@ bool ebb_app_is_command(const ebb_buf *marked, const char *line)
 }
 
 /* /edit N TEXT: what stands in the editor then is what /edit N and typing the text would leave there; what was folded
- * of the command is so again. */
+ * of the command is so again, and files that the text begins with are, as those of a message are. */
 static bool set_rewritten(ebb_app *a, const ebb_buf *command)
 {
     const ebb_buf *text = &a->frontend.rewritten;
     ebb_buf front = { 0 };
     size_t n_files = ebb_frontend_add_kept(&a->frontend, a->frontend.editing, ebb_buf_text(text), text->len, &front);
+    size_t n_own = ebb_attachments_end(ebb_buf_text(text), text->len);
     bool is_whole;
 
     ebb_editor_set(&a->editor, ebb_buf_text(command), command->len);
-    is_whole = ebb_editor_set_edited(&a->editor, ebb_buf_text(text), text->len);
+    is_whole = ebb_editor_set_edited(&a->editor, ebb_buf_text(text), text->len, n_own);
     if (n_files > 0) {
         ebb_buf_insert(&front, n_files, EBB_MARK_END, EBB_MARK_BYTES);
         ebb_buf_insert(&front, 0, EBB_MARK_BEGIN, EBB_MARK_BYTES);
-    } else if (ebb_attachments_end(ebb_buf_text(text), text->len) == 0) {
+    } else if (n_own == 0) {
         ebb_buf_adds(&front, ebb_typed_prefix(ebb_buf_text(text), text->len));
     }
     a->editor.caret = 0;

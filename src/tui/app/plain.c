@@ -19,6 +19,7 @@
 #include "term/keys.h"
 #include "term/signals.h"
 #include "transcript/turn_stats_line.h"
+#include "tree/attachment.h"
 #include "tui.h"
 
 enum { DOCUMENT_LOOK_MS = 100, READ_BYTES = 64 << 10 };
@@ -436,24 +437,31 @@ static void run_command(plain *p, const char *s)
     send_rewritten(p);
 }
 
+/* A message that begins with a file, by its whole path: as /edit N prints it, so a script may send it back. */
+static bool begins_with_path(const char *s, size_t n)
+{
+    return ebb_slash_command_is(s) && ebb_attachments_end(s, n) > 0;
+}
+
 /* A line, or several joined by backslashes, is complete. */
 static void run_message(plain *p)
 {
     ebb_buf text = p->message;
     const char *s = ebb_buf_text(&text);
+    bool has_path = begins_with_path(s, text.len);
 
     memset(&p->message, 0, sizeof p->message);
     if (p->is_too_long || text.failed) {
         ebb_frontend_sayf(&p->frontend, EBB_SAY_ERROR, "a message of more than %u MiB, or than there is memory for, is "
                           "not sent; send it in parts", EBB_PASTE_BYTES >> 20);
-    } else if (ebb_slash_command_is(s)) {
+    } else if (ebb_slash_command_is(s) && !has_path) {
         run_command(p, s);
     } else if (p->is_terminal && s[0] == '!' && text.len > 1) {
         static const char none[] = "commands run only on the full screen and inline, with --shell; here `COMMAND | "
                                    "ebb run` takes their output along (a blank before ! sends it as text)";
         plain_say(&p->frontend, EBB_SAY_ERROR, none, sizeof none - 1);
     } else if (strspn(s, " \t") < text.len) {
-        size_t n = text.len, skip = p->is_terminal || s[0] == '/' ? ebb_typed_skip(s, n) : 0;
+        size_t n = text.len, skip = !has_path && (p->is_terminal || s[0] == '/') ? ebb_typed_skip(s, n) : 0;
         const char *message = s;
         ebb_frontend_unquote(&message, &n);
         send_message(p, message + skip, n - skip);

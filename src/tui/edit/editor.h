@@ -89,8 +89,8 @@ void ebb_editor_insert_marked(ebb_editor *e, const char *s, size_t n);
 /* Another text, marked, caret at its end. */
 void ebb_editor_set(ebb_editor *e, const char *s, size_t n);
 /* Another text, plain, that was made of the one here: pastes that are in it as they were stay
- * folded.  false: not all of them are. */
-bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n);
+ * folded; so is whatever stands in the first n_front bytes.  false: not all of the pastes are. */
+bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n, size_t n_front);
 void ebb_editor_replace(ebb_editor *e, size_t at, size_t n_remove, const char *s, size_t n);
 
 /* Append the text with its pastes to *out; marked. */

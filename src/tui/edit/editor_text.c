@@ -355,7 +355,25 @@ static size_t length_with_empty_line(const ebb_paste *p, size_t len, const char 
     return n_ends > 1 && n_ends <= n - len && memcmp(s + len, p->text + len, n_ends) == 0 ? p->n_bytes : len;
 }
 
-bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n)
+static void add_folded_marked(ebb_buf *out, const char *s, size_t n)
+{
+    ebb_buf_adds(out, EBB_MARK_BEGIN);
+    ebb_buf_add(out, s, n);
+    ebb_buf_adds(out, EBB_MARK_END);
+}
+
+/* What is between pastes, s[from..to): up to n_front it is folded. */
+static void add_between(ebb_buf *out, const char *s, size_t from, size_t to, size_t n_front)
+{
+    size_t end = to < n_front ? to : n_front;
+
+    if (from < end)
+        add_folded_marked(out, s + from, end - from);
+    from = from < end ? end : from;
+    ebb_buf_add(out, s + from, to - from);
+}
+
+bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n, size_t n_front)
 {
     ebb_buf marked = { 0 };
     size_t from = 0, i, len;
@@ -373,13 +391,11 @@ bool ebb_editor_set_edited(ebb_editor *e, const char *s, size_t n)
         if (!found)
             continue;
         len = length_with_empty_line(&e->pastes[i], len, found, n - (size_t)(found - s));
-        ebb_buf_add(&marked, s + from, (size_t)(found - (s + from)));
-        ebb_buf_adds(&marked, EBB_MARK_BEGIN);
-        ebb_buf_add(&marked, found, len);
-        ebb_buf_adds(&marked, EBB_MARK_END);
+        add_between(&marked, s, from, (size_t)(found - s), n_front);
+        add_folded_marked(&marked, found, len);
         from = (size_t)(found - s) + len;
     }
-    ebb_buf_add(&marked, s + from, n - from);
+    add_between(&marked, s, from, n, n_front);
     if (marked.failed)
         ebb_editor_set(e, s, n);
     else

@@ -196,6 +196,29 @@ static void a_text_behind_edit_takes_files_along(void **state)
     screen_close(&s);
 }
 
+/* However the text of the file got there: the slash that its path begins with is its own, and makes no command. */
+static void a_changed_file_stays_one(void **state)
+{
+    screen s;
+
+    (void)state;
+    open_with_files(&s, "");
+    type(&s, "what of @%/notes.txt\r");
+    screen_answer(&s, "ok");
+    type(&s, "/edit 1\r");
+    screen_edit(&s, "sed -i s/NOTES/CHANGED/");
+    assert_has(&s, "> [pasted 5 lines]what of @");
+    type(&s, "\r");
+    expect_said(&s, 0, "CHANGED", 1);
+    expect_said(&s, 0, "NOTES", 0);
+    assert_memory_equal(message(&s, 0), ebb_own_dir, strlen(ebb_own_dir));
+    screen_answer(&s, "ok");
+    type(&s, "/edit 1 %/notes.txt:\n```txt\nTYPED\n```\n\nwhat of it\r");
+    expect_said(&s, 0, "TYPED", 1);
+    assert_memory_equal(message(&s, 0), ebb_own_dir, strlen(ebb_own_dir));
+    screen_close(&s);
+}
+
 /* What has no ending is a file only where the words name it: so they do, however often they are others. */
 static void a_file_without_ending_goes_along_again(void **state)
 {
@@ -431,6 +454,7 @@ int main(void)
         cmocka_unit_test(a_paste_comes_back_in_vi),
         cmocka_unit_test(an_edited_message_has_its_files_once),
         cmocka_unit_test(a_text_behind_edit_takes_files_along),
+        cmocka_unit_test(a_changed_file_stays_one),
         cmocka_unit_test(a_file_without_ending_goes_along_again),
         cmocka_unit_test(a_paste_behind_edit_names_no_files),
         cmocka_unit_test(an_edited_paste_is_asked_about),

@@ -263,6 +263,13 @@ static void messages_and_branches(void **state)
         "a.txt:\n```txt\nA\n```\n\nwhat\n"
         "Note: message 1: the next line takes its place, in a new branch; its files go along again\n"
         "Model: You said: a.txt:\n```txt\nB\n```\n\nwho\n");
+    expect("\"\"\"/a/b.txt:\n```txt\nA\n```\n\nwhat\"\"\"\n"           /* its name begins no command */
+           "/edit 1\n/a/b.txt:\\\n```txt\\\nB\\\n```\\\n\\\nwho\n//a/b.txt:\n",
+        "Model: You said: /a/b.txt:\n```txt\nA\n```\n\nwhat\n"
+        "/a/b.txt:\n```txt\nA\n```\n\nwhat\n"
+        "Note: message 1: the next line takes its place, in a new branch; its files go along again\n"
+        "Model: You said: /a/b.txt:\n```txt\nB\n```\n\nwho\n"
+        "Model: You said: /a/b.txt:\n");
     expect("\"\"\"Makefile:\n```\nA\n```\n\nwhat is @Makefile ?\"\"\"\n/edit 1 who\n/edit 1 where\n",
         "Model: You said: Makefile:\n```\nA\n```\n\nwhat is @Makefile ?\n"
         "Model: You said: Makefile:\n```\nA\n```\n\n@Makefile who\n"
