@@ -6,11 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "edit/marked.h"
 #include "edit/message_file.h"
 #include "edit/typed.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/random.h"
+#include "tree/attachment.h"
 
 #define UNSENT_BYTES_MAX ((size_t)128 << 20)     /* eight of the longest pastes */
 
@@ -196,41 +198,63 @@ const char *ebb_unsent_behind_signs(const char *text)
     return text + strspn(text, EBB_UNSENT_COMMAND EBB_UNSENT_EDIT);
 }
 
-/* What stands in front of it: behind another text a line end.  Where there is none, but for the line of an edit, it may
- * be a command, or in quotes. */
-static void add_front_of_saved(ebb_buf *out, const char *before, size_t n_before, const char *saved)
+/* Whether files go along in front of a text of a draft, however it stands there: behind another text it has a line end
+ * in front. */
+static bool has_files(const char *draft, size_t at)
 {
-    bool is_edit = n_before > 0 && before[0] == EBB_UNSENT_EDIT[0], is_first = n_before == 0;
+    const char *text = draft + at + (at > 0 && draft[at] == '\n');
+    ebb_buf plain = { 0 };
+    bool has;
 
-    if (is_edit)
-        is_first = !memchr(before, '\n', n_before);
-    ebb_buf_adds(out, n_before > 0 ? "\n" : "");
-    if (is_first && (begins_command(saved) || ebb_typed_is_special(saved, strlen(saved))))
-        ebb_buf_adds(out, EBB_UNSENT_COMMAND);
+    text = ebb_unsent_behind_signs(text);
+    has = ebb_marked_add_plain(&plain, text, strlen(text)) && ebb_attachments_end(ebb_buf_text(&plain), plain.len) > 0;
+    ebb_buf_fini(&plain);
+    return has;
 }
 
-/* It takes the place of what the editor was given, as a message or a command does: of two slashes, or of blanks, one
- * may be for whoever types (typed.h).  A file that is gone was taken over or discarded; an empty one may be about to be
- * written. */
+/* It is the text, and not behind another one, but for the line of an edit. */
+static bool is_alone(const char *draft, size_t n_before)
+{
+    return n_before == 0 || (draft[0] == EBB_UNSENT_EDIT[0] && !memchr(draft, '\n', n_before));
+}
+
+/* What takes the place of draft + n_before, which the editor was given: behind another text a line end.  Where it is
+ * alone, it may be a command, or in quotes; and it may begin as files do, whose name is no command: they are some if
+ * there were any before (attach.h).  It is a message or a command as it was typed: of two slashes, or of blanks, one
+ * may be for whoever types (typed.h). */
+static bool add_saved(ebb_buf *out, const char *draft, size_t n_before, const ebb_buf *saved)
+{
+    const char *text = ebb_buf_text(saved);
+    size_t skip = begins_command(text) ? 0 : ebb_typed_skip(text, saved->len);
+
+    ebb_buf_adds(out, n_before > 0 ? "\n" : "");
+    if (is_alone(draft, n_before) && ebb_attachments_end(text, saved->len) > 0) {
+        if (!has_files(draft, n_before))
+            return ebb_buf_adds(out, "\n") && ebb_buf_adds(out, ebb_unsent_behind_signs(text));
+    } else if (is_alone(draft, n_before) && (begins_command(text) || ebb_typed_is_special(text, saved->len))) {
+        ebb_buf_adds(out, EBB_UNSENT_COMMAND);
+    }
+    return ebb_buf_adds(out, ebb_unsent_behind_signs(text + skip));
+}
+
+/* A file that is gone was taken over or discarded; an empty one may be about to be written. */
 static ebb_status take_in_saved(const unsent_head *h, ebb_buf *whole, ebb_error *err)
 {
-    ebb_buf saved = { 0 }, front = { 0 };
+    ebb_buf saved = { 0 }, text = { 0 };
     ebb_error why;
     ebb_status st = h->path[0] ? ebb_message_file_rescue(h->path, &saved, &why) : EBB_OK;
-    const char *text = ebb_buf_text(&saved);
-    size_t at = h->n_line + 1 + h->n_before, skip = begins_command(text) ? 0 : ebb_typed_skip(text, saved.len);
+    size_t at = h->n_line + 1 + h->n_before;
 
-    if (st == EBB_OK && !ebb_buf_reserve(whole, saved.len + 2))
+    if (st == EBB_OK && saved.len > 0 && at <= whole->len &&
+        !(add_saved(&text, whole->data + h->n_line + 1, h->n_before, &saved) && ebb_buf_reserve(whole, text.len)))
         st = EBB_FAIL(&why, EBB_NOMEM, "%s: no memory for its text", h->path);
-    if (st == EBB_OK && saved.len > 0 && at <= whole->len) {
+    if (st == EBB_OK && text.len > 0) {
         ebb_buf_remove(whole, at, whole->len - at);
-        add_front_of_saved(&front, whole->data + h->n_line + 1, h->n_before, text);
-        ebb_buf_add(whole, ebb_buf_text(&front), front.len);
-        ebb_buf_adds(whole, ebb_unsent_behind_signs(text + skip));
+        ebb_buf_add(whole, text.data, text.len);
     }
     ebb_buf_remove(whole, h->n_session, h->n_line - h->n_session);
     ebb_buf_fini(&saved);
-    ebb_buf_fini(&front);
+    ebb_buf_fini(&text);
     if (st == EBB_OK && h->path[0])
         st = ebb_message_file_check_swap(h->path, &why);
     if (st == EBB_OK || st == EBB_NOTFOUND)

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "edit/marked.h"
 #include "edit/message_file.h"
 #include "edit/unsent.h"
 #include "os/fault.h"
@@ -263,6 +264,28 @@ static void write_file(const char *path, const char *text, size_t n)
     assert_int_equal(fclose(f), 0);
 }
 
+/* The editor was given what is behind n_before bytes of `text`. */
+static void expect_saved(const char *text, size_t n_before, const char *saved, size_t n, const char *want)
+{
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_error err = { .code = EBB_OK };
+    ebb_buf out = { 0 };
+    char path[64];
+
+    lend("7\t1", text, n_before, path);
+    write_file(path, saved, n);
+    assert_false(restore("7", &out));
+    assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
+    assert_string_equal(ebb_buf_text(&out), want);
+    assert_int_equal(access(path, F_OK), -1);
+    ebb_unsent_leave_autosave(&d);               /* killed again, before anything is typed */
+    ebb_buf_clear(&out);
+    assert_true(restore("7\t1", &out));
+    assert_string_equal(ebb_buf_text(&out), want);
+    assert_int_equal(err.code, EBB_OK);
+    ebb_buf_fini(&out);
+}
+
 /* It takes the place of what the editor was given; what waited before that stays. */
 static void what_an_editor_has_saved_comes_back(void **state)
 {
@@ -286,27 +309,34 @@ static void what_an_editor_has_saved_comes_back(void **state)
         { "waits\nmine", 5, "/etc is a folder", 16, "waits\n/etc is a folder" },
         { "mine", 0, "a\0b\0", 4, "a\xEF\xBF\xBD" "b\xEF\xBF\xBD" },
     };
-    char path[64];
 
     (void)state;
-    for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
-        ebb_unsent_file d = { .fd = -1 };
-        ebb_error err = { .code = EBB_OK };
-        ebb_buf out = { 0 };
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        expect_saved(t[i].text, t[i].n_before, t[i].saved, t[i].n, t[i].want);
+}
 
-        lend("7\t1", t[i].text, t[i].n_before, path);
-        write_file(path, t[i].saved, t[i].n);
-        assert_false(restore("7", &out));
-        assert_true(ebb_unsent_restore(&d, folder, "7\t1", &out, &err));
-        assert_string_equal(ebb_buf_text(&out), t[i].want);
-        assert_int_equal(access(path, F_OK), -1);
-        ebb_unsent_leave_autosave(&d);           /* killed again, before anything is typed */
-        ebb_buf_clear(&out);
-        assert_true(restore("7\t1", &out));
-        assert_string_equal(ebb_buf_text(&out), t[i].want);
-        assert_int_equal(err.code, EBB_OK);
-        ebb_buf_fini(&out);
-    }
+#define FILE_OF(NAME, TEXT) NAME ":\n```txt\n" TEXT "\n```\n\n"
+#define MARKED(TEXT) EBB_MARK_BEGIN TEXT EBB_MARK_END
+
+/* What begins so is a file if one went along before; its name is no command. */
+static void what_an_editor_has_saved_is_a_file(void **state)
+{
+    static const struct { const char *text; size_t n_before; const char *saved, *want; } t[] = {
+        { "", 0, FILE_OF("a.txt", "B") "like @a.txt", "\n" FILE_OF("a.txt", "B") "like @a.txt" },
+        { "mine", 0, FILE_OF("a.txt", "B") "like @a.txt", "\n" FILE_OF("a.txt", "B") "like @a.txt" },
+        { "", 0, FILE_OF("/a.txt", "B") "like it", "\n" FILE_OF("/a.txt", "B") "like it" },
+        { "\x1E" "1 7\nmine", 4, FILE_OF("a.txt", "B") "more", "\x1E" "1 7\n\n" FILE_OF("a.txt", "B") "more" },
+        { "\x1E" "1 7", 4, FILE_OF("a.txt", "B") "more", "\x1E" "1 7\n\n" FILE_OF("a.txt", "B") "more" },
+        { "waits\nmine", 5, FILE_OF("a.txt", "B") "more", "waits\n" FILE_OF("a.txt", "B") "more" },
+        { FILE_OF("a.txt", "A") "mine", 0, FILE_OF("a.txt", "B") "more", FILE_OF("a.txt", "B") "more" },
+        { MARKED("a:\n```\nA\n```\n\n") "@a", 0, FILE_OF("a.txt", "B") "more", FILE_OF("a.txt", "B") "more" },
+        { "\x1E" "1 7\n" MARKED(FILE_OF("/a.txt", "A")) "mine", 4, FILE_OF("/a.txt", "B") "more",
+          "\x1E" "1 7\n" FILE_OF("/a.txt", "B") "more" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+        expect_saved(t[i].text, t[i].n_before, t[i].saved, strlen(t[i].saved), t[i].want);
 }
 
 /* It was discarded, or there is no room for it on a disk that is full: nothing is lost, nothing is said twice. */
@@ -566,6 +596,7 @@ int main(void)
     static const struct CMUnitTest in_the_clear_or_not[] = {
         cmocka_unit_test_setup_teardown(killed_while_it_gets_shorter, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_saved_comes_back, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_an_editor_has_saved_is_a_file, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_discarded_does_not, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_is_renamed, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_an_editor_has_put_aside_comes_back, open_folder, close_folder),
