@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -466,9 +467,12 @@ ebb_status ebb_kv_disk_check_writable(const ebb_kv_disk *d, ebb_error *err)
     return check_writable(d->dir, err);
 }
 
+/* A link is there wherever it leads: no folder can be made in its place. */
 static bool is_missing(const char *path)
 {
-    return access(path, F_OK) != 0 && errno == ENOENT;
+    struct stat s;
+
+    return lstat(path, &s) != 0 && errno == ENOENT;
 }
 
 ebb_status ebb_kv_disk_check(const char *dir, ebb_error *err)
@@ -480,6 +484,8 @@ ebb_status ebb_kv_disk_check(const char *dir, ebb_error *err)
         st = ebb_folder_check_own(dir, err);
     while (st == EBB_OK && is_missing(there))    /* "/" and "." are there */
         there = dirname(there);
+    if (st == EBB_OK && access(there, F_OK) != 0)
+        st = EBB_FAIL(err, EBB_IO, "%s: %s", there, strerror(errno));
     if (st == EBB_OK)
         st = check_writable(there, err);
     free(copy);

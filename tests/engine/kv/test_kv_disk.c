@@ -236,6 +236,25 @@ static void test_a_folder_of_others(void **state)
     assert_int_equal(rmdir(own), 0);
 }
 
+/* Of a disk that is not mounted. */
+static void test_a_link_that_leads_nowhere(void **state)
+{
+    char own[] = "/tmp/ebb-disk-XXXXXX", link[40], below[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    snprintf(link, sizeof link, "%s/link", own);
+    snprintf(below, sizeof below, "%s/a/b", link);
+    assert_int_equal(symlink("/nowhere/kv", link), 0);
+    expect_refused(link, "No such file");
+    expect_refused(below, "No such file");
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink(own, link), 0);
+    assert_int_equal(ebb_kv_disk_check(below, NULL), EBB_OK);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(rmdir(own), 0);
+}
+
 /* -- A sweep while files are written ------------------------------------------------------- */
 
 static bool keep_none(void *arg, const ebb_token *ids, size_t n)
@@ -389,6 +408,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_full_and_again, setup, teardown),
         cmocka_unit_test(test_clock_that_went_back),
         cmocka_unit_test(test_a_folder_of_others), cmocka_unit_test(test_sweep_while_writing),
+        cmocka_unit_test(test_a_link_that_leads_nowhere),
         cmocka_unit_test(test_short_mark),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_is_told_once, setup, teardown),
