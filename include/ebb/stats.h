@@ -42,9 +42,9 @@ typedef enum ebb_memory_event_code {
     EBB_MEMORY_NONE,             /* no decision yet */
     EBB_MEMORY_PLANNED,          /* the engine was opened: detail (why this tier or this ebb_io) */
     EBB_MEMORY_BUDGET_SET,       /* bytes (the budget), detail (why this tier) */
-    EBB_MEMORY_LAYERS_EVICTED,   /* n_layers, n_layers_left; by the memory-pressure monitor: bytes,
-                                  * bytes_pending */
-    EBB_MEMORY_LAYER_RELOADED,   /* layer, n_layers_left (to be reloaded) */
+    EBB_MEMORY_LAYERS_EVICTED,   /* n_layers, n_layers_left, detail (what else: the output matrix
+                                  * or ""); by the memory-pressure monitor: bytes, bytes_pending */
+    EBB_MEMORY_LAYER_RELOADED,   /* layer, or detail (what is none), n_layers_left (to come) */
     EBB_MEMORY_EXPERTS_EVICTED,  /* bytes, bytes_left */
     EBB_MEMORY_EXPERTS_RELOADED, /* bytes_left (the expert cache now) */
     EBB_MEMORY_RING_SHRUNK,      /* to one slot */

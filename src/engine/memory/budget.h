@@ -73,6 +73,12 @@ void ebb_reclaim_set_plan(ebb_engine *e);
 /* Something of the group shall be resident; and is. */
 bool ebb_reclaim_group_is_planned(const ebb_engine *e, uint32_t group);
 bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group);
+/* What of it is in memory and may be evicted: what is resident counts one, what is lent another. */
+uint32_t ebb_reclaim_count_parts(const ebb_engine *e, uint32_t group);
+/* So many parts were evicted: how many of layers, and whether of the output matrix, which had
+ * output_before.  From any thread. */
+void ebb_reclaim_tell_evicted(const ebb_engine *e, uint32_t n, uint32_t output_before,
+                              ebb_memory_event *event);
 /* A turn begins: what the monitor has evicted is read by the ring, and if memory is short it is
  * given back.  Nothing is reloaded. */
 void ebb_reclaim_before_turn(ebb_engine *e);

@@ -109,7 +109,7 @@ static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahea
     uint64_t now = ebb_clock_ns(), want = (uint64_t)(ebb_evict_target(floor) - available + ahead), more, freed;
     ebb_memory_event event = { .is_by_monitor = true, .available_bytes = available };
     ebb_res_stats res;
-    uint32_t n;
+    uint32_t n, had_output;
 
     if (ahead > 0)
         event.bytes_pending = (uint64_t)ahead;
@@ -129,13 +129,13 @@ static void evict_until(ebb_pressure_monitor *s, int64_t available, int64_t ahea
         want += more < res.pinned_bytes / 4 ? more : res.pinned_bytes / 4;
         want = ebb_evict_step_next(&s->step, now, want, res.pinned_bytes);
     }
+    had_output = ebb_reclaim_count_parts(e, e->net.n_layers);
     freed = ebb_res_evict(e->res, want, &n);
     if (n == 0)
         return;
     atomic_fetch_add(&e->budget.n_evicted, n);
     atomic_fetch_add(&s->n_evicted, n);
-    event.code = EBB_MEMORY_LAYERS_EVICTED;
-    event.n_layers = n;
+    ebb_reclaim_tell_evicted(e, n, had_output, &event);
     event.bytes = freed;
     ebb_stats_memory_event(e, &event);
     call_on_evict(e);

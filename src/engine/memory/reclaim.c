@@ -72,13 +72,32 @@ bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group)
     return (s == EBB_LAYER_PINNED || s == EBB_LAYER_MAPPED) && ebb_reclaim_group_is_planned(e, group);
 }
 
+uint32_t ebb_reclaim_count_parts(const ebb_engine *e, uint32_t group)
+{
+    return ebb_reclaim_group_is_resident(e, group) + (ebb_res_lent_bytes(e->res, group) > 0);
+}
+
 static uint32_t count_resident_groups(const ebb_engine *e)
 {
     uint32_t n = 0;
 
     for (uint32_t i = 0; i <= e->net.n_layers; i++)
-        n += ebb_reclaim_group_is_resident(e, i) + (ebb_res_lent_bytes(e->res, i) > 0);
+        n += ebb_reclaim_count_parts(e, i);
     return n;
+}
+
+static const char output_matrix[] = "the output matrix";
+
+void ebb_reclaim_tell_evicted(const ebb_engine *e, uint32_t n, uint32_t output_before, ebb_memory_event *event)
+{
+    uint32_t after = ebb_reclaim_count_parts(e, e->net.n_layers), n_output = 0;
+
+    if (output_before > after)
+        n_output = output_before - after < n ? output_before - after : n;
+    event->code = EBB_MEMORY_LAYERS_EVICTED;
+    event->n_layers = n - n_output;
+    if (n_output > 0)
+        memcpy(event->detail, output_matrix, sizeof output_matrix);
 }
 
 /* The plan itself may leave less than the usual floor: a small cgroup. */
@@ -289,8 +308,9 @@ static void evict_layers(ebb_engine *e, const shortage *s)
     bool is_emergency = s->is_bottom && e->budget.was_quarter && ebb_clock_ns() - e->budget.evicted_ns < CALM_NS;
     ebb_res_stats res;
     ebb_error err = { 0 };
+    ebb_memory_event event = { .is_emergency = is_emergency, .available_bytes = s->available };
+    uint32_t output = e->net.n_layers, had_output = ebb_reclaim_count_parts(e, output), n_shed;
     uint64_t n_bytes;
-    uint32_t n_shed;
 
     ebb_res_get_stats(e->res, &res);
     n_bytes = next_step(e, s, res.pinned_bytes + res.mapped_bytes);
@@ -300,9 +320,9 @@ static void evict_layers(ebb_engine *e, const shortage *s)
     n_shed = evict_groups(e, n_bytes > 0 ? n_bytes : 1, &err);
     e->budget.n_evicted += n_shed;
     note_eviction(e);
-    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYERS_EVICTED, .is_emergency = is_emergency,
-                                                   .available_bytes = s->available, .n_layers = n_shed,
-                                                   .n_layers_left = count_resident_groups(e) });
+    ebb_reclaim_tell_evicted(e, n_shed, had_output, &event);
+    event.n_layers_left = count_resident_groups(e) - ebb_reclaim_count_parts(e, output);
+    ebb_stats_memory_event(e, &event);
 }
 
 /* A step of the memory for experts, as long as there is more than the least. */
@@ -544,6 +564,7 @@ static void restore_expert_cache(ebb_engine *e)
 
 static void reload_layer(ebb_engine *e, bool in_answer)
 {
+    ebb_memory_event event = { .code = EBB_MEMORY_LAYER_RELOADED };
     uint32_t i = find_missing(e);
     ebb_error err = { 0 };
     ebb_status st;
@@ -565,8 +586,11 @@ static void reload_layer(ebb_engine *e, bool in_answer)
     note_reload(e);
     if (e->budget.n_evicted > 0)
         e->budget.n_evicted--;
-    ebb_stats_memory_event(e, &(ebb_memory_event){ .code = EBB_MEMORY_LAYER_RELOADED, .layer = i,
-                                                   .n_layers_left = e->budget.n_evicted });
+    event.layer = i;
+    event.n_layers_left = e->budget.n_evicted;
+    if (i == e->net.n_layers)
+        memcpy(event.detail, output_matrix, sizeof output_matrix);
+    ebb_stats_memory_event(e, &event);
 }
 
 /* That memory is the plan's, and part of it K and V give. */

@@ -459,6 +459,18 @@ uint64_t ebb_res_lent_read_bytes(ebb_res *r)
     return sum;
 }
 
+double ebb_res_missing_bytes(ebb_res *r, double expert_share)
+{
+    double sum = 0;
+
+    pthread_mutex_lock(&r->lock);
+    for (uint32_t i = 0; i < r->n_extents; i++)
+        if (r->resident[i] && r->owner[i] == EBB_LAYER_DISK)
+            sum += (double)r->extents[i].n_bytes * (r->extents[i].is_certain ? 1 : expert_share);
+    pthread_mutex_unlock(&r->lock);
+    return sum;
+}
+
 ebb_status ebb_res_set_resident(ebb_res *r, const bool *resident, ebb_error *err)
 {
     ebb_status st = EBB_OK;

@@ -48,8 +48,9 @@
  * Single rows of a matrix (token_embd) are read with ebb_res_read: such a matrix need not be an
  * extent at all, and does not become resident.
  *
- * Threads: everything from the thread that runs passes; ebb_res_get_stats, ebb_res_states
- * and ebb_res_evict from any.  ebb_res_prefault starts one of its own, which changes no state. */
+ * Threads: everything from the thread that runs passes; ebb_res_get_stats, ebb_res_states,
+ * ebb_res_missing_bytes and ebb_res_evict from any.  ebb_res_prefault starts one of its own, which
+ * changes no state. */
 #ifndef EBB_RESIDENCY_H
 #define EBB_RESIDENCY_H
 #include <stdatomic.h>
@@ -206,6 +207,9 @@ uint64_t ebb_res_take_back(ebb_res *r, uint32_t group);
 uint64_t ebb_res_lent_bytes(ebb_res *r, uint32_t group);
 /* Of what a pass would stream, the bytes of weights that are lent memory. */
 uint64_t ebb_res_lent_read_bytes(ebb_res *r);
+/* What a pass of one token reads of extents that are chosen to be resident, while their groups are
+ * DISK; of experts, such a share.  From any thread.  Cost: O(extents). */
+double ebb_res_missing_bytes(ebb_res *r, double expert_share);
 
 /* From any thread, also during a pass: evicts pinned groups of which nothing is acquired, lent
  * memory first, from the last layer on, those that are still being read after all others, until

@@ -291,6 +291,18 @@ static ebb_tier tier_now(const ebb_engine *e, const ebb_stats *s)
                                                                  : EBB_TIER_TIGHT;
 }
 
+/* By the plan and what of it is in memory now; 0 where that would be a guess.  The lock is held. */
+static double predict_now(const ebb_engine *e, const ebb_stats *s)
+{
+    double share = e->net.n_expert ? (double)e->net.n_expert_used / e->net.n_expert : 1,
+           missing = e->budget.n_evicted > 0 ? ebb_res_missing_bytes(e->res, share) : 0;
+
+    if (e->machine.memory_bytes_s <= 0 || (missing > 0 && e->machine.disk_bytes_s <= 0))
+        return 0;
+    return ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)s->kv_memory_bytes, (double)s->kv_file_bytes,
+                                      (double)ebb_res_lent_read_bytes(e->res) - missing);
+}
+
 void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
 {
     ebb_res_stats res;
@@ -302,10 +314,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
     *out = e->stats;
-    if (e->machine.memory_bytes_s > 0)           /* else it would be a guess */
-        out->predicted_decode_tok_s = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)out->kv_memory_bytes,
-                                                                 (double)out->kv_file_bytes,
-                                                                 (double)ebb_res_lent_read_bytes(e->res));
+    out->predicted_decode_tok_s = predict_now(e, out);
     add_pass_under_way(e, out);
     out->kv_lent_bytes = res.lent_bytes;
     out->tier = tier_now(e, out);

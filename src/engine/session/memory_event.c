@@ -20,17 +20,31 @@ static int write_pressure(const ebb_memory_event *e, char *buf, size_t cap)
                     e->available_bytes / (1 << 20), pending);
 }
 
-static void write_eviction(const ebb_memory_event *e, char *buf, size_t cap)
+/* "3 layers", "3 layers and the output matrix", "the output matrix". */
+static void write_layers(const ebb_memory_event *e, char *buf, size_t cap)
 {
     const char *plural = e->n_layers == 1 ? "" : "s";
 
+    if (e->n_layers == 0 && e->detail[0])
+        snprintf(buf, cap, "%s", e->detail);
+    else
+        snprintf(buf, cap, "%" PRIu32 " layer%s%s%s", e->n_layers, plural, e->detail[0] ? " and " : "", e->detail);
+}
+
+static void write_eviction(const ebb_memory_event *e, char *buf, size_t cap)
+{
+    char layers[sizeof e->detail + 32];
+
     switch ((int)e->code) {
     case EBB_MEMORY_LAYERS_EVICTED:
+        write_layers(e, layers, sizeof layers);
         if (e->is_by_monitor)
-            snprintf(buf, cap, "%" PRIu32 " layer%s (%" PRIu64 " MiB) evicted at once", e->n_layers, plural,
-                     MIB(e->bytes));
+            snprintf(buf, cap, "%s (%" PRIu64 " MiB) evicted at once", layers, MIB(e->bytes));
+        else if (e->n_layers > 0)
+            snprintf(buf, cap, "%s evicted, %" PRIu32 " stay", layers, e->n_layers_left);
         else
-            snprintf(buf, cap, "%" PRIu32 " layer%s evicted, %" PRIu32 " stay", e->n_layers, plural, e->n_layers_left);
+            snprintf(buf, cap, "%s evicted, %" PRIu32 " layer%s left", layers, e->n_layers_left,
+                     e->n_layers_left == 1 ? "" : "s");
         break;
     case EBB_MEMORY_EXPERTS_EVICTED:
         snprintf(buf, cap, "%" PRIu64 " MiB of experts evicted, %" PRIu64 " stay", MIB(e->bytes), MIB(e->bytes_left));
@@ -68,7 +82,11 @@ static void write_reload(const ebb_memory_event *e, char *buf, size_t cap)
 
     switch ((int)e->code) {
     case EBB_MEMORY_LAYER_RELOADED:
-        snprintf(buf, cap, "%s layer %" PRIu32 " reloaded, %" PRIu32 " to come", again, e->layer, e->n_layers_left);
+        if (e->detail[0])
+            snprintf(buf, cap, "%s %s reloaded, %" PRIu32 " to come", again, e->detail, e->n_layers_left);
+        else
+            snprintf(buf, cap, "%s layer %" PRIu32 " reloaded, %" PRIu32 " to come", again, e->layer,
+                     e->n_layers_left);
         break;
     case EBB_MEMORY_EXPERTS_RELOADED:
         snprintf(buf, cap, "%s %" PRIu64 " MiB for experts", again, MIB(e->bytes_left));

@@ -34,6 +34,8 @@ void ebb_complete_editing(ebb_frontend *f, const char *typed, ebb_candidate_fn *
 
 /* -- slash_memory.c -- */
 ebb_slash_fn ebb_slash_mem, ebb_slash_plan;
+/* All layers are in memory, and the output matrix, which memory was too short for, is not. */
+bool ebb_slash_reads_output(const ebb_stats *s);
 void ebb_complete_mem(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_draft.c -- */

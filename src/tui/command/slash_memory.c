@@ -16,11 +16,20 @@ static void add_memory_row(ebb_buf *out, const char *label, uint64_t bytes)
     ebb_buf_addc(out, '\n');
 }
 
+bool ebb_slash_reads_output(const ebb_stats *s)
+{
+    /* a plan with K and V in a file reads no weights */
+    return s->n_resident == s->n_layers &&
+           (s->tier == EBB_TIER_STREAMING || (s->tier == EBB_TIER_CRITICAL && s->read_tok_bytes >= 1));
+}
+
 static void add_disk_speed(ebb_buf *out, const ebb_stats *s)
 {
     char speed[16];
 
     ebb_buf_addf(out, "tier %s, %u of %u layers in memory", ebb_tier_name(s->tier), s->n_resident, s->n_layers);
+    if (ebb_slash_reads_output(s))
+        ebb_buf_adds(out, ", the output matrix on disk");
     if (s->predicted_decode_tok_s > 0)
         ebb_buf_addf(out, "; predicted %s tok/s", ebb_speed_text(s->predicted_decode_tok_s, speed));
     if (s->decode_tok_s > 0)

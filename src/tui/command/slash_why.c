@@ -67,10 +67,15 @@ static void add_turn(ebb_buf *out, const ebb_turn_stats *c)
 
 static void add_disk(ebb_buf *out, const ebb_stats *s)
 {
-    ebb_buf_addf(out, "%u of %u layers are in memory; the others are read from disk for each token", s->n_resident,
-                 s->n_layers);
+    if (ebb_slash_reads_output(s))
+        ebb_buf_adds(out, "All layers are in memory; the output matrix is not: it is read from disk for each token");
+    else if (s->n_resident == s->n_layers)
+        ebb_buf_adds(out, "All layers are in memory; of K and V, what has no room there is read from a file");
+    else
+        ebb_buf_addf(out, "%u of %u layers are in memory; the rest is read from disk for each token", s->n_resident,
+                     s->n_layers);
     if (s->stall_share > much_waiting)
-        ebb_buf_addf(out, ", and %.0f%% of the time was spent waiting for them", s->stall_share * 100);
+        ebb_buf_addf(out, ", and %.0f%% of the time was spent waiting for that", s->stall_share * 100);
     ebb_buf_adds(out, ".\nFaster: more memory (close other programs; /mem), a smaller file of the model, a shorter "
                       "--ctx, --kv q8_0");
     ebb_buf_adds(out, s->draft_bytes > 0 ? "."

@@ -224,6 +224,56 @@ static void test_mapped_weights(void **state)
     close_fixture(&f);
 }
 
+/* The output matrix goes first, and is no layer: of what goes, of what stays, and of what comes back.  Without it a
+ * token takes as long as its reading does, which nobody predicts for a disk that was never measured. */
+static void test_the_output_matrix(void **state)
+{
+    char line[EBB_MEMORY_EVENT_TEXT];
+    ebb_machine *machine;
+    ebb_memory_event event;
+    ebb_stats before, without;
+    fixture f;
+
+    (void)state;
+    open_fixture(&f, &dense, (ebb_engine_opts){ .has_resident = true, .resident = N_RESIDENT });
+    assert_int_equal(ebb_res_set_state(f.engine->res, N_LAYERS, EBB_LAYER_PINNED, NULL), EBB_OK);
+    f.all = resident_bytes(&f);
+    machine = &f.engine->machine;
+    machine->memory_bytes_s = 1e10;
+    machine->disk_bytes_s = 1e6;
+    ebb_engine_stats(f.engine, &before);
+    f.others = available(&f) - (int64_t)f.group + 1;     /* the least that is short */
+    f.engine->budget.step.at_ns = 0;
+    check(&f);
+    event = last_event(&f);
+    assert_int_equal(event.code, EBB_MEMORY_LAYERS_EVICTED);
+    assert_int_equal(ebb_res_state(f.engine->res, N_LAYERS), EBB_LAYER_DISK);
+    assert_int_equal(event.n_layers + event.n_layers_left, N_RESIDENT);
+    assert_string_equal(event.detail, "the output matrix");
+    ebb_engine_stats(f.engine, &without);
+    assert_true(without.predicted_decode_tok_s > 0 &&
+                without.predicted_decode_tok_s < before.predicted_decode_tok_s * 0.95);
+    machine->disk_bytes_s = 0;
+    ebb_engine_stats(f.engine, &without);
+    assert_true(without.predicted_decode_tok_s == 0 && before.predicted_decode_tok_s > 0);
+    f.others = 0;
+    for (uint32_t i = 0; i <= event.n_layers; i++) {     /* the last one that comes back */
+        let_time_pass(&f);
+        check(&f);
+    }
+    assert_int_equal(resident_bytes(&f), f.all);
+    event = last_event(&f);
+    assert_string_equal(ebb_memory_event_text(&event, line, sizeof line),
+                        "memory is available again: the output matrix reloaded, 0 to come");
+    event = (ebb_memory_event){ .code = EBB_MEMORY_LAYERS_EVICTED, .n_layers_left = 2, .detail = "the output matrix" };
+    assert_non_null(strstr(ebb_memory_event_text(&event, line, sizeof line),
+                           "; the output matrix evicted, 2 layers left"));
+    event.n_layers = 1;
+    assert_non_null(strstr(ebb_memory_event_text(&event, line, sizeof line),
+                           "; 1 layer and the output matrix evicted, 2 stay"));
+    close_fixture(&f);
+}
+
 /* Each check finds it short again: the steps grow to a quarter, and not all goes. */
 static void test_steps_grow_with_a_neighbour_that_grows(void **state)
 {
@@ -436,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_a_steady_neighbour),
         cmocka_unit_test(test_a_quarter_at_most_then_all),
         cmocka_unit_test(test_mapped_weights),
+        cmocka_unit_test(test_the_output_matrix),
         cmocka_unit_test(test_steps_grow_with_a_neighbour_that_grows),
         cmocka_unit_test(test_swap),
         cmocka_unit_test(test_what_stays_in_swap),

@@ -177,7 +177,12 @@ static void why_it_was_slow(void **state)
     screen_keys(&s, "/why\r");
     assert_has(&s, "The prompt: 7,412 tokens were known already; read: 318 tokens in 7.8 s, 41 tok/s.\n");
     assert_has(&s, "The answer: 212 tokens in 34 s, 6.3 tok/s.\n");
-    assert_has(&s, "6 of 8 layers are in memory; the others are read from disk for each token, and 80% of the time");
+    assert_has(&s, "6 of 8 layers are in memory; the rest is read from disk for each token, and 80% of the time");
+    stats->n_resident = 8;
+    screen_keys(&s, "/why\r");
+    assert_has(&s, "All layers are in memory; the output matrix is not: it is read from disk for each token");
+    screen_keys(&s, "/mem\r");
+    assert_has(&s, "tier streaming, 8 of 8 layers in memory, the output matrix on disk");
     *stats = (ebb_stats){ .tier = EBB_TIER_FULL, .n_layers = 8, .n_resident = 8, .mapped_bytes = 4300ull << 20,
                           .predicted_decode_tok_s = 6.1 };
     screen_keys(&s, "\x0c/new\rHello\r");
