@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "app/greeting.h"
@@ -22,7 +23,14 @@
 #include "tree/attachment.h"
 #include "tui.h"
 
-enum { DOCUMENT_LOOK_MS = 100, READ_BYTES = 64 << 10 };
+enum { DOCUMENT_LOOK_MS = 100, READ_BYTES = 64 << 10, TERMINAL_LINE_BYTES = 4095 };
+
+/* Why a message is not whole, and so is not sent. */
+typedef enum plain_loss {
+    IS_WHOLE,
+    IS_TOO_LONG,                 /* it had more than EBB_PASTE_BYTES: the most of it is lost */
+    HAS_CUT_LINE,                /* the terminal has kept only the beginning of a line */
+} plain_loss;
 
 typedef struct plain {
     ebb_frontend frontend;       /* first: commands get it and give it back */
@@ -30,7 +38,7 @@ typedef struct plain {
     size_t    in_at, in_end;
     ebb_buf   message;           /* the line under way, behind those that go on in it */
     size_t    n_open;            /* bytes of it in which quotes are not closed */
-    bool      is_too_long;       /* the message had more than EBB_PASTE_BYTES: the most of it is lost */
+    plain_loss loss;             /* of the message */
     ebb_documents documents;
     ebb_buf   waiting;           /* a message whose documents are being read */
     size_t    n_shown;           /* bytes of the answer that were printed */
@@ -443,6 +451,16 @@ static bool begins_with_path(const char *s, size_t n)
     return ebb_slash_command_is(s) && ebb_attachments_end(s, n) > 0;
 }
 
+static void say_not_sent(plain *p)
+{
+    if (p->loss == HAS_CUT_LINE)
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_ERROR, "the terminal cuts a line at 4,095 bytes, so this one is not "
+                          "sent; give it as a file (@NAME), or in lines that end with \\, but for the last");
+    else
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_ERROR, "a message of more than %u MiB, or than there is memory for, is "
+                          "not sent; send it in parts", EBB_PASTE_BYTES >> 20);
+}
+
 /* A line, or several joined by backslashes, is complete. */
 static void run_message(plain *p)
 {
@@ -451,9 +469,8 @@ static void run_message(plain *p)
     bool has_path = begins_with_path(s, text.len);
 
     memset(&p->message, 0, sizeof p->message);
-    if (p->is_too_long || text.failed) {
-        ebb_frontend_sayf(&p->frontend, EBB_SAY_ERROR, "a message of more than %u MiB, or than there is memory for, is "
-                          "not sent; send it in parts", EBB_PASTE_BYTES >> 20);
+    if (p->loss != IS_WHOLE || text.failed) {
+        say_not_sent(p);
     } else if (ebb_slash_command_is(s) && !has_path) {
         run_command(p, s);
     } else if (p->is_terminal && s[0] == '!' && text.len > 1) {
@@ -471,7 +488,7 @@ static void run_message(plain *p)
     skip_shown(p);
     ebb_buf_fini(&text);
     p->n_open = 0;
-    p->is_too_long = false;
+    p->loss = IS_WHOLE;
 }
 
 /* A message that is too long is not sent, and not kept; but what its end is decides what the next line is. */
@@ -482,7 +499,17 @@ static void add_to_message(plain *p, const char *s, size_t n)
         return;
     ebb_buf_remove(&p->message, EBB_QUOTES_BYTES, p->message.len - EBB_QUOTES_BYTES - n);
     p->n_open = 0;
-    p->is_too_long = true;
+    if (p->loss == IS_WHOLE)
+        p->loss = IS_TOO_LONG;
+}
+
+/* A terminal that gives whole lines keeps so many bytes of one, and drops the rest of it before anybody can read it:
+ * of a line of just as many nobody knows. */
+static bool is_cut_by_terminal(size_t n_line)
+{
+    struct termios modes;
+
+    return n_line >= TERMINAL_LINE_BYTES && tcgetattr(STDIN_FILENO, &modes) == 0 && (modes.c_lflag & ICANON);
 }
 
 /* Does the line that ends here go on in the next one? */
@@ -504,12 +531,15 @@ static bool run_next_line(plain *p)
 {
     const char *s = p->in + p->in_at, *nl;
     size_t n = p->in_end - p->in_at;
-    bool is_last = p->is_end && n == 0 && p->message.len > 0;
+    bool is_last = p->is_end && n == 0 && p->message.len > 0, is_cut;
 
     if (!is_free(p) || p->frontend.quit || (n == 0 && !is_last))
         return false;
     nl = memchr(s, '\n', n);
     n = nl ? (size_t)(nl - s) : n;
+    is_cut = is_cut_by_terminal(n);
+    if (is_cut)
+        p->loss = HAS_CUT_LINE;
     add_to_message(p, s, n);
     p->in_at += n + (nl != NULL);
     if (!nl && !is_last)
@@ -517,10 +547,14 @@ static bool run_next_line(plain *p)
     if (p->is_terminal)                          /* the terminal has echoed the line end */
         p->at_line_start = true;
     p->has_prompt = false;
-    if (line_goes_on(p) && !is_last)
-        ebb_buf_addc(&p->message, '\n');
-    else
+    if (!line_goes_on(p) || is_last) {
         run_message(p);
+        return true;
+    }
+    ebb_buf_addc(&p->message, '\n');
+    if (is_cut)                                  /* what is lost may be what would have ended the message */
+        ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "the terminal has cut this line at 4,095 bytes, and the "
+                          "message goes on; Ctrl-C drops it");
     return true;
 }
 
@@ -565,13 +599,13 @@ static void suspend(plain *p)
 /* Ctrl-C at the prompt: lines of a message that goes on, or an edit that was begun.  false: there is neither. */
 static bool drop_message(plain *p)
 {
-    bool has_lines = p->message.len > 0 || p->is_too_long, edits = ebb_frontend_edits(&p->frontend);
+    bool has_lines = p->message.len > 0 || p->loss != IS_WHOLE, edits = ebb_frontend_edits(&p->frontend);
 
     if (!has_lines && !edits)
         return false;
     ebb_buf_clear(&p->message);
     p->n_open = 0;
-    p->is_too_long = false;
+    p->loss = IS_WHOLE;
     if (!has_lines)
         ebb_frontend_leave_edit(&p->frontend);
     ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "%s", has_lines ? "the lines of this message are dropped"

@@ -1,22 +1,24 @@
 #include "ebb_test.h"
 
 #include <fcntl.h>
+#include <pty.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <termios.h>
 
 #include "base/buf.h"
 #include "tui.h"
 #include "tui/fake_chat.h"
 
-/* The plain front end between two pipes, with a chat that echoes, or with one that is never ready. */
-static pid_t start(bool echoes, bool accessible, int *to, int *out)
+/* The plain front end that reads in[0], and writes to a pipe, with a chat that echoes, or with one that is never
+ * ready. */
+static pid_t start_reading(const int in[2], bool echoes, bool accessible, int *to, int *out)
 {
     static const ebb_chat_opts chat = { 0 };
     ebb_tui_opts opts = { .accessible = accessible, .ascii = true, .config_dir = "/nonexistent", .state_dir = "" };
-    int in[2], from[2];
+    int from[2];
     pid_t pid;
 
-    assert_int_equal(pipe(in), 0);
     assert_int_equal(pipe(from), 0);
     setenv("TZ", "UTC", 1);
     pid = fork();
@@ -38,22 +40,38 @@ static pid_t start(bool echoes, bool accessible, int *to, int *out)
     return pid;
 }
 
-/* Runs the plain front end on `input` through pipes; its output, and its exit status. */
-static int run(const char *input, bool accessible, ebb_buf *out)
+static pid_t start(bool echoes, bool accessible, int *to, int *out)
 {
-    int to, from, status;
-    pid_t pid = start(true, accessible, &to, &from);
+    int in[2];
+
+    assert_int_equal(pipe(in), 0);
+    return start_reading(in, echoes, accessible, to, out);
+}
+
+/* The rest of its output, and its exit status. */
+static int read_to_end(pid_t pid, int from, ebb_buf *out)
+{
     char bytes[4096];
     ssize_t got;
+    int status;
 
-    assert_int_equal(write(to, input, strlen(input)), strlen(input));
-    close(to);
     ebb_buf_clear(out);
     while ((got = read(from, bytes, sizeof bytes)) > 0)
         ebb_buf_add(out, bytes, (size_t)got);
     close(from);
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+/* Runs the plain front end on `input` through pipes. */
+static int run(const char *input, bool accessible, ebb_buf *out)
+{
+    int to, from;
+    pid_t pid = start(true, accessible, &to, &from);
+
+    assert_int_equal(write(to, input, strlen(input)), strlen(input));
+    close(to);
+    return read_to_end(pid, from, out);
 }
 
 static void expect(const char *input, const char *want)
@@ -111,6 +129,51 @@ static void too_long(void **state)
     memcpy(text + N, "\"\"\"\nx\n", 7);
     expect(text, want);
     free(text);
+}
+
+static void put_line(int to, const char *begin, size_t n, const char *end)
+{
+    char *line = malloc(n + 1);
+
+    assert_non_null(line);
+    memset(line, 'a', n);
+    assert_int_equal(write(to, begin, strlen(begin)), strlen(begin));
+    assert_int_equal(write(to, line, n), n);
+    assert_int_equal(write(to, end, strlen(end)), strlen(end));
+    free(line);
+}
+
+/* What it drops behind the 4,095th byte of a line nobody can read. */
+static void a_terminal_cuts_lines(void **state)
+{
+    enum { MOST = 4095 };
+    static const char error[] = "Error: the terminal cuts a line at 4,095 bytes, so this one is not sent; give it as a "
+                                "file (@NAME), or in lines that end with \\, but for the last\n";
+    struct termios modes;
+    ebb_buf out = { 0 }, want = { 0 };
+    int ends[2], to, from;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(openpty(&ends[1], &ends[0], NULL, NULL, NULL), 0);
+    assert_int_equal(tcgetattr(ends[0], &modes), 0);
+    modes.c_lflag &= ~(tcflag_t)ECHO;
+    assert_int_equal(tcsetattr(ends[0], TCSANOW, &modes), 0);
+    pid = start_reading(ends, true, false, &to, &from);
+    put_line(to, "", MOST, " the end\n");
+    put_line(to, "\"\"\"", MOST, "\"\"\"\n");
+    put_line(to, "", 10, "\"\"\"\n");
+    put_line(to, "", MOST - 1, "\nx\n\004");
+    ebb_buf_addf(&want, "%sNote: the terminal has cut this line at 4,095 bytes, and the message goes on; Ctrl-C drops "
+                 "it\n%sModel: You said: ", error, error);
+    for (int i = 0; i < MOST - 1; i++)
+        ebb_buf_addc(&want, 'a');
+    ebb_buf_adds(&want, "\nModel: You said: x\n");
+    assert_int_equal(read_to_end(pid, from, &out), 0);
+    close(to);
+    assert_string_equal(ebb_buf_text(&out), ebb_buf_text(&want));
+    ebb_buf_fini(&want);
+    ebb_buf_fini(&out);
 }
 
 /* While a message waits, nothing is read behind it: the pipe is full, and stays so. */
@@ -355,6 +418,7 @@ int main(void)
         cmocka_unit_test(lines_in_lines_out),
         cmocka_unit_test(ends),
         cmocka_unit_test(too_long),
+        cmocka_unit_test(a_terminal_cuts_lines),
         cmocka_unit_test(who_sends_waits),
         cmocka_unit_test(another_goes_on), cmocka_unit_test(another_edits),
         cmocka_unit_test(nothing_raw),
