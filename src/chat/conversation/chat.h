@@ -166,7 +166,7 @@ void ebb_chat_session_key(const ebb_chat *c, char out[EBB_SESSION_KEY_BYTES]);
 bool ebb_chat_is_newest_session(const ebb_chat *c);
 /* Grows whenever another session is begun or opened. */
 uint32_t ebb_chat_generation(const ebb_chat *c);
-/* There are messages, and all of them are in the store. */
+/* There are messages, and all of them are in a store that does not end with the process. */
 bool ebb_chat_is_saved(const ebb_chat *c);
 /* Before the conversation is left.  What is not in the store is saved once more; where that fails,
  * *err names the file and what can be done, once: asked again, with nothing new said, the answer is

@@ -1066,6 +1066,21 @@ static bool is_stored(const char *text, ebb_finish finish)
     return is_it;
 }
 
+/* What ends with the process nobody opens again. */
+static void test_in_memory_is_not_saved(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .store_path = ":memory:" });
+
+    (void)state;
+    say(c, "in private");
+    assert_false(ebb_chat_is_saved(c));
+    ebb_chat_close(c);
+    c = open_ready(NULL);
+    say(c, "in the open");
+    assert_true(ebb_chat_is_saved(c));
+    ebb_chat_close(c);
+}
+
 /* The answer under way comes to the disk although no event asks for it: the timer rings, once or (where the machine
  * stood still) not. */
 static void test_saved_while_under_way(void **state)
@@ -1158,7 +1173,8 @@ int main(void)
         T(test_advice_that_no_setting_follows),
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
         T(test_an_option_is_for_its_run), T(test_a_template_that_is_gone),
-        T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_saved_while_under_way), T(test_memory),
+        T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_in_memory_is_not_saved),
+        T(test_saved_while_under_way), T(test_memory),
         T(test_a_budget_stays),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);

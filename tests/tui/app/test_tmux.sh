@@ -43,4 +43,14 @@ wait_for '> Once upon a time'
 tm send-keys C-d; wait_for 'ebb -s 01 continues: 20261129'
 tm send-keys "clear; $EBB chat -s 01" Enter
 wait_for '> Once upon a time'
+tm send-keys C-d; wait_for 'ebb -s 01 continues: 20261129'
+
+# A private chat ends without its title, and nothing continues it.
+tm send-keys "clear; $EBB chat --private -n 4; echo 'it has' ended" Enter
+wait_for 'layers '
+tm send-keys 'Who has the zanzibar?' Enter
+wait_for '> Who has the zanzibar?'
+wait_for 'tok/s'
+tm send-keys C-d; wait_for 'it has ended'
+screen | grep -q 'zanzibar\|continues' && fail "a private chat leaves its title"
 exit 0
