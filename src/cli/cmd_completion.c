@@ -46,6 +46,12 @@ static void print_subjects(const ebb_subcommand *c)
         putchar(c->args[i] == '|' ? ' ' : c->args[i]);
 }
 
+static void print_command_names(void)
+{
+    for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
+        printf("%s%s", c == ebb_subcommands ? "" : " ", c->name);
+}
+
 static void print_names(const ebb_option_info *o)
 {
     for (size_t i = 0; o->names[i]; i++)
@@ -81,7 +87,7 @@ static void bash_arguments(void)
         } else if (list_of(kind_of(&o))) {
             printf("_ebb_names %s; return ;;\n", list_of(kind_of(&o)));
         } else {
-            puts(kind_of(&o) == A_FILE ? "COMPREPLY=($(compgen -f -- \"$cur\")); return ;;" : "return ;;");
+            puts("return ;;");                   /* bash's own completion of files knows blanks and folders */
         }
     }
 }
@@ -107,18 +113,37 @@ static void bash_words(void)
          "}");
 }
 
+/* Names as they are written at a prompt: within a quote that is open, else with backslashes; what is typed may have
+ * them already.  A model is a file, too: where names begin like it, files are offered beside them, and where none does,
+ * bash completes files itself. */
+static void bash_names(void)
+{
+    puts("_ebb_names() {\n"
+         "  local name word c quote= begun=$cur\n"
+         "  if [[ $cur == [\"\\\"'\"]* ]]; then quote=${cur:0:1} begun=${cur:1}; fi\n"
+         "  while IFS= read -r name; do\n"
+         "    word=$name\n"
+         "    if [[ $quote == \"'\" ]]; then word=${name//\"'\"/\"'\\''\"}\n"
+         "    elif [[ $quote ]]; then for c in '\\' '\"' '$' '`'; do word=${word//\"$c\"/\"\\\\$c\"}; done\n"
+         "    else printf -v word %q \"$name\"; fi\n"
+         "    if [[ $word == \"$begun\"* || $name == \"$begun\"* ]]; then COMPREPLY+=(\"$word\"); fi\n"
+         "  done < <(\"${COMP_WORDS[0]}\" completion \"$1\" 2>/dev/null)\n"
+         "  if [[ $1 != models || $quote || ${#COMPREPLY[@]} -eq 0 ]]; then return; fi\n"
+         "  while IFS= read -r name; do\n"
+         "    printf -v word %q \"$name\"\n"
+         "    if [[ -d $name ]]; then word+=/; fi\n"
+         "    COMPREPLY+=(\"$word\")\n"
+         "  done < <(compgen -f -- \"$cur\")\n"
+         "}");
+}
+
 static void print_bash(void)
 {
     ebb_option_info o;
 
-    puts("# bash completion for ebb: put it where bash-completion looks, or source it.\n"
-         "_ebb_names() {\n"
-         "  local name\n"
-         "  while IFS= read -r name; do [[ $name == \"$cur\"* ]] && COMPREPLY+=(\"$(printf %q \"$name\")\"); done"
-         " < <(\"${COMP_WORDS[0]}\" completion \"$1\" 2>/dev/null)\n"
-         "  if [[ $1 == models ]]; then COMPREPLY+=($(compgen -f -- \"$cur\")); fi\n"
-         "}\n"
-         "_ebb_replies() {\n"
+    puts("# bash completion for ebb: put it where bash-completion looks, or source it.");
+    bash_names();
+    puts("_ebb_replies() {\n"
          "  case $prev in");
     bash_arguments();
     puts("  esac\n  case ${said[1]} in");
@@ -134,8 +159,7 @@ static void print_bash(void)
         if (o.mask & EBB_FOR_CHAT)
             printf(" %s", o.long_name);
     fputs("' ;;\n  esac\n  [[ $n -eq 1 && $cur != -* ]] && words='", stdout);
-    for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
-        printf("%s%s", c == ebb_subcommands ? "" : " ", c->name);
+    print_command_names();
     puts("'");
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         if (n_subjects(c) > 0) {
@@ -176,11 +200,17 @@ static void zsh_option(const ebb_option_info *o, const char *name)
            list_of(kind_of(o)) ? list_of(kind_of(o)) : "");
 }
 
+/* What is meant where no command is said, but options or a model. */
+static bool is_chat(const ebb_subcommand *c)
+{
+    return strcmp(c->name, "chat") == 0;
+}
+
 static void zsh_command(const ebb_subcommand *c)
 {
     ebb_option_info o;
 
-    printf("    %s%s)\n      _arguments \\\n", c->name, strcmp(c->name, "chat") == 0 ? "|-*|''" : "");
+    printf("    %s)\n      _arguments \\\n", is_chat(c) ? "*" : c->name);
     for (size_t i = 0; ebb_args_option(i, &o); i++)
         if (o.mask & c->mask) {
             zsh_option(&o, o.long_name);
@@ -192,12 +222,14 @@ static void zsh_command(const ebb_subcommand *c)
         print_subjects(c);
         puts(")' \\");
     }
-    puts(strcmp(c->name, "sessions") == 0 ? "        '*:session:_ebb_sessions' ;;"
+    puts(strcmp(c->name, "sessions") == 0 ? "        '*:session:_ebb_subject' ;;"
          : strcmp(c->name, "engines") == 0 ? "        '*:engine:_ebb_engines' ;;" : "        '*:file:_files' ;;");
 }
 
 static void print_zsh(void)
 {
+    const ebb_subcommand *chat = NULL;
+
     puts("#compdef ebb\n"
          "_ebb_models() { local -a names; names=(${(f)\"$(ebb completion models 2>/dev/null)\"}); compadd -a names; "
          "_files; }\n"
@@ -205,6 +237,10 @@ static void print_zsh(void)
          "-a names; }\n"
          "_ebb_engines() { local -a names; names=(${(f)\"$(ebb completion engines 2>/dev/null)\"}); compadd "
          "-a names; }\n"
+         "_ebb_subject() {\n"
+         "  if [[ ${words[3]} == import || ( ${words[3]} == export && CURRENT -gt 4 ) ]]; then _files; "
+         "else _ebb_sessions; fi\n"
+         "}\n"
          "_ebb() {\n"
          "  if (( CURRENT == 2 )) && [[ ${words[2]} != -* ]]; then\n"
          "    local -a commands=(");
@@ -213,19 +249,53 @@ static void print_zsh(void)
         print_quoted(c->help, ":");
         puts("'");
     }
-    puts("    )\n    _describe command commands\n    return\n  fi\n  case ${words[2]} in");
+    puts("    )\n    _describe command commands || _files\n    return\n  fi\n  case ${words[2]} in");
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
-        zsh_command(c);
+        if (is_chat(c))
+            chat = c;
+        else
+            zsh_command(c);
+    zsh_command(chat);                           /* the last case takes what is none of the others */
     puts("  esac\n}\n_ebb \"$@\"");
 }
 
 /* -- fish ------------------------------------------------------------------------------ */
 
+/* A command is the first word, or chat: those of options and questions are none. */
+static void fish_functions(void)
+{
+    puts("function __ebb_said -d 'The words behind ebb, without the one at hand'\n"
+         "    set -l words (commandline -opc)\n"
+         "    while string match -q -- '*=*' \"$words[1]\"\n"
+         "        set -e words[1]\n"
+         "    end\n"
+         "    set -e words[1]\n"
+         "    set -q words[1]; and printf '%s\\n' $words\n"
+         "end");
+    fputs("function __ebb_commands\n    string split ' ' '", stdout);
+    print_command_names();
+    puts("'\nend\n"
+         "function __ebb_begins -d 'The word at hand begins a command'\n"
+         "    set -l begun (commandline -ct)\n"
+         "    test (count (__ebb_said)) -eq 0; and string match -q -- \"$begun*\" (__ebb_commands)\n"
+         "end\n"
+         "function __ebb_runs -d 'The command is one of these'\n"
+         "    set -l said (__ebb_said)\n"
+         "    contains -- \"$said[1]\" (__ebb_commands); or set said chat\n"
+         "    contains -- $said[1] $argv\n"
+         "end\n"
+         "function __ebb_follows -d 'The word at hand follows this command, and one of these subjects of it'\n"
+         "    set -l said (__ebb_said)\n"
+         "    test \"$said[1]\" = $argv[1]; or return\n"
+         "    set -e argv[1]\n"
+         "    test (count $said) -eq (math 1 + (count $argv[1])); or return\n"
+         "    not set -q argv[1]; or contains -- $said[2] $argv\n"
+         "end");
+}
+
 static void fish_option(const ebb_option_info *o, const ebb_subcommand *c)
 {
-    printf("complete -c ebb -n '%s%s'", strcmp(c->name, "chat") == 0 ? "__fish_use_subcommand; or " : "",
-           "__fish_seen_subcommand_from ");
-    printf("%s -l %s", c->name, o->long_name + 2);
+    printf("complete -c ebb -n '__ebb_runs %s' -l %s", c->name, o->long_name + 2);
     if (o->short_name)
         printf(" -s %s", o->short_name + 1);
     fputs(" -d '", stdout);
@@ -243,24 +313,40 @@ static void fish_option(const ebb_option_info *o, const ebb_subcommand *c)
     putchar('\n');
 }
 
-static void print_fish(void)
+/* None that is a model, is imported, or goes along with a question. */
+static bool has_no_files(const ebb_subcommand *c)
+{
+    return !strstr(c->args, "-m MODEL") && strcmp(c->name, "sessions") != 0;
+}
+
+static void fish_command(const ebb_subcommand *c)
 {
     ebb_option_info o;
 
-    puts("# fish completion for ebb\ncomplete -c ebb -f");
-    for (const ebb_subcommand *c = ebb_subcommands; c->name; c++) {
-        printf("complete -c ebb -n __fish_use_subcommand -a %s -d '", c->name);
-        print_quoted(c->help, "");
+    printf("complete -c ebb -n __ebb_begins -f -a %s -d '", c->name);
+    print_quoted(c->help, "");
+    puts("'");
+    if (n_subjects(c) > 0) {
+        printf("complete -c ebb -n '__ebb_follows %s' -f -a '", c->name);
+        print_subjects(c);
         puts("'");
-        if (n_subjects(c) > 0) {
-            printf("complete -c ebb -n '__fish_seen_subcommand_from %s' -a '", c->name);
-            print_subjects(c);
-            puts("'");
-        }
-        for (size_t i = 0; ebb_args_option(i, &o); i++)
-            if (o.mask & c->mask)
-                fish_option(&o, c);
     }
+    if (has_no_files(c))
+        printf("complete -c ebb -n '__ebb_runs %s' -f\n", c->name);
+    for (size_t i = 0; ebb_args_option(i, &o); i++)
+        if (o.mask & c->mask)
+            fish_option(&o, c);
+}
+
+static void print_fish(void)
+{
+    puts("# fish completion for ebb");
+    fish_functions();
+    for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
+        fish_command(c);
+    puts("complete -c ebb -n '__ebb_follows sessions show rename delete export replay' -f "
+         "-a '(ebb completion sessions)'\n"
+         "complete -c ebb -n '__ebb_follows engines test remove' -f -a '(ebb completion engines)'");
 }
 
 /* -- What the scripts ask for ------------------------------------------------------------ */

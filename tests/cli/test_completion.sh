@@ -1,15 +1,14 @@
 #!/bin/sh
-# The completion scripts: sound for their shells where these are here, and bash's completes.
+# The completion scripts: what each of the shells that are here completes by its own.
 set -eu
+case $EBB in /*) ;; *) EBB=$PWD/$EBB ;; esac
 dir=$(mktemp -d)
 trap 'rm -r "$dir"' EXIT
 for shell in bash zsh fish; do
     "$EBB" completion $shell >"$dir/$shell"
     grep -q -- linger "$dir/$shell" || { echo "$shell: no --linger"; exit 1; }
-    if command -v $shell >/dev/null; then $shell -n "$dir/$shell"; fi
 done
 "$EBB" completion tcsh 2>/dev/null && exit 1
-command -v bash >/dev/null || exit 77
 XDG_DATA_HOME=$dir/data XDG_STATE_HOME=$dir/state; export XDG_DATA_HOME XDG_STATE_HOME EBB
 mkdir -p "$dir/data/ebb/models/a" "$dir/data/ebb/models/b" && cp models/guide.gguf "$dir/data/ebb/models/tiny3-1b.gguf"
 for folder in a b; do cp models/guide.gguf "$dir/data/ebb/models/$folder/twice.gguf"; done
@@ -24,6 +23,8 @@ done
 printf '# Then: what? Why?\n\n## user\n\nA\n\n## assistant\n\nB\n' >"$dir/t.md"
 "$EBB" sessions import "$dir/t.md" >/dev/null
 printf '# Where to?\n\n## user\n\nA\n\n## assistant\n\nB\n' >"$dir/t.md"
+"$EBB" sessions import "$dir/t.md" >/dev/null
+printf '# It'"'"'s "5" $\n\n## user\n\nA\n\n## assistant\n\nB\n' >"$dir/t.md"
 "$EBB" sessions import "$dir/t.md" >/dev/null
 XDG_CONFIG_HOME=$dir/config; export XDG_CONFIG_HOME
 "$EBB" engines add -q big-box http://127.0.0.1:1
@@ -52,7 +53,7 @@ expect value "$(complete_line ebb --mode max-t)" max-tps
 expect text "$(complete_line ebb run -p x)" ""
 expect subject "$(complete_line ebb sessions rep)" replay
 expect subject "$(complete_line ebb inspect temp)" template
-expect guide "$(complete_line ebb chat -m gui)" guide
+expect guide "$(complete_line ebb chat -m guid)" guide
 expect model "$(complete_line ebb -m tiny3)" tiny3-1b.gguf
 expect 'two of a name' "$(complete_line ebb -m twice)" ''
 expect 'two of a name' "$(ebb completion models | grep -c '^/.*/models/[ab]/twice.gguf$')" 2
@@ -73,6 +74,81 @@ expect 'a blank behind it' "$(complete_line ebb run Translate : ' --js')" "$(com
 expect 'an option' "$(complete_line ebb run Translate : ' --json-s')" --json-schema
 expect 'blanks around it' "$(complete_line ebb run Say ' :' ' --js')" "$(complete_line ebb run Say --js)"
 expect 'a value behind it' "$(complete_line ebb run To : ' --mode' max-t)" max-tps
+expect 'a blank in it' "$(complete_line ebb -s 'Where\ t')" 'Where\ to\?'
+expect 'an open quote' "$(complete_line ebb -s '"Whe')" 'Where to?'
+expect 'an open quote' "$(complete_line ebb sessions show "'It")" "It'\\''s \"5\" \$"
+expect 'an open quote' "$(complete_line ebb sessions show '"It')" "It's \\\"5\\\" \\\$"
+expect 'files are left to bash' "$(complete_line ebb --trace gui)$(complete_line ebb --unlock gui)" ''
+expect 'files are left to bash' "$(complete_line ebb -m my)" ''
+expect 'a file beside a name' "$(complete_line ebb -m gui)" 'guide gui\ box/ gui.gguf'
 unset COMP_WORDBREAKS
 BASH
-bash "$dir/try" "$dir/bash"
+
+# Fish says itself what it would offer, without the descriptions.
+cat >"$dir/try.fish" <<'FISH'
+source $argv[1]
+function ebb
+    $EBB $argv
+end
+function expect
+    set -l got (complete -C $argv[1] | string replace -r '\t.*' '' | env LC_ALL=C sort | string join ,)
+    test "$got" = $argv[2]; or begin; echo "$argv[1]: '$got', not '$argv[2]'"; exit 1; end
+end
+expect 'ebb ses' sessions
+expect 'ebb -m guide --th' --theme,--threads
+expect 'ebb x.gguf --th' --theme,--threads
+expect 'ebb run plan --js' --json,--json-schema
+expect 'X=1 ebb plan --ol' --ollama
+expect 'ebb --mode max-t' max-tps
+expect 'ebb gui' 'gui box/,gui.gguf'
+expect 'ebb -m gui' 'gui box/,gui.gguf,guide'
+expect 'ebb run --unlock gui' 'gui box/,gui.gguf'
+expect 'ebb plan gui' 'gui box/,gui.gguf'
+expect 'ebb inspect gguf gui' 'gui box/,gui.gguf'
+expect 'ebb inspect temp' template
+expect 'ebb sessions imp' import
+expect 'ebb sessions import gui' 'gui box/,gui.gguf'
+expect 'ebb sessions show Whe' 'Where to?'
+expect 'ebb -m guide -s Whe' 'Where to?'
+expect 'ebb engines remove big' big-box
+expect 'ebb engines add gui' ''
+expect 'ebb stat gui' ''
+FISH
+
+# What zsh is asked to offer: its own completion needs a terminal.
+cat >"$dir/try.zsh" <<'ZSH'
+_arguments() { print -rl -- "$@"; }
+_files() { print files; }
+_describe() { print -rl -- $commands; [[ ${commands[(r)${words[2]}*]} ]]; }
+compadd() { print -rl -- $names; }
+ebb() { "$EBB" "$@"; }
+offers() {
+    local want=$1 said
+    shift
+    words=(ebb "$@") CURRENT=$(($# + 1))
+    said=$(source "$script")
+    [[ $said == *$want* ]] || { print -r -- "$*: '$said', not '$want'"; exit 1; }
+}
+script=$1
+words=(ebb x) CURRENT=2
+source "$script" >/dev/null
+offers 'sessions:the saved' ses
+offers files gui
+offers '--theme[' -m guide --th
+offers '--theme[' x.gguf --th
+offers '--theme[' guide --th
+offers '--ollama[' plan --ol
+offers '*:session:_ebb_subject' sessions show Whe
+offers '*:engine:_ebb_engines' engines remove big
+subject() { words=(ebb sessions "$@") CURRENT=$(($# + 2)); _ebb_subject; }
+[[ $(subject show Whe) == *'Where to?'* ]] || { print "sessions show"; exit 1; }
+[[ $(subject export Whe) == *'Where to?'* ]] || { print "sessions export"; exit 1; }
+[[ $(subject import gui) == files && $(subject export Where gui) == files ]] || { print "files of sessions"; exit 1; }
+ZSH
+
+mkdir "$dir/w" "$dir/w/gui box" && cd "$dir/w" && : >gui.gguf
+absent=
+if command -v bash >/dev/null; then bash -n "$dir/bash" && bash "$dir/try" "$dir/bash"; else absent="$absent bash"; fi
+if command -v fish >/dev/null; then fish --no-config "$dir/try.fish" "$dir/fish"; else absent="$absent fish"; fi
+if command -v zsh >/dev/null; then zsh -f "$dir/try.zsh" "$dir/zsh"; else absent="$absent zsh"; fi
+[ -z "$absent" ] || { echo "not tried, for they are not here:$absent"; exit 77; }
