@@ -17,7 +17,7 @@ static void drain(ebb_keys *k, size_t n_bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    ebb_keys k = { 0 };
+    ebb_keys k = { .has_wheel = true };
     ebb_input in;
 
     for (size_t at = 1, step; at < n; at += step) {

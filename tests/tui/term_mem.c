@@ -58,7 +58,7 @@ static void mem_fullscreen(ebb_term *t, bool is_fullscreen)
 {
     term_mem *m = (term_mem *)t;
 
-    m->is_fullscreen = is_fullscreen;
+    m->is_fullscreen = m->keys.has_wheel = is_fullscreen;
     m->above = 0;
     if (is_fullscreen && ebb_grid_resize(&m->next, m->rows, m->cols))
         ebb_grid_resize(&m->shown, m->rows, m->cols);
@@ -203,6 +203,7 @@ static ebb_term *new_term(int rows, int cols, const ebb_term_ops *ops)
     if (!m)
         return NULL;
     m->base = (ebb_term){ .ops = ops, .ascii = true, .utf8 = true };
+    m->keys.has_wheel = !ops->fullscreen;
     if (!allocate(m, rows, cols)) {
         mem_close(&m->base);
         return NULL;

@@ -307,7 +307,7 @@ static size_t count_arrows(const char *p, size_t n)
 
 static bool read_wheel(ebb_keys *k, const char *p, size_t n, ebb_input *out)
 {
-    if (k->n_wheel == 0) {
+    if (k->n_wheel == 0 && k->has_wheel) {
         size_t count = count_arrows(p, n);
         k->n_wheel = count >= WHEEL_MIN ? count : 0;
     }

@@ -11,9 +11,9 @@
  * A paste of which the end never comes (a link that lost it, a terminal that is broken) would keep
  * every key: whoever reads ends it by ebb_keys_end_paste.
  *
- * On their second screen many terminals send the wheel as arrows, three or more in one piece, which
- * no hand types: Up and Down of such a run become PgUp and PgDn with Shift, which move by one
- * row. */
+ * On their second screen many terminals send the wheel as arrows, three or more in one piece: where
+ * has_wheel is set, Up and Down of such a run become PgUp and PgDn with Shift, which move by one
+ * row.  Elsewhere they are keys that a slow link has brought together. */
 #ifndef EBB_TUI_KEYS_H
 #define EBB_TUI_KEYS_H
 #include <stdbool.h>
@@ -76,6 +76,7 @@ typedef struct ebb_keys {
     ebb_buf paste;               /* the one under way, or given out with the last call */
     size_t  n_lost;              /* of it */
     bool    in_paste;
+    bool    has_wheel;           /* set by the caller: runs of arrows are steps of the wheel */
     size_t  n_wheel;             /* arrow keys to come that are steps of the wheel */
     bool    expects_reply;       /* set by the caller: a lone ESC may begin one, too */
     int     n_patience;          /* deadlines granted to a reply that is incomplete */

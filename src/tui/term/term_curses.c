@@ -371,6 +371,7 @@ static void start_screen(term_curses *t, const ebb_term_opts *opts)
     const char *kind = termname();
 
     ebb_term_line_probe(&t->line, opts, kind);
+    ebb_term_line_show_screen(&t->line, true);
     noecho();
     nonl();
     ebb_tty_raw();

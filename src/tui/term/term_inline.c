@@ -247,6 +247,7 @@ static void inline_fullscreen(ebb_term *base, bool is_fullscreen)
     if (t->has_alternate)
         pop_keys_inline(t);
     t->is_fullscreen = is_fullscreen;
+    ebb_term_line_show_screen(&t->line, is_fullscreen);
     if (t->has_alternate && is_fullscreen)
         enter_alternate_screen(t);
     else if (t->has_alternate)

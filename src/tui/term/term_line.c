@@ -55,6 +55,11 @@ void ebb_term_line_probe(ebb_term_line *l, const ebb_term_opts *opts, const char
     l->base.has_links = ebb_tty_has_links(opts->links, l->byte_s, kind);
 }
 
+void ebb_term_line_show_screen(ebb_term_line *l, bool is_second)
+{
+    l->tty.keys.has_wheel = is_second && *ebb_cap("smcup");
+}
+
 void ebb_term_line_add_restore(const ebb_term_line *l, ebb_buf *out)
 {
     ebb_buf_adds(out, l->base.answers.has_sync ? EBB_SYNC_END : "");

@@ -37,6 +37,9 @@ ebb_status ebb_term_line_refuse(ebb_term_line *l, ebb_error *err);
 
 /* Fills in what the options, the locale and the terminal's kind (a name of terminfo) say. */
 void ebb_term_line_probe(ebb_term_line *l, const ebb_term_opts *opts, const char *kind);
+/* Which screen is shown.  A multiplexer has the terminal's second one all the time, and says so,
+ * whatever it gives to its own programs. */
+void ebb_term_line_show_screen(ebb_term_line *l, bool is_second);
 /* Appends what every restoring begins with: modes off, the title back, the cursor shown. */
 void ebb_term_line_add_restore(const ebb_term_line *l, ebb_buf *out);
 

@@ -197,6 +197,24 @@ static void every_kind_of_terminal(void **state)
         talks_on(terms[i]);
 }
 
+/* A link that stutters brings them together; no wheel is sent as arrows on the only screen that there is. */
+static void arrows_that_come_together(void **state)
+{
+    line l;
+
+    (void)state;
+    start_ready(&l, is_inline ? "xterm-256color" : "vt100");
+    put(&l, "first\r");
+    assert_true(expect(&l, "You said: first", EBB_TEST_WAIT_S));
+    put(&l, "second\r");
+    assert_true(expect(&l, "second", EBB_TEST_WAIT_S));
+    put(&l, "third\r");
+    assert_true(expect(&l, "third", EBB_TEST_WAIT_S));
+    put(&l, "\033OA\033OA\033OAx\r");
+    assert_true(expect(&l, "firstx", EBB_TEST_WAIT_S));
+    quit(&l);
+}
+
 static void dumb_gets_plain_lines(void **state)
 {
     bool restored;
@@ -378,6 +396,7 @@ static int inline_group(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_terminal),
+        cmocka_unit_test(arrows_that_come_together),
         cmocka_unit_test(signals_restore),
         cmocka_unit_test(hang_up_ends_it),
         cmocka_unit_test(comes_back_after_a_stop),
@@ -395,6 +414,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_terminal),
+        cmocka_unit_test(arrows_that_come_together),
         cmocka_unit_test(dumb_gets_plain_lines),
         cmocka_unit_test(signals_restore),
         cmocka_unit_test(hang_up_ends_it),

@@ -47,6 +47,26 @@ static void sequences(void **state)
     }
 }
 
+/* The same three arrows in one read, where they may be the wheel and where they cannot. */
+static void runs_of_arrows(void **state)
+{
+    static const char run[] = "\033OA\033OA\033OA";
+
+    (void)state;
+    for (int has_wheel = 0; has_wheel < 2; has_wheel++) {
+        ebb_keys k = { .has_wheel = has_wheel };
+        ebb_input in;
+        ebb_keys_feed(&k, run, sizeof run - 1);
+        for (int i = 0; i < 3; i++) {
+            assert_true(ebb_keys_next(&k, &in));
+            assert_int_equal(in.key.code, has_wheel ? EBB_KEY_PGUP : EBB_KEY_UP);
+            assert_int_equal(in.key.mods, has_wheel ? EBB_MOD_SHIFT : 0);
+        }
+        assert_false(ebb_keys_next(&k, &in));
+        ebb_keys_fini(&k);
+    }
+}
+
 /* A link may cut anywhere: byte by byte gives the same keys. */
 static void cut_anywhere(void **state)
 {
@@ -212,7 +232,7 @@ static void random_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequences),
+        cmocka_unit_test(sequences), cmocka_unit_test(runs_of_arrows),
         cmocka_unit_test(cut_anywhere),
         cmocka_unit_test(a_lone_escape_waits),
         cmocka_unit_test(answers_and_mice_are_swallowed),
