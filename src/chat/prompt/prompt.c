@@ -237,24 +237,11 @@ static ebb_status tokenize_text(prompt_build *w, const char *text, size_t n, ebb
     return EBB_OK;
 }
 
-/* Does an answer begin with range i of the rendering? */
-static bool begins_answer(const prompt_build *w, size_t i)
+/* The words of range r of the rendering, with which an answer begins: all but its own marks. */
+static ebb_status find_words(const prompt_build *w, ebb_template_range r, ebb_answer_words *words, ebb_error *err)
 {
-    uint32_t message = w->now.ranges[i].message;
-
-    return message < w->job.n && w->job.messages[message]->role == EBB_ROLE_ASSISTANT &&
-           (i == 0 || w->now.ranges[i - 1].message != message);
-}
-
-/* The words of range i of the rendering, of an answer all but its own marks. */
-static ebb_status find_words(const prompt_build *w, size_t i, ebb_answer_words *words, ebb_error *err)
-{
-    ebb_template_range r = w->now.ranges[i];
     ebb_buf given = { 0 };
 
-    *words = (ebb_answer_words){ .list = { { r.begin, r.end } }, .n = 1 };
-    if (!begins_answer(w, i))
-        return EBB_OK;
     if (!ebb_prompt_write_answer(w->p, &w->job, r.message, &given, words)) {
         ebb_buf_fini(&given);
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
@@ -268,33 +255,51 @@ static ebb_status find_words(const prompt_build *w, size_t i, ebb_answer_words *
     return EBB_OK;
 }
 
+/* Which ranges of now.text[from..to) are words of messages: *n of them, counted from `from`.  has_begun: zeroes, one of
+ * each message. */
+static ebb_status find_quoted(const prompt_build *w, size_t from, size_t to, bool *has_begun, ebb_text_range *quoted,
+                              size_t *n, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+
+    *n = 0;
+    for (size_t i = 0; st == EBB_OK && i < w->now.n_ranges; i++) {
+        ebb_template_range r = w->now.ranges[i];
+        ebb_answer_words words = { .list = { { r.begin, r.end } }, .n = 1 };
+        bool is_first = r.message < w->job.n && !has_begun[r.message];
+
+        if (is_first)
+            has_begun[r.message] = true;
+        if (r.end <= from || r.begin >= to)
+            continue;
+        if (is_first && w->job.messages[r.message]->role == EBB_ROLE_ASSISTANT)
+            st = find_words(w, r, &words, err);
+        for (size_t k = 0; st == EBB_OK && k < words.n; k++) {
+            ebb_text_range t = words.list[k];
+            if (t.end > from && t.begin < to)
+                quoted[(*n)++] = (ebb_text_range){ (t.begin > from ? t.begin : from) - from,
+                                                   (t.end < to ? t.end : to) - from };
+        }
+    }
+    return st;
+}
+
 /* Ids of now.text[from..to); the words of messages there are never control tokens. */
 static ebb_status tokenize_part(prompt_build *w, size_t from, size_t to, ebb_error *err)
 {
-    ebb_text_range *quoted;
-    ebb_answer_words words;
-    size_t n = 0, most = 1;
-    ebb_status st = EBB_OK;
+    ebb_text_range *quoted = calloc(w->now.n_ranges + w->job.n * EBB_ANSWER_WORDS + 1, sizeof *quoted);
+    bool *has_begun = calloc(w->job.n + 1, sizeof *has_begun);
+    size_t n;
+    ebb_status st;
 
-    for (size_t i = 0; i < w->now.n_ranges; i++)
-        most += begins_answer(w, i) ? sizeof words.list / sizeof *words.list : 1;
-    quoted = calloc(most, sizeof *quoted);
-    if (!quoted)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
-    for (size_t i = 0; st == EBB_OK && i < w->now.n_ranges; i++) {
-        if (w->now.ranges[i].end <= from || w->now.ranges[i].begin >= to)
-            continue;
-        st = find_words(w, i, &words, err);
-        for (size_t k = 0; st == EBB_OK && k < words.n; k++) {
-            ebb_text_range r = words.list[k];
-            if (r.end > from && r.begin < to)
-                quoted[n++] = (ebb_text_range){ (r.begin > from ? r.begin : from) - from,
-                                                (r.end < to ? r.end : to) - from };
-        }
-    }
+    if (quoted && has_begun)
+        st = find_quoted(w, from, to, has_begun, quoted, &n, err);
+    else
+        st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     if (st == EBB_OK)
         st = tokenize_text(w, ebb_buf_text(&w->now.text) + from, to - from, tokenize_opts(w, quoted, n), err);
     free(quoted);
+    free(has_begun);
     return st;
 }
 
