@@ -22,6 +22,7 @@
 #include "conversation/chat.h"
 #include "edit/attach.h"
 #include "json/json_text.h"
+#include "store/store.h"
 #include "unlock.h"
 
 #define MAX_INPUT ((size_t)64 << 20)
@@ -394,6 +395,20 @@ static bool is_unwanted(const ebb_args *a)
     return stop_signal || (output.error && !is_persisted(a));
 }
 
+/* Before the input, which may take as long as who writes it. */
+static bool is_session_missing(const char *name)
+{
+    ebb_store *s;
+    int64_t id;
+    bool is_missing;
+
+    if (!name || ebb_store_open(NULL, &s, NULL) != EBB_OK)
+        return false;                            /* what comes next says why */
+    is_missing = ebb_store_find_or_begin(s, name, &id, NULL) == EBB_NOTFOUND;
+    ebb_store_close(s);
+    return is_missing;
+}
+
 static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *prompt, ebb_error *err)
 {
     ebb_stat_server stat;
@@ -609,6 +624,7 @@ int ebb_cmd_run(ebb_args *a)
     ebb_cli_catch_hangup(on_run_signal);
     sigaction(SIGUSR1, &act, NULL);              /* another ebb, where one looks on, wants it stopped */
     open_outputs();
+    opts.is_name_free = is_session_missing(a->session);
     st = read_prompt(a, &prompt, &err);
     if (st == EBB_OK)
         ebb_cli_confine(a, EBB_CLI_ANSWER, NULL);

@@ -74,11 +74,23 @@ $EBB run -m guide -n 1 -s "$number" hi 2>"$dir/err"; [ $? -eq 1 ] || fail "a que
 grep -q ": 0$number is that one" "$dir/err" || fail "which one it is: $(cat "$dir/err")"
 $EBB run -m guide -n 1 -s "0$number" hi >/dev/null || fail "the number of a date"
 [ "$($EBB sessions show 20261129 | grep -cx hi)" -eq 1 ] || fail "where it went: $($EBB sessions show 20261129)"
+# What gets the number while the input is still written is a stranger, and nothing goes into it.
+taken=$(($($EBB sessions list | awk '{ print $1 }' | sort -n | tail -n 1) + 1))
+mkfifo "$dir/input"
+$EBB run -m guide -n 1 -s "$taken" <"$dir/input" >/dev/null 2>"$dir/err" &
+asks=$!
+exec 9>"$dir/input"
+head -c 200000 /dev/zero | tr '\0' ' ' >&9       # more than a pipe holds: it reads
+$EBB sessions import "$dir/b.md" stranger >/dev/null && $EBB sessions show "$taken" >/dev/null || fail "another number: $($EBB sessions list)"
+echo hi >&9; exec 9>&-
+wait $asks && fail "a question went to a stranger: $($EBB sessions show "$taken")"
+grep -q "^ebb: $taken is the number of another session; choose another name" "$dir/err" || fail "that it is: $(cat "$dir/err")"
+$EBB sessions delete stranger || fail "delete of a stranger"
 # A new session gets no number that is a name, and what is offered finds the one that it is of.
-next=$((number + 2))
-$EBB sessions rename "$number" "$((number + 1))" || fail "the next number as a name"
+next=$((taken + 2))
+$EBB sessions rename "$number" "$((taken + 1))" || fail "the next number as a name"
 $EBB sessions import "$dir/b.md" >/dev/null && $EBB sessions show "$next" >/dev/null || fail "its number: $($EBB sessions list)"
-$EBB completion sessions | grep -qx "$((number + 1))" || fail "it is not offered: $($EBB completion sessions)"
+$EBB completion sessions | grep -qx "$((taken + 1))" || fail "it is not offered: $($EBB completion sessions)"
 $EBB sessions delete "$next" && $EBB sessions delete "$number" || fail "delete of dates"
 # Names are one line of UTF-8, also those that the command line gives.
 for name in '' "$(printf 'a\nb')" "$(printf 'x\303')"; do

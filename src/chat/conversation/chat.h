@@ -40,6 +40,8 @@ typedef struct ebb_chat_opts {
     const char     *quality_path;    /* a better file of the same network (ebb_chat_answer_better);
                                       * NULL: one that is found */
     const char     *session_name;    /* -s NAME: opened, or made; NULL: a new one */
+    bool            is_name_free;    /* it meant no session when the program began: one that has got
+                                      * this number or title since is not meant */
     bool            continue_last;   /* -c */
     bool            needs_session;   /* a session that was asked for and cannot be read is an error
                                       * of opening; else a notice, and the chat is in a new one */

@@ -110,11 +110,14 @@ ebb_status ebb_chat_enter_session(ebb_chat *c, int64_t session, ebb_error *err)
 }
 
 /* -s: the session of that name, else a new one that will have it. */
-static ebb_status enter_named(ebb_chat *c, const char *name, ebb_error *err)
+static ebb_status enter_named(ebb_chat *c, const char *name, bool is_free, ebb_error *err)
 {
     int64_t id;
-    ebb_status st = c->store ? ebb_store_find_or_begin(c->store, name, &id, err) : EBB_NOTFOUND;
+    ebb_status st = EBB_NOTFOUND;
 
+    if (c->store)
+        st = is_free ? ebb_store_find_named(c->store, name, &id, err)
+                     : ebb_store_find_or_begin(c->store, name, &id, err);
     if (st == EBB_OK)
         return ebb_chat_enter_session(c, id, err);
     if (st != EBB_NOTFOUND)
@@ -147,7 +150,7 @@ ebb_status ebb_chat_open_session(ebb_chat *c, const ebb_chat_opts *o, ebb_error 
     if (o->needs_session && is_asked_for && !c->store)
         return EBB_FAIL(err, c->saving.why.code, "%s", c->saving.why.msg);
     if (o->session_name)
-        st = enter_named(c, o->session_name, &why);
+        st = enter_named(c, o->session_name, o->is_name_free, &why);
     else if (o->continue_last)
         st = enter_last(c, &why);
     if (st != EBB_OK && o->needs_session)
