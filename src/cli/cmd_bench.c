@@ -274,8 +274,6 @@ static void print_mode(const char *name, const bench *b, const ebb_stats *s)
 /* The context is the mode's own, so each engine is what a chat would have. */
 static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, int *status, ebb_error *err)
 {
-    static const char *const names[] = { [EBB_MODE_BALANCED] = "balanced", [EBB_MODE_MAX_TPS] = "max-tps",
-                                         [EBB_MODE_MAX_CONTEXT] = "max-context" };
     json_t *root = json_object();
     ebb_engine_opts opts = a->engine;
     ebb_status st = EBB_OK;
@@ -285,16 +283,18 @@ static ebb_status bench_modes(bench *b, const ebb_args *a, const ebb_model *m, i
     if (!a->json)
         printf("%-12s %9s %-6s %-9s %7s %10s %8s %9s %8s\n", "mode", "context", "KV", "tier", "layers", "memory",
                "tok/s", "predicted", "prefill");
-    for (int i = 0; i < (int)(sizeof names / sizeof *names) && st == EBB_OK; i++) {
+    for (int i = 0; i <= EBB_MODE_MAX_CONTEXT && st == EBB_OK; i++) {
+        const char *name = ebb_mode_name((ebb_mode)i);
         ebb_stats s;
+
         opts.mode = (ebb_mode)i;
         b->passes = 0;
         st = run_bench(b, a, m, &opts, ebb_clock_s(), &s, err);
         if (st == EBB_OK && !a->json)
-            print_mode(names[i], b, &s);
+            print_mode(name, b, &s);
         else if (st == EBB_OK)
-            json_object_set_new(root, names[i], json_pack("{s:i, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f}", "ctx",
-                                                          (int)s.n_ctx, "kv_type", s.kv_type,
+            json_object_set_new(root, name, json_pack("{s:i, s:s, s:s, s:i, s:i, s:I, s:f, s:f, s:f, s:f}", "ctx",
+                                                      (int)s.n_ctx, "kv_type", s.kv_type,
                                 "tier", ebb_tier_name(s.tier), "layers", (int)s.n_layers, "resident_layers",
                                 (int)s.n_resident,
                                 "rss_bytes", (json_int_t)s.rss_anon_bytes + (json_int_t)s.rss_file_bytes,

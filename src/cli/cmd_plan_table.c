@@ -191,10 +191,7 @@ static ebb_status plan_contexts(const ebb_args *a, const ebb_model *m, ebb_machi
 
 /* -- Modes ------------------------------------------------------------------------------------ */
 
-enum { N_MODES = 3 };
-
-static const char *const mode_names[N_MODES] = { [EBB_MODE_BALANCED] = "balanced", [EBB_MODE_MAX_TPS] = "max-tps",
-                                                 [EBB_MODE_MAX_CONTEXT] = "max-context" };
+enum { N_MODES = EBB_MODE_MAX_CONTEXT + 1 };
 
 static void print_modes(const plan_case *cases)
 {
@@ -203,16 +200,18 @@ static void print_modes(const plan_case *cases)
     printf("%-12s %9s %-6s %-9s %9s %10s %8s %6s %8s\n", "mode", "context", "KV", "tier", "layers", "memory", "tok/s",
            "full", "prefill");
     for (int i = 0; i < N_MODES; i++) {
+        const char *name = ebb_mode_name((ebb_mode)i);
         const ebb_plan *p = &cases[i].plan;
+
         if (!p->fits) {
-            printf("%-12s cannot run: %s\n", mode_names[i], p->why);
+            printf("%-12s cannot run: %s\n", name, p->why);
             continue;
         }
         if (p->n_resident_first != p->n_resident)
             snprintf(layers, sizeof layers, "%u-%u/%u", p->n_resident, p->n_resident_first, p->n_layers);
         else
             snprintf(layers, sizeof layers, "%u/%u", p->n_resident, p->n_layers);
-        printf("%-12s %9u %-6s %-9s %9s %10s %8s %6s %8.0f\n", mode_names[i], p->n_ctx, ebb_plan_kv_text(p, kv),
+        printf("%-12s %9u %-6s %-9s %9s %10s %8s %6s %8.0f\n", name, p->n_ctx, ebb_plan_kv_text(p, kv),
                ebb_tier_name(p->tier), layers,
                ebb_size_text(p->total_bytes, size), ebb_speed_text(p->predicted_decode_tok_s, first),
                ebb_speed_text(p->predicted_full_tok_s, full), p->predicted_prefill_tok_s);
@@ -233,7 +232,7 @@ static ebb_status plan_modes(const ebb_args *a, const ebb_model *m, ebb_machine 
     }
     st = make_plans(a, m, machine, is_described, cases, N_MODES, err);
     for (int i = 0; i < N_MODES && st == EBB_OK; i++)
-        json_object_set_new(root, mode_names[i], case_json(&cases[i]));
+        json_object_set_new(root, ebb_mode_name((ebb_mode)i), case_json(&cases[i]));
     if (st == EBB_OK && a->json)
         *status = ebb_cli_print_json(json_incref(root));
     else if (st == EBB_OK)

@@ -24,11 +24,22 @@ enum { MOST = 100000000 };       /* largest value of a COUNT option */
 #define CALL  EBB_OPTION_CALL
 #define AT(field) offsetof(ebb_args, field)
 
-static const char *const mode_names[] = { "balanced", "max-tps", "max-context", NULL };
-static const char *const io_names[] = { "auto", "uring", "pread", "mmap", NULL };
-static const char *const cpu_names[] = { "auto", "scalar", "avx2", "avxvnni", "avx512", "amx", "neon", NULL };
-static const char *const place_names[] = { "interleaved", "first", "last", NULL };
-static const char *const overflow_names[] = { "ask", "forget", "compact", "grow", "stop", "slide", NULL };
+/* Where a name stands is the value that ebb_option_apply sets. */
+static const char *const mode_names[] = {
+    [EBB_MODE_BALANCED] = "balanced", [EBB_MODE_MAX_TPS] = "max-tps", [EBB_MODE_MAX_CONTEXT] = "max-context", NULL,
+};
+static const char *const io_names[] = {
+    [EBB_IO_AUTO] = "auto", [EBB_IO_URING] = "uring", [EBB_IO_PREAD] = "pread", [EBB_IO_MMAP] = "mmap", NULL,
+};
+static const char *const cpu_names[] = {
+    [EBB_ISA_AUTO] = "auto", [EBB_ISA_SCALAR] = "scalar", [EBB_ISA_AVX2] = "avx2", [EBB_ISA_AVXVNNI] = "avxvnni",
+    [EBB_ISA_AVX512] = "avx512", [EBB_ISA_AMX] = "amx", [EBB_ISA_NEON] = "neon", NULL,
+};
+static const char *const place_names[] = {
+    [EBB_PLACEMENT_INTERLEAVED] = "interleaved", [EBB_PLACEMENT_FIRST] = "first", [EBB_PLACEMENT_LAST] = "last", NULL,
+};
+_Static_assert(sizeof(ebb_mode) == sizeof(unsigned) && sizeof(ebb_io) == sizeof(unsigned) &&
+               sizeof(ebb_isa) == sizeof(unsigned) && sizeof(ebb_placement) == sizeof(unsigned), "a name's value");
 static const char *const editing_names[] = { "emacs", "vi", NULL };
 static const char *const bell_names[] = { "long", "always", "never", NULL };
 static const char *const notify_names[] = { "desktop", "bell", NULL };
@@ -115,7 +126,7 @@ static ebb_status set_raw(ebb_args *a, const char *value, ebb_error *err)
 
 static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
 {
-    int i = ebb_option_name_index(overflow_names, value);
+    int i = ebb_option_name_index(ebb_overflow_policy_names, value);
 
     if (i < 0)
         return EBB_FAIL(err, EBB_USAGE, "--overflow %s: give ask, forget, slide, compact, grow or stop", value);
@@ -467,7 +478,7 @@ const ebb_option ebb_options[] = {
     { 0, 0, "--theme", "NAME", "colours: dark, light, contrast, dusk, ansi, mono, or your own theme file",
       EBB_FOR_CHAT, TEXT, AT(theme), 0, 0 },
     { 0, 0, "--overflow", "WHAT", "when the context is full: ask, forget, slide, compact, grow or stop", TALK, CALL, 0,
-      overflow_names, set_overflow },
+      ebb_overflow_policy_names, set_overflow },
     { 0, 0, "--linger", "SECONDS", "how long an answer may go on once the terminal is gone (600)", TALK, COUNT,
       AT(linger_s), 0, 0 },
     { 0, 0, "--json", 0, "one JSON object on standard output", EBB_FOR_ALL & ~(EBB_FOR_CHAT | EBB_FOR_SERVE), FLAG,

@@ -12,14 +12,16 @@ const char *ebb_speed_text(double tok_s, char out[16])
     return out;
 }
 
+static const char *const kv_names[] = {
+    [EBB_KV_F16] = "f16", [EBB_KV_Q8_0] = "q8_0", [EBB_KV_Q4_0] = "q4_0", [EBB_KV_F32] = "f32",
+};
+
 const char *ebb_plan_kv_text(const ebb_plan *p, char out[24])
 {
-    static const char *const names[] = { "f16", "q8_0", "q4_0", "f32" };
-
     if (p->kv_k == p->kv_v)
-        snprintf(out, 24, "%s", names[p->kv_k]);
+        snprintf(out, 24, "%s", kv_names[p->kv_k]);
     else
-        snprintf(out, 24, "%s/%s", names[p->kv_k], names[p->kv_v]);
+        snprintf(out, 24, "%s/%s", kv_names[p->kv_k], kv_names[p->kv_v]);
     return out;
 }
 
@@ -157,11 +159,8 @@ void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
 /* The type that text[0..n) names; -1: none. */
 static int kv_type(const char *text, size_t n)
 {
-    static const char *const names[] = { [EBB_KV_F16] = "f16", [EBB_KV_Q8_0] = "q8_0", [EBB_KV_Q4_0] = "q4_0",
-                                         [EBB_KV_F32] = "f32" };
-
-    for (int i = 0; i < (int)(sizeof names / sizeof names[0]); i++)
-        if (strlen(names[i]) == n && memcmp(names[i], text, n) == 0)
+    for (int i = 0; i < (int)(sizeof kv_names / sizeof kv_names[0]); i++)
+        if (strlen(kv_names[i]) == n && memcmp(kv_names[i], text, n) == 0)
             return i;
     return -1;
 }
