@@ -109,6 +109,7 @@ typedef struct ebb_backend_facts {
     char           notice[256];  /* what the user should know of it, "": nothing */
     bool           takes_grammar;        /* answers can have a form */
     bool           can_continue; /* goes on with an answer that was cut off */
+    bool           continues_form;       /* and under its grammar, from the answer's beginning */
     bool           is_private;   /* nobody reads on the way */
     const struct ebb_server *server;     /* its models; NULL: not known */
 } ebb_backend_facts;

@@ -6,7 +6,6 @@
 #include "models/models.h"
 #include "remote/engines_file.h"
 #include "store/title.h"
-#include "tree/thought.h"
 
 static ebb_status fail_no_message_memory(ebb_error *err)
 {
@@ -178,21 +177,6 @@ ebb_status ebb_chat_plan(ebb_chat *c, ebb_error *err)
     return st;
 }
 
-/* The leaf's text is continued, no matter who wrote it: user or model. */
-static ebb_status continue_messages(ebb_chat *c, const ebb_node *leaf, ebb_error *err)
-{
-    const ebb_backend_facts *facts = ebb_chat_facts(c);
-    ebb_thought t = ebb_message_thought(&leaf->m);
-
-    if (facts && leaf->m.n_text && t.body >= leaf->m.n_text)
-        return EBB_FAIL(err, EBB_USAGE, "the answer was cut off while thinking, which no server can continue; /retry "
-                                        "asks for another one");
-    if (facts && leaf->m.n_text && !facts->can_continue)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) starts each answer from the beginning; /retry asks again",
-                        facts->name, facts->kind);
-    return ebb_chat_begin_answer(c, true, err);
-}
-
 ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
 {
     const ebb_node *leaf = ebb_tree_leaf(&c->tree);
@@ -208,14 +192,8 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
         return EBB_FAIL(err, EBB_USAGE, "there is no answer to continue");
     if (leaf->m.finish == EBB_FINISH_STOP)
         return EBB_FAIL(err, EBB_USAGE, "the answer is complete; /retry asks for another one");
-    if (c->remote.name)
-        return continue_messages(c, leaf, err);
-    if (!leaf->m.n_ids)
-        return EBB_FAIL(err, EBB_USAGE, "the tokens of this answer are not kept: the beginning has changed since, it "
-                                        "was imported, or a server wrote it; /retry asks for a new one");
-    if (c->info && memcmp(leaf->m.ids_model, c->info->fingerprint, sizeof leaf->m.ids_model) != 0)
-        return EBB_FAIL(err, EBB_USAGE, "another model wrote this answer; /retry asks for a new one");
-    return ebb_chat_begin_answer(c, true, err);
+    st = ebb_turn_check_continue(c, &leaf->m, err);
+    return st == EBB_OK ? ebb_chat_begin_answer(c, true, err) : st;
 }
 
 ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers, ebb_error *err)

@@ -105,6 +105,7 @@ static void make_facts(ebb_remote *r)
                                 .n_ctx_train = r->server.n_ctx };
     ebb_hash128(r->path, strlen(r->path), NULL, f->info.fingerprint);
     f->can_continue = d->can_continue;
+    f->continues_form = d->continues_form;
     f->takes_grammar = d->has_grammar;
     f->is_private = r->link.address.is_private;
     f->server = &r->server;
@@ -279,9 +280,6 @@ static ebb_status take_request(ebb_remote *r, const ebb_backend_request *q, ebb_
         return EBB_FAIL(err, EBB_USAGE, "there is nothing to answer");
     if (q->grammar && !ebb_dialect_of(r->server.kind)->has_grammar)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) takes no grammar; answer in this process: -e here",
-                        r->entry.name, ebb_dialect_of(r->server.kind)->name);
-    if (q->grammar && q->continues && !ebb_dialect_of(r->server.kind)->continues_form)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) would begin the answer's form anew; /retry asks for a whole one",
                         r->entry.name, ebb_dialect_of(r->server.kind)->name);
     free(r->grammar);
     r->grammar = q->grammar ? strdup(q->grammar) : NULL;

@@ -174,6 +174,44 @@ ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool conti
     return EBB_OK;
 }
 
+/* -- Going on with one ---------------------------------------------------------------------- */
+
+/* Its text is what a server gets, whoever wrote it. */
+static ebb_status check_server_continues(const ebb_chat *c, const ebb_backend_facts *facts, const ebb_message *m,
+                                         ebb_error *err)
+{
+    ebb_thought t = ebb_message_thought(m);
+
+    if (!m->n_text)
+        return EBB_OK;
+    if (t.body >= m->n_text)
+        return EBB_FAIL(err, EBB_USAGE, "the answer was cut off while thinking, which no server can continue; /retry "
+                                        "asks for another one");
+    if (!facts->can_continue)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) starts each answer from the beginning; /retry asks again",
+                        facts->name, facts->kind);
+    if (ebb_form_choice_grammar(c) && facts->takes_grammar && !facts->continues_form)
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) would begin the answer's form anew; /retry asks for a whole one",
+                        facts->name, facts->kind);
+    return EBB_OK;
+}
+
+ebb_status ebb_turn_check_continue(const ebb_chat *c, const ebb_message *m, ebb_error *err)
+{
+    const ebb_backend_facts *facts = ebb_chat_facts(c);
+
+    if (facts)
+        return check_server_continues(c, facts, m, err);
+    if (c->remote.name)                          /* it is not connected, and who asks it is told so */
+        return EBB_OK;
+    if (!m->n_ids)
+        return EBB_FAIL(err, EBB_USAGE, "the tokens of this answer are not kept: the beginning has changed since, it "
+                                        "was imported, or a server wrote it; /retry asks for a new one");
+    if (c->info && memcmp(m->ids_model, c->info->fingerprint, sizeof m->ids_model) != 0)
+        return EBB_FAIL(err, EBB_USAGE, "another model wrote this answer; /retry asks for a new one");
+    return EBB_OK;
+}
+
 /* -- It is written, and ends ---------------------------------------------------------------- */
 
 /* The answer that an event belongs to; NULL: that answer has ended. */

@@ -68,11 +68,13 @@ static ebb_status begin_answer(ebb_chat *c, turn_input *in, ebb_error *err)
     ebb_overflow_outcome outcome = EBB_OVERFLOW_RESOLVED;
     ebb_node *leaf = ebb_tree_leaf(&c->tree);
     size_t n_nodes = c->tree.n_nodes;
-    ebb_prompt p;
+    ebb_prompt p = { 0 };
     ebb_status st;
 
     set_date_once(c);
-    st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, err);
+    st = in->continues && leaf ? ebb_turn_check_continue(c, &leaf->m, err) : EBB_OK;
+    if (st == EBB_OK)
+        st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, &p, err);
     if (st == EBB_OK)
         st = ebb_overflow_resolve(c, &p, next, &outcome, err);
     if (st == EBB_OK && outcome == EBB_OVERFLOW_RESOLVED) {

@@ -79,6 +79,11 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
 EBB_MUST_CHECK
 ebb_status ebb_turn_request_at_leaf(ebb_chat *c, const ebb_prompt *p, bool continues,
                                     ebb_error *err);
+/* Can the model or engine at hand go on with this answer, which has not ended by itself?  OK where
+ * nobody knows yet.  Errors, in one line that says what can be done instead: USAGE (it has no ids
+ * of this model, or to a server it is all thought), UNSUPPORTED (the server begins each anew). */
+EBB_MUST_CHECK
+ebb_status ebb_turn_check_continue(const ebb_chat *c, const ebb_message *m, ebb_error *err);
 void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev);
 /* One of the others has ended. */
 void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev);

@@ -161,9 +161,9 @@ ebb_overflow_next ebb_overflow_choose_next(const ebb_chat *c, const ebb_node *le
     if (leaf && leaf->m.role == EBB_ROLE_USER)
         return EBB_NEXT_ANSWER;
     if (!leaf || leaf->m.role != EBB_ROLE_ASSISTANT || leaf->m.finish == EBB_FINISH_STOP ||
-        !(leaf->m.n_ids || ebb_chat_facts(c)) || leaf != ebb_tree_leaf(&c->tree))
+        leaf != ebb_tree_leaf(&c->tree))
         return EBB_NEXT_NOTHING;
-    return is_full ? EBB_NEXT_CONTINUE : EBB_NEXT_STAY;
+    return is_full && ebb_turn_check_continue(c, &leaf->m, NULL) == EBB_OK ? EBB_NEXT_CONTINUE : EBB_NEXT_STAY;
 }
 
 /* -- Beforehand --------------------------------------------------------------------------------------------- */

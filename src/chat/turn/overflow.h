@@ -16,7 +16,7 @@
 typedef enum ebb_overflow_next {
     EBB_NEXT_ANSWER, EBB_NEXT_NOTHING,
     EBB_NEXT_CONTINUE, EBB_NEXT_STAY,    /* with the unfinished answer at the leaf; STAY: when the
-                                          * user says so */
+                                          * user says so, and the model at hand can */
 } ebb_overflow_next;
 
 /* What came of a decision: the prompt can be answered; the user was asked; a summary is being

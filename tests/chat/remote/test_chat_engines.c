@@ -35,8 +35,8 @@ static int teardown(void **state)
     return ebb_own_folder_end(folder);
 }
 
-/* Events until one of this kind; what was said before, in notices. */
-static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t cap)
+/* Events until one of this kind; what was said before, in notices, if they are wanted. */
+static void wait_event_and_notices(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t cap, ebb_buf *notices)
 {
     ebb_chat_event ev;
 
@@ -48,6 +48,8 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t
             i++;
             continue;
         }
+        if (ev.kind == EBB_EVENT_NOTICE && notices)
+            ebb_buf_addf(notices, "%s\n", ev.text);
         if (ev.kind == kind) {
             if (text)
                 snprintf(text, cap, "%.*s", (int)ev.n_text, ev.text ? ev.text : "");
@@ -55,6 +57,11 @@ static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t
         }
     }
     fail_msg("no event %d came", (int)kind);
+}
+
+static void wait_event(ebb_chat *c, ebb_chat_event_kind kind, char *text, size_t cap)
+{
+    wait_event_and_notices(c, kind, text, cap, NULL);
 }
 
 /* Store, sampling and, where no model is named, engine of `o` are filled in. */
@@ -416,6 +423,73 @@ static void test_the_way_back_is_gone(void **state)
     ebb_chat_close(c);
 }
 
+/* An answer that fills a context of 400, behind a turn that can be left out; what was said when it had ended. */
+static ebb_chat *fill_context(const char *kind, const char *how, ebb_buf *said)
+{
+    ebb_chat *c = open_chat(kind, NULL);
+    char words[621];
+    ebb_error err;
+
+    memset(words, 'x', sizeof words - 1);
+    words[sizeof words - 1] = '\0';
+    assert_int_equal(ebb_chat_set(c, "overflow", "forget", NULL, 0, &err), EBB_OK);
+    say(c, "these are some words that take room, so that it is known how many bytes a token has here");
+    test_hub_how(&server, how);
+    assert_int_equal(ebb_chat_send(c, words, strlen(words), &err), EBB_OK);
+    wait_event_and_notices(c, EBB_EVENT_DONE, NULL, 0, said);
+    assert_int_equal(last(c)->finish, EBB_FINISH_LENGTH);
+    assert_null(ebb_chat_truncation_note(c));
+    return c;
+}
+
+/* Its next answer would be glued to this one: it ends here.  When turns go, it stays as it is, and can be tried again
+ * without them. */
+static void test_a_full_context_of_who_cannot_go_on(void **state)
+{
+    char how[900] = "kind=lmstudio ctx=400 why=length say=", answer[769];
+    ebb_buf said = { 0 };
+    ebb_error err;
+    ebb_chat *c;
+
+    (void)state;
+    memset(answer, 'y', sizeof answer - 1);
+    answer[sizeof answer - 1] = '\0';
+    strcat(how, answer);
+    c = fill_context("kind=lmstudio ctx=400", how, &said);
+    assert_non_null(strstr(ebb_buf_text(&said),
+                           "(LM Studio) starts each answer from the beginning; /retry asks again"));
+    assert_string_equal(last(c)->text, answer);
+    test_hub_how(&server, "kind=lmstudio ctx=400 say=anew");
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 1, &err), EBB_OK);
+    assert_false(ebb_chat_is_busy(c));
+    assert_non_null(ebb_chat_truncation_note(c));
+    assert_string_equal(last(c)->text, answer);
+    assert_int_equal(ebb_chat_retry(c, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_string_equal(last(c)->text, "anew");
+    assert_non_null(ebb_chat_truncation_note(c));
+    ebb_chat_close(c);
+    ebb_buf_fini(&said);
+}
+
+/* No server goes on with a thought. */
+static void test_a_thought_that_fills_the_context(void **state)
+{
+    char how[900] = "kind=vllm ctx=400 why=length say= think=hm";
+    ebb_buf said = { 0 };
+    ebb_chat *c;
+
+    (void)state;
+    for (int i = 0; i < 192; i++)
+        strcat(how, "_hm");
+    c = fill_context("kind=vllm ctx=400", how, &said);
+    assert_non_null(strstr(ebb_buf_text(&said),
+                           "the answer was cut off while thinking, which no server can continue; /retry"));
+    assert_null(strstr(last(c)->text + 1, "<think>"));
+    ebb_chat_close(c);
+    ebb_buf_fini(&said);
+}
+
 static void go_to(ebb_chat *c, const char *engine, const char *model)
 {
     ebb_error err;
@@ -438,6 +512,7 @@ static void test_a_server_goes_on_with_an_answer_of_here(void **state)
     snprintf(path, sizeof path, "%s/half.gguf", folder);
     assert_true(ebb_tiny_write(&tiny, path));
     go_to(c, "here", path);
+    assert_int_equal(ebb_chat_set(c, "temp", "0", NULL, 0, &err), EBB_OK);
     assert_int_equal(ebb_chat_set(c, "predict", "4", NULL, 0, &err), EBB_OK);
     say(c, "one");
     assert_int_equal(last(c)->n_ids, 4);
@@ -554,6 +629,8 @@ int main(void)
         cmocka_unit_test(test_overflow_by_estimate),
         cmocka_unit_test(test_half_stays_where_the_engine_counts),
         cmocka_unit_test(test_forgetting_counts_at_once),
+        cmocka_unit_test(test_a_full_context_of_who_cannot_go_on),
+        cmocka_unit_test(test_a_thought_that_fills_the_context),
         cmocka_unit_test(test_models_of_the_server),
         cmocka_unit_test(test_server_that_was_away),
         cmocka_unit_test(test_another_test_waits_for_none),

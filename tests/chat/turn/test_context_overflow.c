@@ -916,6 +916,45 @@ static void test_room_beforehand(void **state)
     ebb_chat_close(c);
 }
 
+static void take_model_two(ebb_chat *c, uint32_t n_ctx)
+{
+    ebb_error err;
+
+    script.n_ctx = n_ctx;
+    memcpy(script.fingerprint, "model two", 10);
+    assert_int_equal(ebb_chat_load_model(c, "/dev/null", &err), EBB_OK);
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+}
+
+/* Another model does not go on with an answer of the first, also where its context is full, too, and turns go. */
+static void test_room_for_another_models_answer(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+    size_t n_text;
+
+    (void)state;
+    script.n_ctx = 200;
+    c = open_with(EBB_OVERFLOW_ASK, false);
+    talk(c, 0, 4);
+    script.n_tokens = 1000;
+    say(c, "long");
+    assert_int_equal(last(c)->finish, EBB_FINISH_LENGTH);
+    assert_int_equal(ebb_overflow_choose_next(c, ebb_tree_leaf(&c->tree)), EBB_NEXT_CONTINUE);
+    n_text = last(c)->n_text;
+    take_model_two(c, 200);
+    assert_int_equal(ebb_overflow_choose_next(c, ebb_tree_leaf(&c->tree)), EBB_NEXT_STAY);
+    take_model_two(c, 2000);
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_USAGE);
+    assert_non_null(strstr(err.msg, "another model wrote this answer"));
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 1, &err), EBB_OK);
+    assert_false(ebb_chat_is_busy(c));
+    assert_int_equal(last(c)->role, EBB_ROLE_ASSISTANT);
+    assert_int_equal(last(c)->n_text, n_text);
+    assert_int_equal(n_ui_events(c), 1);
+    ebb_chat_close(c);
+}
+
 /* Before the note nothing is left out: going there brings all back. */
 static void test_back_before_it(void **state)
 {
@@ -963,7 +1002,7 @@ int main(void)
         T(test_unpinned_turns_go), T(test_tokens_of_the_first_turn), T(test_tokens_of_one_piece),
         T(test_forget_what_has_no_ids), T(test_smaller_context_without_ids),
         T(test_in_the_middle_of_an_answer),
-        T(test_back_before_it), T(test_room_beforehand),
+        T(test_room_for_another_models_answer), T(test_back_before_it), T(test_room_beforehand),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
