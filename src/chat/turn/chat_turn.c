@@ -244,6 +244,7 @@ static ebb_status enter_model(ebb_chat *c, turn_input *in, ebb_error *err)
 
     c->overflow.cannot_grow &= !c->overflow.has_grown;
     c->overflow.has_grown = false;
+    c->overflow.asked_at = NULL;                 /* its context may have room: who asks again is told if not */
     if (st == EBB_OK) {
         if (ebb_chat_engine_is_found(c) ? c->remote.here_model : !c->remote.name ? c->info->path : NULL)
             ebb_models_read_advice(c->remote.name ? c->remote.here_model : c->info->path, &c->advice);

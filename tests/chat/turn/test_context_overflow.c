@@ -955,6 +955,30 @@ static void test_room_for_another_models_answer(void **state)
     ebb_chat_close(c);
 }
 
+/* A model with room is an answer to "What now?": Enter asks it. */
+static void test_a_larger_model_is_asked(void **state)
+{
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    script.n_ctx = 200;
+    c = open_with(EBB_OVERFLOW_ASK, false);
+    for (int i = 0; !ebb_chat_awaits_overflow_choice(c); i++) {
+        assert_in_range(i, 0, 50);
+        send(c, "and then what");
+        if (ebb_chat_is_busy(c))
+            done(c);
+    }
+    take_model_two(c, 0);
+    assert_false(ebb_chat_awaits_overflow_choice(c));
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_OK);
+    done(c);
+    assert_int_equal(last(c)->role, EBB_ROLE_ASSISTANT);
+    assert_int_equal(n_ui_events(c), 0);
+    ebb_chat_close(c);
+}
+
 /* Before the note nothing is left out: going there brings all back. */
 static void test_back_before_it(void **state)
 {
@@ -1002,7 +1026,8 @@ int main(void)
         T(test_unpinned_turns_go), T(test_tokens_of_the_first_turn), T(test_tokens_of_one_piece),
         T(test_forget_what_has_no_ids), T(test_smaller_context_without_ids),
         T(test_in_the_middle_of_an_answer),
-        T(test_room_for_another_models_answer), T(test_back_before_it), T(test_room_beforehand),
+        T(test_room_for_another_models_answer), T(test_a_larger_model_is_asked),
+        T(test_back_before_it), T(test_room_beforehand),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
