@@ -16,6 +16,8 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     error         an error in the middle of the stream; why=W: another finish_reason
     kept          the answer is kept under a number, as an ebb says; but it is not
     cut=N, reset=N, stall=N                   after N bytes of the stream: closed, reset, silent
+    torn                                      the stream is chunked, and closed without its last chunk
+    calls                                     the model calls a tool, and says nothing
     hold          nothing at all, until `how` has no such word
     status=N, words=T                         of each answer; retry=S: with Retry-After; words of an error in mid-stream, too
     busy=N        so many requests get 429 first
@@ -68,7 +70,11 @@ class Engine(http.server.BaseHTTPRequestHandler):
             self.send_header("Content-Type", kind)
         for k, v in extra:
             self.send_header(k, v)
-        if length is not None:
+        self.is_torn = "torn" in self.how and length is None
+        if self.is_torn:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.close_connection = True
+        elif length is not None:
             self.send_header("Content-Length", str(length))
         else:
             self.send_header("Connection", "close")
@@ -222,8 +228,13 @@ class Engine(http.server.BaseHTTPRequestHandler):
             return self.reply(200, {"choices": [{"message": message, "finish_reason": "stop"}],
                                     "usage": {"prompt_tokens": n_prompt, "completion_tokens": n_out}})
         self.sent = 0
+        call = {"tool_calls": [{"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]}
+        if "calls" in h:
+            words = []
         if kind == "ollama":
             self.begin(200, "application/x-ndjson")
+            if "calls" in h:
+                self.line({"message": {"role": "assistant", "content": "", **call}, "done": False})
             for w in thought:
                 self.line({"message": {"role": "assistant", "content": "", "thinking": w}, "done": False})
             for i, w in enumerate(words):
@@ -243,6 +254,8 @@ class Engine(http.server.BaseHTTPRequestHandler):
         else:
             kept = {"ebb": {"answer": 77, "next": 0}} if "kept" in h else {}
             self.event({"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}], **kept})
+        if "calls" in h:
+            self.event({"choices": [{"index": 0, "delta": call, "finish_reason": None}]})
         for w in thought:
             self.event({"choices": [{"index": 0, "delta": {name: w}, "finish_reason": None}]})
         if "hugeline" in h:
@@ -297,7 +310,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
                 data = data[:max(0, int(h[word]) - self.sent)]
                 self.wfile.write(data)
                 self.end_badly(word)
-        self.wfile.write(data)
+        self.wfile.write(b"%x\r\n" % len(data) + data + b"\r\n" if self.is_torn else data)
         self.sent += len(data)
 
     def end_badly(self, word):

@@ -208,6 +208,16 @@ static ebb_status judge_end(turn *t, const ebb_client_reply *reply, ebb_error *e
     return EBB_FAIL(err, EBB_IO, "%s: the stream ended before the answer did", name);
 }
 
+/* A connection that breaks behind the last word, or is left then, takes nothing from the answer.  What is kept there
+ * can be read to its end; an answer at its limit that is stopped does not go on by itself. */
+static bool has_ended(const turn *t, ebb_status st)
+{
+    const ebb_answer *a = &t->answer;
+
+    return t->st == EBB_OK && (a->is_done || (a->has_finish && !a->number)) &&
+           (st == EBB_IO || (st == EBB_CANCELED && a->finish == EBB_FINISH_STOP));
+}
+
 /* An answer that is there, but may not be all that was asked for. */
 static ebb_status judge_finish(const turn *t, ebb_error *err)
 {
@@ -242,7 +252,7 @@ static ebb_status send_once(turn *t, bool no_usage, ebb_client_reply *reply, ebb
     }
     if (st == EBB_OK)
         st = ebb_client_send(r->link.client, &q, reply, err);
-    if (st == EBB_OK)
+    if (st == EBB_OK || has_ended(t, st))
         st = judge_end(t, reply, err);
     if (st == EBB_OK)
         st = judge_finish(t, err);

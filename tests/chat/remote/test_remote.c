@@ -245,6 +245,30 @@ static void test_halves_of_characters(void **state)
     remote_close(&h, b);
 }
 
+/* What has ended has ended, whatever becomes of the connection. */
+static void test_torn_behind_the_end(void **state)
+{
+    static const char *const ends[] = { "kind=vllm torn", "kind=vllm torn nodone", "kind=ollama torn" };
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        how("%s", ends[i]);
+        b = remote_open(&h, server.url);
+        remote_say(&h, b, "x");
+        assert_heard(&h, "You said x in 1 messages.");
+        assert_int_equal(h.finish, EBB_FINISH_STOP);
+        remote_close(&h, b);
+    }
+    how("kind=vllm torn nofinish nodone");
+    b = remote_open(&h, server.url);
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_ERROR);
+    remote_close(&h, b);
+}
+
 static void test_endings(void **state)
 {
     static const char *const broken_off[] = { "error", "insufficient_system_resource" };
@@ -647,6 +671,7 @@ int main(void)
         cmocka_unit_test(test_line_ends_and_small_writes),
         cmocka_unit_test(test_a_long_answer_at_once),
         cmocka_unit_test(test_halves_of_characters),
+        cmocka_unit_test(test_torn_behind_the_end),
         cmocka_unit_test(test_endings),
         cmocka_unit_test(test_refusals_are_one_line),
         cmocka_unit_test(test_refusals_with_status_200),
