@@ -136,6 +136,12 @@ static ebb_status check_content(const json_t *content, ebb_error *err)
                     json_is_array(content) ? "a list of parts" : "no text");
 }
 
+static bool has_call(const json_t *message)
+{
+    return json_array_size(json_object_get(message, "tool_calls")) > 0 ||
+           json_object_size(json_object_get(message, "function_call")) > 0;
+}
+
 /* Whichever of them the message has. */
 static ebb_status add_message(ebb_answer *a, const json_t *message, ebb_error *err)
 {
@@ -145,6 +151,7 @@ static ebb_status add_message(ebb_answer *a, const json_t *message, ebb_error *e
     ebb_status st = check_content(json_object_get(message, "content"), err);
 
     a->has_message = a->has_message || json_is_object(message);
+    a->calls_tool = a->calls_tool || has_call(message);
     for (int i = 0; i < 3 && !thought; i++)
         thought = get_text(message, names[i], &n_thought);
     text = get_text(message, "content", &n_text);
@@ -367,8 +374,9 @@ ebb_status ebb_answer_check_finish(const ebb_answer *a, ebb_error *err)
 
     if (is_one_of(a->why, filters))
         return EBB_FAIL(err, EBB_UNSUPPORTED, "its filter has cut the answer off (%s)", a->why);
-    if (is_one_of(a->why, tools))
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model calls a tool, and ebb has none for it (%s)", a->why);
+    if (is_one_of(a->why, tools) || (a->calls_tool && a->finish != EBB_FINISH_LENGTH))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model calls a tool, and ebb has none for it (%s)",
+                        a->why[0] ? a->why : tools[0]);
     if (is_one_of(a->why, failures))
         return EBB_FAIL(err, EBB_IO, "the server could not go on with the answer (%s)", a->why);
     return EBB_OK;

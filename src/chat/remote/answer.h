@@ -21,6 +21,7 @@ typedef struct ebb_answer {
     ebb_answer_part in;
     bool       is_done;          /* the server says that this is all */
     bool       has_message;      /* something in it is of an answer, though it may have no text */
+    bool       calls_tool;       /* which some servers end with "stop" */
     bool       has_finish;
     ebb_finish finish;           /* STOP or LENGTH */
     char       why[64];          /* an ending that is neither, in the server's word */

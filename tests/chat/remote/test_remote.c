@@ -269,6 +269,36 @@ static void test_torn_behind_the_end(void **state)
     remote_close(&h, b);
 }
 
+/* Some servers end with "stop" where a tool is called, and there is no answer. */
+static void test_calls_of_tools(void **state)
+{
+    static const char *const calls[] = {
+        "kind=vllm calls", "kind=ollama calls",
+        "kind=vllm object={\"choices\":[{\"message\":{\"content\":null,\"function_call\":{\"name\":\"f\"}},"
+        "\"finish_reason\":\"stop\"}]}",
+    };
+    heard h;
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        how("%s", calls[i]);
+        b = remote_open(&h, server.url);
+        remote_say(&h, b, "x");
+        assert_int_equal(h.finish, EBB_FINISH_ERROR);
+        assert_non_null(strstr(h.why, "the model calls a tool, and ebb has none for it (tool_calls)"));
+        remote_close(&h, b);
+    }
+    how("kind=vllm object={\"choices\":[{\"message\":{\"content\":\"yes\",\"tool_calls\":[],"
+        "\"function_call\":null},\"finish_reason\":\"stop\"}]}");
+    b = remote_open(&h, server.url);
+    remote_say(&h, b, "x");
+    assert_int_equal(h.finish, EBB_FINISH_STOP);
+    assert_heard(&h, "yes");
+    remote_close(&h, b);
+}
+
 static void test_endings(void **state)
 {
     static const char *const broken_off[] = { "error", "insufficient_system_resource" };
@@ -672,7 +702,7 @@ int main(void)
         cmocka_unit_test(test_a_long_answer_at_once),
         cmocka_unit_test(test_halves_of_characters),
         cmocka_unit_test(test_torn_behind_the_end),
-        cmocka_unit_test(test_endings),
+        cmocka_unit_test(test_calls_of_tools), cmocka_unit_test(test_endings),
         cmocka_unit_test(test_refusals_are_one_line),
         cmocka_unit_test(test_refusals_with_status_200),
         cmocka_unit_test(test_errors_of_every_form),
