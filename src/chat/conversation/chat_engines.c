@@ -7,20 +7,36 @@
 #include "models/models.h"
 #include "os/thread.h"
 #include "remote/probe.h"
+#include "remote/secret.h"
 
 /* -- Changing the engine ---------------------------------------------------------------------- */
 
-/* Check the names first: a typing error must not close the open engine. */
-static ebb_status check_engine(const ebb_chat *c, const char *name, const char *model, ebb_error *err)
+/* All that can be known of a link without connecting.  A key that someone has to give first is asked for later, where
+ * nobody waits for it. */
+static ebb_status check_link(const char *name, ebb_error *err)
 {
     ebb_engine_entry entry = { 0 };
+    ebb_engine_link link = { 0 };
+    ebb_status st = ebb_engines_find(name, &entry, err);
+
+    if (st == EBB_OK)
+        st = ebb_engine_link_init(&link, &entry, err);
+    if (st == EBB_OK && !ebb_secret_waits(&entry))
+        st = ebb_engine_link_unlock(&link, err);
+    ebb_engine_link_fini(&link);
+    ebb_engine_entry_fini(&entry);
+    return st;
+}
+
+/* What cannot be had must not close the open engine: a slip, or what this process may not, or has no key for. */
+static ebb_status check_engine(const ebb_chat *c, const char *name, const char *model, ebb_error *err)
+{
     ebb_status st = c->turn.answer || c->follow.session ? ebb_chat_check_idle(c, err) : EBB_OK;
 
     if (st == EBB_OK && strcmp(name, EBB_ENGINE_HERE) != 0)
-        st = ebb_engines_find(name, &entry, err);
+        st = check_link(name, err);
     else if (st == EBB_OK && (model || (model = c->remote.here_model)))
         st = ebb_chat_check_model(c, model, err);
-    ebb_engine_entry_fini(&entry);
     return st;
 }
 

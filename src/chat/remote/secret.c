@@ -114,6 +114,18 @@ static ebb_status from_command(const char *command, bool (*is_stopped)(void *), 
     return st;
 }
 
+bool ebb_secret_waits(const ebb_engine_entry *e)
+{
+    ebb_buf path = { 0 };
+    struct stat s;
+    bool waits = !e->key_file && !e->key_variable && e->key_command;
+
+    if (e->key_file && ebb_path_expand(e->key_file, &path, NULL) == EBB_OK)
+        waits = stat(path.data, &s) == 0 && !S_ISREG(s.st_mode);
+    ebb_buf_fini(&path);
+    return waits;
+}
+
 ebb_status ebb_secret_get(const ebb_engine_entry *e, bool (*is_stopped)(void *arg), void *arg,
                           char out[EBB_SECRET_BYTES], ebb_error *err)
 {

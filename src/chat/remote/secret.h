@@ -12,5 +12,7 @@ enum { EBB_SECRET_BYTES = 8192 };
 EBB_MUST_CHECK
 ebb_status ebb_secret_get(const ebb_engine_entry *e, bool (*is_stopped)(void *arg), void *arg,
                           char out[EBB_SECRET_BYTES], ebb_error *err);
+/* Would it wait for someone: a command's user, or who writes into a pipe, which is read once? */
+bool ebb_secret_waits(const ebb_engine_entry *e);
 
 #endif

@@ -2,8 +2,10 @@
  * be is said. */
 #include "ebb_test.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "conversation/chat_ops.h"
 #include "models/models.h"
@@ -490,6 +492,40 @@ static void test_a_thought_that_fills_the_context(void **state)
     ebb_buf_fini(&said);
 }
 
+/* Nor does what this process cannot use: the engine at hand stays. */
+static void test_an_engine_that_cannot_be_used(void **state)
+{
+    static const char *const cases[][2] = {
+        { "address = http://10.0.0.1:8080\nkey = secret\n", "over http, where others could read it" },
+        { "address = http://127.0.0.1:1\nkey-file = /nowhere/key\n", "/nowhere/key" },
+        { "address = http://127.0.0.1:1\nkey-variable = EBB_NO_SUCH_KEY\n", "EBB_NO_SUCH_KEY" },
+    };
+    ebb_chat *c = open_chat("kind=llama", NULL);
+    char path[96];
+    ebb_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/ebb", folder);
+    assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+    snprintf(path, sizeof path, "%s/ebb/engines", folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        FILE *f = fopen(path, "w");
+
+        assert_non_null(f);
+        assert_int_equal(fchmod(fileno(f), 0600), 0);
+        fprintf(f, "[box]\n%s", cases[i][0]);
+        fclose(f);
+        assert_int_not_equal(ebb_chat_set_engine(c, "box", NULL, &err), EBB_OK);
+        if (!strstr(err.msg, cases[i][1]))
+            fail_msg("%s", err.msg);
+        assert_true(ebb_chat_is_ready(c));
+    }
+    unlink(path);
+    say(c, "one");
+    assert_string_equal(last(c)->engine, "127.0.0.1");
+    ebb_chat_close(c);
+}
+
 static void go_to(ebb_chat *c, const char *engine, const char *model)
 {
     ebb_error err;
@@ -631,6 +667,7 @@ int main(void)
         cmocka_unit_test(test_forgetting_counts_at_once),
         cmocka_unit_test(test_a_full_context_of_who_cannot_go_on),
         cmocka_unit_test(test_a_thought_that_fills_the_context),
+        cmocka_unit_test(test_an_engine_that_cannot_be_used),
         cmocka_unit_test(test_models_of_the_server),
         cmocka_unit_test(test_server_that_was_away),
         cmocka_unit_test(test_another_test_waits_for_none),
