@@ -42,8 +42,9 @@ typedef struct ebb_machine {
                                   * and rlimit; its own pages are not counted as free */
     char     available_why[80];  /* which of the three it was: "cgroup memory.max" */
     uint64_t os_reserve_bytes;   /* already subtracted: left for the system and other programs */
-    uint64_t address_bytes;      /* that it may reserve, memory or not (ulimit -v, and what is
-                                  * promised where vm.overcommit_memory is 2); 0: no limit */
+    uint64_t address_bytes;      /* of all that it maps, memory or not (ulimit -v); 0: no limit */
+    uint64_t promised_bytes;     /* that it may still reserve where vm.overcommit_memory is 2; 0: no
+                                  * limit */
     uint32_t n_cpus;
     double   memory_bytes_s;     /* bytes_s of measured_type */
     double   int8_mac_s;         /* mac_s of measured_type */

@@ -38,7 +38,6 @@ static void lower_available(ebb_machine *m, uint64_t bytes, uint64_t kept, const
  * Pages of files that it maps are in MemAvailable already. */
 static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
 {
-    uint64_t address_bytes;
     ebb_limits l;
     ebb_proc own;
     ebb_status st = ebb_limits_read(NULL, &l, err);
@@ -59,8 +58,8 @@ static ebb_status probe_memory(ebb_machine *m, ebb_error *err)
     }
     if (l.commit_bytes != EBB_LIMIT_NONE)
         lower_available(m, l.commit_bytes + own.rss_anon_bytes, KEPT_COMMIT, "CommitLimit, vm.overcommit_memory 2");
-    address_bytes = l.rlimit_as_bytes < l.commit_bytes ? l.rlimit_as_bytes : l.commit_bytes;
-    m->address_bytes = address_bytes == EBB_LIMIT_NONE ? 0 : address_bytes;
+    m->promised_bytes = l.commit_bytes == EBB_LIMIT_NONE ? 0 : l.commit_bytes;
+    m->address_bytes = l.rlimit_as_bytes == EBB_LIMIT_NONE ? 0 : l.rlimit_as_bytes;
     lower_available(m, l.rlimit_as_bytes, 0, "the address space limit (ulimit -v)");
     lower_available(m, l.rlimit_data_bytes, 0, "the data limit (ulimit -d)");
     return EBB_OK;

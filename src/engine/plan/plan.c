@@ -190,12 +190,16 @@ static bool try_full(const ebb_planning *q)
     return p->total_bytes <= p->budget_bytes;
 }
 
-/* The pool is reserved as a whole whatever is in memory of it, and its file is mapped beside it. */
+/* The pool is reserved as a whole whatever is in memory of it, and its file is mapped beside it; as is the model's, and
+ * what the process has of its own, of which nothing is promised. */
 static bool has_addresses_for_file(const ebb_planning *q)
 {
-    uint64_t n = q->machine->address_bytes;
+    const ebb_machine *m = q->machine;
+    uint64_t n = ebb_size_plus(q->p->total_bytes, q->p->kv_bytes), own = EBB_PLAN_OWN_ADDRESSES;
 
-    return n == 0 || ebb_size_plus(q->p->total_bytes, q->p->kv_bytes) <= n;
+    own += q->p->n_threads * EBB_PLAN_STACK_ADDRESSES + (q->in_memory ? 0 : ebb_net_weight_bytes(q->net));
+    return (m->promised_bytes == 0 || n <= m->promised_bytes) &&
+           (m->address_bytes == 0 || ebb_size_plus(n, own) <= m->address_bytes);
 }
 
 /* Bytes of a block of K and V, and how many can be in a file: all but those of a step. */
@@ -320,7 +324,8 @@ static bool set_smallest_plan(const ebb_planning *q)
 static void explain_refusal(const ebb_planning *q, const char *limit)
 {
     ebb_plan *p = q->p;
-    bool lacks_addresses = set_smallest_plan(q) && p->budget_bytes < q->machine->address_bytes; /* else limit says it */
+    uint64_t n = q->machine->address_bytes;
+    bool lacks_addresses = set_smallest_plan(q) && (n == 0 || p->budget_bytes < n);   /* else limit says it */
     char need[16], have[16];
 
     p->min_bytes = p->total_bytes;

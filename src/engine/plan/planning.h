@@ -8,6 +8,11 @@
 /* ... and one part in so many of the resident weights. */
 #define EBB_PLAN_FIXED_SHARE 200u
 
+/* Addresses that a process has beside what is planned, memory or not: program and heaps ... */
+#define EBB_PLAN_OWN_ADDRESSES ((uint64_t)128 << 20)
+/* ... and the stack of each thread that computes. */
+#define EBB_PLAN_STACK_ADDRESSES ((uint64_t)8 << 20)
+
 typedef struct ebb_planning {
     ebb_net      *net;           /* written to by the layout only */
     const ebb_engine_opts *o;

@@ -5,7 +5,7 @@
 
 #include "ebb/experimental/plan.h"
 #include "open/model_file.h"
-#include "plan/layout.h"
+#include "plan/planning.h"
 #include "support/tiny_model.h"
 
 #define N_LAYERS 12u
@@ -129,12 +129,11 @@ static void test_asked_layers_stay_as_memory_gets_less(void **state)
 }
 
 /* What a refusal names is enough, and a byte less is not. */
-static void expect_least(const ebb_model *m, ebb_engine_opts o, uint64_t address_bytes)
+static void expect_least(const ebb_model *m, ebb_engine_opts o, ebb_machine machine)
 {
-    ebb_machine machine = machine_with(1 << 20);
     ebb_plan p;
 
-    machine.address_bytes = address_bytes;
+    machine.available_bytes = 1 << 20;
     assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
     assert_true(!p.fits && p.min_bytes > machine.available_bytes);
     machine.available_bytes = p.min_bytes - 1;
@@ -165,8 +164,8 @@ static void test_refusals_name_the_least(void **state)
     assert_int_equal(ebb_model_open(path, &large, NULL), EBB_OK);
     small = ebb_tiny_open(&tiny, &bytes);
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
-        expect_least(large, opts[i], 0);
-        expect_least(small, opts[i], 0);
+        expect_least(large, opts[i], machine_with(0));
+        expect_least(small, opts[i], machine_with(0));
     }
     ebb_model_close(large);
     ebb_model_close(small);
@@ -231,31 +230,42 @@ static void test_kv_in_a_file_costs(void **state)
     assert_true(fabs(full_s - kv_s) < 0.05 * kv_s);
 }
 
-/* A file of K and V needs addresses for all of them, twice: where there are not so many, less is planned. */
-static void test_no_file_of_kv_without_addresses(void **state)
+/* A file of K and V needs addresses for all of them, twice, beside those of the process itself: where there are not so
+ * many, less is planned.  `limit` is one of the machine's; with `more` than so many there are enough. */
+static void expect_no_file_without(ebb_machine *with, uint64_t *limit, uint64_t more)
 {
     ebb_engine_opts o = { .n_ctx = 4096, .n_batch = 64, .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q8_0 };
     uint64_t all = plan((uint64_t)1 << 40, o).kv_bytes;
     ebb_plan p = plan((uint64_t)1 << 20, o);     /* nothing fits: it says how much would */
     uint64_t least = p.min_bytes;
-    ebb_machine machine = machine_with(least + all / 2);
     ebb_model *m;
 
-    (void)state;
+    with->available_bytes = least + all / 2;
     assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
-    machine.address_bytes = least + 3 * all;
-    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    *limit = least + 3 * all + more;
+    assert_int_equal(ebb_plan_make(m, &o, with, &p, NULL), EBB_OK);
     assert_true(p.fits && p.kv_spill_bytes > 0);
-    machine.address_bytes = least + all;
-    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    *limit = least + all + more;
+    assert_int_equal(ebb_plan_make(m, &o, with, &p, NULL), EBB_OK);
     assert_false(p.fits);
-    assert_true(p.min_bytes > machine.available_bytes && p.kv_spill_bytes == 0);
+    assert_true(p.min_bytes > with->available_bytes && p.kv_spill_bytes == 0);
     assert_non_null(strstr(p.why, "lack addresses"));
-    expect_least(m, o, machine.address_bytes);
+    expect_least(m, o, *with);
     o.n_ctx = 0;
-    assert_int_equal(ebb_plan_make(m, &o, &machine, &p, NULL), EBB_OK);
+    assert_int_equal(ebb_plan_make(m, &o, with, &p, NULL), EBB_OK);
     assert_true(p.fits && p.n_ctx < 4096 && p.kv_spill_bytes == 0);
     ebb_model_close(m);
+}
+
+static void test_no_file_of_kv_without_addresses(void **state)
+{
+    uint64_t weights = plan((uint64_t)1 << 40, (ebb_engine_opts){ 0 }).weights_resident_bytes;
+    ebb_machine mapped = machine_with(0), promised = machine_with(0);
+
+    (void)state;
+    expect_no_file_without(&promised, &promised.promised_bytes, 0);
+    expect_no_file_without(&mapped, &mapped.address_bytes,
+                           weights + EBB_PLAN_OWN_ADDRESSES + mapped.n_cpus * EBB_PLAN_STACK_ADDRESSES);
 }
 
 /* A type's own speed counts, the cost of handing work out, and the disk while it shares the CPUs. */
