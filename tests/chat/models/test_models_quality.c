@@ -36,16 +36,23 @@ static void tiny(const char *name, ebb_type type, uint32_t n_layers)
                                file(name)));
 }
 
-static ebb_status find_better(const char *everyday, const char *name, ebb_better_model *out, ebb_error *err)
+static ebb_status find_better_with(const ebb_engine_opts *opts, const char *everyday, const char *name,
+                                   ebb_better_model *out, ebb_error *err)
 {
-    const ebb_engine_opts opts = { .n_ctx = 1024, .n_threads = 1 };
     ebb_model *m;
     ebb_status st = ebb_model_open(file(everyday), &m, err);
 
     assert_int_equal(st, EBB_OK);
-    st = ebb_models_find_better(name, m, &opts, 0, 100, out, err);
+    st = ebb_models_find_better(name, m, opts, 0, 100, out, err);
     ebb_model_close(m);
     return st;
+}
+
+static ebb_status find_better(const char *everyday, const char *name, ebb_better_model *out, ebb_error *err)
+{
+    const ebb_engine_opts opts = { .n_ctx = 1024, .n_threads = 1 };
+
+    return find_better_with(&opts, everyday, name, out, err);
 }
 
 /* The largest of the same layers; not f32, not another network, not itself. */
@@ -73,6 +80,34 @@ static void test_found(void **state)
     assert_string_equal(better.quantization, "Q8_0");
     free(better.path);
     assert_int_equal(find_better("f16", file("q8"), &better, &err), EBB_USAGE);  /* that way is down */
+}
+
+/* What would have K and V in a file does not fit where they cannot go there, as its engine would say. */
+static void test_without_a_folder_for_kv(void **state)
+{
+    const ebb_engine_opts opts = { .n_ctx = 400000, .n_threads = 1, .ram_bytes = 60 << 20, .kv_cache_dir = kv };
+    ebb_better_model better;
+    ebb_buf why = { 0 };
+    ebb_error err = { 0 };
+    char *path;
+
+    (void)state;
+    tiny("q8", EBB_TYPE_Q8_0, 2);
+    tiny("f16", EBB_TYPE_F16, 2);
+    assert_int_equal(ebb_models_remember(file("f16"), &err), EBB_OK);
+    assert_int_equal(find_better_with(&opts, "q8", NULL, &better, &err), EBB_OK);
+    assert_true(better.plan.kv_spill_bytes > 0);
+    free(better.path);
+    assert_int_equal(ebb_models_choose(&opts, &path, &why, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&why), "as last time"));
+    free(path);
+    assert_int_equal(chmod(kv, 0777), 0);
+    assert_int_equal(find_better_with(&opts, "q8", NULL, &better, &err), EBB_BUDGET);
+    ebb_buf_clear(&why);
+    assert_int_equal(ebb_models_choose(&opts, &path, &why, &err), EBB_OK);
+    assert_non_null(strstr(ebb_buf_text(&why), "which was chosen last, is not used"));
+    free(path);
+    ebb_buf_fini(&why);
 }
 
 static void wait_ready(ebb_chat *c, const char *quantization)
@@ -196,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_found, setup, models_folder_teardown),
+        cmocka_unit_test_setup_teardown(test_without_a_folder_for_kv, setup, models_folder_teardown),
         cmocka_unit_test_setup_teardown(test_ids_and_kv, setup, models_folder_teardown),
     };
 
