@@ -4,6 +4,7 @@
 #include "backend/local_priv.h"
 #include "ebb/grammar.h"
 #include "ebb/experimental/cache_salt.h"
+#include "ebb/experimental/prompt_parts.h"
 
 #define PRIMING 4                /* tokens before the answer that may end in half a character */
 
@@ -30,6 +31,7 @@ static ebb_status sync_prompt(ebb_local *l, size_t there, ebb_sync_result *r, eb
     ebb_status st = EBB_OK;
 
     if (ebb_session_cannot_shift(l->session) && l->n_suffix > 1 && there < n_first) {
+        ebb_session_begin_prompt(l->session, l->n_ids);
         st = ebb_session_sync(l->session, l->ids, n_first, &first, err);
         ebb_session_set_cache_salt(l->session, &l->cache_salt);
     }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/grow.h"
+#include "ebb/experimental/prompt_parts.h"
 #include "serve/serve_priv.h"
 
 /* tokens before an answer that may end in half a character; as ebb_engine_opts */
@@ -179,6 +180,8 @@ ebb_status ebb_serve_prefill(ebb_serve *s, ebb_served *a, size_t most, ebb_error
         return st;
     there = ebb_session_common_prefix(a->session, a->q.ids, a->q.n_ids);
     end = ebb_serve_part_end(s, a, there, most);
+    if (a->state == SERVED_WAITING)
+        ebb_session_begin_prompt(a->session, a->q.n_ids);
     st = ebb_session_sync(a->session, a->q.ids, end, &r, err);
     if (st == EBB_OK)
         ebb_serve_note_progress(s, a, &r, end);

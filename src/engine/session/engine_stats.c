@@ -108,26 +108,53 @@ void ebb_stats_forget_session(ebb_engine *e, const ebb_session *s)
     pthread_mutex_unlock(&e->lock);
 }
 
-void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, uint32_t n_reused, uint32_t n_disk, uint32_t n_total)
+/* The lock is held. */
+static void begin_turn(ebb_engine *e, const ebb_sync_counts *counts)
 {
+    uint32_t n_total = counts->n_prompt - counts->n_reused;
     ebb_res_stats res;
 
     ebb_res_get_stats(e->res, &res);
-    pthread_mutex_lock(&e->lock);
-    ebb_calibrate_turn(e);
     if (n_total > 0) {                           /* a turn that computes nothing keeps the figures of the last one */
         e->turn.begin_ns = ebb_clock_ns();
         e->turn.begin_stall_ns = res.stall_ns;
     }
-    e->stats.phase = EBB_PHASE_PREFILL;
-    e->turn.n_under_way = 0;
     e->stats.prefill_done = 0;
     e->stats.prefill_total = n_total;
-    e->stats.reused_tok = n_reused;
-    e->stats.reused_disk_tok = n_disk;
+    e->stats.reused_tok = counts->n_reused;
+    e->stats.reused_disk_tok = counts->n_disk;
     e->stats.computed_tok = 0;
     e->stats.generated_tok = 0;
     e->turn.append_s = 0;
+    e->turn.n_prompt = 0;
+    e->turn.prompt_s = 0;
+}
+
+/* Of a prompt so much is done as the sequence has beside what was reused, whoever computed it.  The lock is held. */
+static void go_on_with_prompt(ebb_engine *e, const ebb_sync_counts *counts)
+{
+    uint32_t done = counts->n_reused > e->stats.reused_tok ? counts->n_reused - e->stats.reused_tok : 0;
+
+    e->stats.prefill_done = done < e->stats.prefill_total ? done : e->stats.prefill_total;
+}
+
+void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, const ebb_sync_counts *counts)
+{
+    pthread_mutex_lock(&e->lock);
+    ebb_calibrate_turn(e);
+    e->turn.is_again = counts->kind == EBB_SYNC_AGAIN;
+    e->turn.n_under_way = 0;
+    if (!e->turn.is_again) {
+        if (counts->kind == EBB_SYNC_PART && e->turn.shown == s)
+            go_on_with_prompt(e, counts);
+        else
+            begin_turn(e, counts);
+        e->stats.phase = EBB_PHASE_PREFILL;
+        e->turn.done_before = e->stats.prefill_done;
+        e->turn.computed_before = e->stats.computed_tok;
+        e->turn.n_before = e->turn.n_prompt;
+        e->turn.before_s = e->turn.prompt_s;
+    }
     show_sequence(e, s, s->table.n_pos);
     pthread_mutex_unlock(&e->lock);
 }
@@ -144,9 +171,16 @@ void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds)
 {
     pthread_mutex_lock(&e->lock);
     e->turn.n_under_way = 0;
-    e->stats.prefill_done = e->stats.computed_tok = n_done;
-    e->stats.prefill_tok_s = seconds > 0 ? n_done / seconds : 0;
     e->stats.n_passes++;
+    if (!e->turn.is_again) {
+        uint32_t done = e->turn.done_before + n_done;
+
+        e->turn.n_prompt = e->turn.n_before + n_done;
+        e->turn.prompt_s = e->turn.before_s + seconds;
+        e->stats.prefill_done = done < e->stats.prefill_total ? done : e->stats.prefill_total;
+        e->stats.computed_tok = e->turn.computed_before + n_done;
+        e->stats.prefill_tok_s = e->turn.prompt_s > 0 ? e->turn.n_prompt / e->turn.prompt_s : 0;
+    }
     if (e->turn.shown)
         show_sequence(e, e->turn.shown, e->turn.shown->table.n_pos);
     pthread_mutex_unlock(&e->lock);
@@ -274,6 +308,8 @@ static void add_pass_under_way(const ebb_engine *e, ebb_stats *out)
         return;
     n_new = (uint32_t)((uint64_t)e->turn.n_under_way * n_layers / e->net.n_layers);
     out->prefill_done += n_new;
+    if (out->prefill_done > out->prefill_total)
+        out->prefill_done = out->prefill_total;
     out->n_ctx_used += n_new;
     out->kv_memory_bytes += ebb_kv_group_block_bytes(e->kv, EBB_KV_ALL) / EBB_KV_BLOCK * n_new;
     if (out->prefill_done > 0 && seconds > 0)
@@ -292,14 +328,15 @@ static ebb_tier tier_now(const ebb_engine *e, const ebb_stats *s)
 }
 
 /* By the plan and what of it is in memory now; 0 where that would be a guess.  The lock is held. */
-static double predict_now(const ebb_engine *e, const ebb_stats *s)
+static double predict_now(const ebb_engine *e)
 {
     double share = e->net.n_expert ? (double)e->net.n_expert_used / e->net.n_expert : 1,
            missing = e->budget.n_evicted > 0 ? ebb_res_missing_bytes(e->res, share) : 0;
 
     if (e->machine.memory_bytes_s <= 0 || (missing > 0 && e->machine.disk_bytes_s <= 0))
         return 0;
-    return ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)s->kv_memory_bytes, (double)s->kv_file_bytes,
+    return ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->stats.kv_memory_bytes,
+                                      (double)e->stats.kv_file_bytes,
                                       (double)ebb_res_lent_read_bytes(e->res) - missing);
 }
 
@@ -314,7 +351,7 @@ void ebb_engine_stats(ebb_engine *e, ebb_stats *out)
     ebb_res_get_stats(e->res, &res);
     pthread_mutex_lock(&e->lock);
     *out = e->stats;
-    out->predicted_decode_tok_s = predict_now(e, out);
+    out->predicted_decode_tok_s = predict_now(e);
     add_pass_under_way(e, out);
     out->kv_lent_bytes = res.lent_bytes;
     out->tier = tier_now(e, out);

@@ -12,6 +12,10 @@
 /* What the figures of the turn under way are made from. */
 typedef struct ebb_turn_progress {
     uint32_t n_under_way;        /* columns of the prompt's pass under way */
+    bool     is_again;           /* computed before, and lost: it is no part of the turn */
+    uint32_t n_prompt, n_before; /* of the prompt, computed; before the sync under way ... */
+    double   prompt_s, before_s; /* ... and the seconds of both */
+    uint32_t done_before, computed_before;       /* stats.prefill_done, computed_tok at that time */
     double   append_s;           /* seconds that this turn's decode steps took */
     uint64_t begin_ns, begin_stall_ns;   /* the clock, and all waiting until then, when it began */
     uint64_t decode_read_bytes;  /* what had been read when its answer began */
@@ -19,10 +23,22 @@ typedef struct ebb_turn_progress {
     uint32_t counted_pos, counted_spilled;       /* when its K and V were counted last */
 } ebb_turn_progress;
 
+/* What a sync is for the figures. */
+typedef enum ebb_sync_kind {
+    EBB_SYNC_TURN,               /* a turn begins */
+    EBB_SYNC_PART,               /* a further part of the turn's prompt */
+    EBB_SYNC_AGAIN,              /* of what was lost, or the sequence is emptied */
+} ebb_sync_kind;
+
+typedef struct ebb_sync_counts {
+    ebb_sync_kind kind;
+    uint32_t      n_reused, n_disk;      /* of the sync's ids; of these, from disk */
+    uint32_t      n_prompt;      /* ids of the whole prompt */
+} ebb_sync_counts;
+
 /* Before anyone else can look, or with the lock held. */
 void ebb_stats_init(ebb_engine *e, double load_s);
-void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, uint32_t n_reused,
-                             uint32_t n_disk, uint32_t n_total);
+void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, const ebb_sync_counts *counts);
 /* A pass over n columns of the prompt begins: until the step, its layers count as a part of it. */
 void ebb_stats_prefill_pass(ebb_engine *e, uint32_t n);
 void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);

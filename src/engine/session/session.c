@@ -1,6 +1,7 @@
 /* One sequence of tokens (ebb/session.h). */
 #include "ebb/experimental/inspect.h"
 #include "ebb/experimental/kv_cache.h"
+#include "ebb/experimental/prompt_parts.h"
 #include "ebb/session.h"
 
 #include <stdlib.h>
@@ -126,12 +127,34 @@ static ebb_status prefill_ids(ebb_session *s, const ebb_token *ids, uint32_t n, 
     return EBB_OK;
 }
 
-static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_sync_result *result, ebb_error *err)
+void ebb_session_begin_prompt(ebb_session *s, size_t n)
+{
+    s->n_prompt = n <= s->engine->plan.n_ctx ? (uint32_t)n : 0;
+    s->has_part = false;
+}
+
+/* What the sync of n ids is for the figures. */
+static ebb_sync_counts count_sync(ebb_session *s, size_t n, bool is_again, uint32_t kept, uint32_t from_disk)
+{
+    ebb_sync_counts counts = { .n_reused = kept, .n_disk = from_disk, .n_prompt = (uint32_t)n };
+
+    counts.kind = is_again || n == 0 ? EBB_SYNC_AGAIN : s->has_part ? EBB_SYNC_PART : EBB_SYNC_TURN;
+    if (counts.kind == EBB_SYNC_AGAIN)
+        return counts;
+    counts.n_prompt = n < s->n_prompt ? s->n_prompt : (uint32_t)n;
+    s->has_part = n < s->n_prompt;
+    s->n_prompt = s->has_part ? s->n_prompt : 0;
+    return counts;
+}
+
+static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, bool is_again, ebb_sync_result *result,
+                           ebb_error *err)
 {
     ebb_engine *e = s->engine;
     double begin = ebb_clock_s();
     ebb_status st;
     uint32_t kept, from_disk;
+    ebb_sync_counts counts;
 
     ebb_reclaim_before_turn(e);
     ebb_persist_reap(e, false);
@@ -139,8 +162,11 @@ static ebb_status sync_ids(ebb_session *s, const ebb_token *ids, size_t n, ebb_s
     ebb_speculate_keep(s, ids, n);
     kept = ebb_prefix_reuse(s, ids, (uint32_t)n, &from_disk);
     ebb_persist_note_swept(s);                   /* not before: what it held may be what was deleted */
-    ebb_stats_prefill_begin(e, s, kept, from_disk, (uint32_t)n - kept);
+    counts = count_sync(s, n, is_again, kept, from_disk);
+    ebb_stats_prefill_begin(e, s, &counts);
     st = prefill_ids(s, ids, (uint32_t)n, err);
+    if (st != EBB_OK)
+        ebb_session_begin_prompt(s, 0);
     ebb_stats_idle(e, s);
     if (result)
         *result = (ebb_sync_result){
@@ -159,7 +185,7 @@ ebb_status ebb_session_sync(ebb_session *s, const ebb_token *ids, size_t n,
     if (st != EBB_OK)
         return st;
     ebb_speculate_discard(s, EBB_TOKEN_NONE);
-    return sync_ids(s, ids, n, result, err);
+    return sync_ids(s, ids, n, false, result, err);
 }
 
 /* Where that fails nothing is left: a sequence that had become shorter could be taken for what it was. */
@@ -176,7 +202,7 @@ ebb_status ebb_session_restore_state(ebb_session *s, ebb_error *err)
         (void)ebb_checkpoint_restore(s, s->ids, 0, 0);
         return EBB_OK;
     }
-    st = sync_ids(s, s->ids, n_before, NULL, err);
+    st = sync_ids(s, s->ids, n_before, true, NULL, err);
     if (st != EBB_OK && s->table.n_pos < n_before)
         ebb_session_clear(s);
     return st;
@@ -249,7 +275,7 @@ ebb_status ebb_session_eval(ebb_session *s, const ebb_token *ids, size_t n, uint
     ebb_session_clear(s);
     ebb_speculate_keep(s, ids, n);
     (void)ebb_checkpoint_restore(s, ids, 0, 0);
-    ebb_stats_prefill_begin(e, s, 0, 0, v.n);
+    ebb_stats_prefill_begin(e, s, &(ebb_sync_counts){ .n_prompt = v.n });
     while (v.pos0 < v.n && st == EBB_OK) {
         uint32_t m = v.n - v.pos0 < n_batch ? v.n - v.pos0 : n_batch;
         ebb_pass_part part = { .session = s, .ids = ids + v.pos0, .n = m, .n_out = m, .commit_pos = v.pos0 + m };

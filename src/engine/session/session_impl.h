@@ -36,6 +36,8 @@ struct ebb_session {
                                     position */
     ebb_cache_salt next_salt;    /* for the next sync, if has_next_salt */
     bool         has_next_salt;
+    uint32_t     n_prompt;       /* ids of the prompt that the next syncs are parts of; 0: none */
+    bool         has_part;       /* its first part was synced */
     uint64_t     used_at;        /* engine->clock at the last call: the least is evicted first */
     ebb_state_slot *live;        /* its recurrent state, and the log to bring it to table.n_pos;
                                     NULL: none */

@@ -61,6 +61,7 @@ static void test_frame(void **state)
                               .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
     ebb_backend *b;
     ebb_error err;
+    ebb_stats s;
 
     (void)state;
     assert_true(ebb_tiny_write(&tiny, path));
@@ -70,6 +71,8 @@ static void test_frame(void **state)
     wait_for(&h.ended);
     assert_int_equal(h.turn_stats.n_prompt, 600);
     assert_int_equal(h.turn_stats.n_computed, 600);
+    b->ops->stats(b, &s);                        /* of both parts of the prompt */
+    assert_true(s.prefill_total == 600 && s.prefill_done == 600 && s.reused_tok == 0);
     ids[595]++;
     r.n_ids = 640;
     h.ended = false;
@@ -77,6 +80,9 @@ static void test_frame(void **state)
     wait_for(&h.ended);
     assert_true(h.turn_stats.n_computed <= 640 - 594);
     assert_int_equal(h.turn_stats.n_prompt, h.turn_stats.n_computed + h.turn_stats.n_reused);
+    b->ops->stats(b, &s);
+    assert_int_equal(s.reused_tok, h.turn_stats.n_reused);
+    assert_int_equal(s.prefill_total, h.turn_stats.n_computed);
     b->ops->close(b);
 }
 

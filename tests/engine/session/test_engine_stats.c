@@ -1,6 +1,7 @@
 /* The figures of an engine while it computes. */
 #include "ebb_test.h"
 
+#include "ebb/experimental/prompt_parts.h"
 #include "ebb/session.h"
 #include "open/engine_state.h"
 #include "support/tiny_model.h"
@@ -62,7 +63,7 @@ static void test_layers_are_progress(void **state)
     m = ebb_tiny_open(&tiny, &bytes);
     assert_int_equal(ebb_engine_open(m, &o, NULL, NULL, &l.engine, NULL), EBB_OK);
     assert_int_equal(ebb_session_new(l.engine, &s, NULL), EBB_OK);
-    ebb_stats_prefill_begin(l.engine, s, 0, 0, N);
+    ebb_stats_prefill_begin(l.engine, s, &(ebb_sync_counts){ .n_prompt = N });
     compute_chunk(&l, s, ids, 0, CHUNK);
     compute_chunk(&l, s, ids, CHUNK, N - CHUNK);
     assert_int_equal(l.n, 8);                    /* two chunks of four layers */
@@ -82,9 +83,93 @@ static void test_layers_are_progress(void **state)
     free(bytes);
 }
 
+typedef struct fixture {
+    ebb_model   *model;
+    char        *bytes;
+    ebb_engine  *engine;
+    ebb_session *s, *other;
+    ebb_token    ids[N];
+} fixture;
+
+static void open_two_sessions(fixture *f)
+{
+    const ebb_tiny_opts tiny = { .type = EBB_TYPE_Q8_0, .n_layers = 2 };
+    const ebb_engine_opts o = { .n_ctx = 256, .n_batch = CHUNK, .n_threads = 1, .no_kv_cache = true,
+                                .no_speculation = true };
+
+    for (size_t i = 0; i < N; i++)
+        f->ids[i] = (ebb_token)(i * 7 % EBB_TINY_VOCAB);
+    f->model = ebb_tiny_open(&tiny, &f->bytes);
+    assert_int_equal(ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, NULL), EBB_OK);
+    assert_int_equal(ebb_session_new(f->engine, &f->s, NULL), EBB_OK);
+    assert_int_equal(ebb_session_new(f->engine, &f->other, NULL), EBB_OK);
+}
+
+static void close_two_sessions(fixture *f)
+{
+    ebb_session_free(f->s);
+    ebb_session_free(f->other);
+    ebb_engine_close(f->engine);
+    ebb_model_close(f->model);
+    free(f->bytes);
+}
+
+static void expect_turn(fixture *f, uint32_t total, uint32_t done, uint32_t reused, uint32_t computed)
+{
+    ebb_stats s;
+
+    ebb_engine_stats(f->engine, &s);
+    assert_int_equal(s.prefill_total, total);
+    assert_int_equal(s.prefill_done, done);
+    assert_int_equal(s.reused_tok, reused);
+    assert_int_equal(s.computed_tok, computed);
+}
+
+static void sync_ids(fixture *f, ebb_session *s, size_t n)
+{
+    assert_int_equal(ebb_session_sync(s, f->ids, n, NULL, NULL), EBB_OK);
+}
+
+/* A prompt in two syncs is one turn, though the sequence was emptied between them.  Without that word each is one. */
+static void test_a_prompt_in_parts(void **state)
+{
+    ebb_stats stats;
+    fixture f;
+
+    (void)state;
+    open_two_sessions(&f);
+    ebb_session_begin_prompt(f.s, N);
+    sync_ids(&f, f.s, CHUNK);
+    expect_turn(&f, N, CHUNK, 0, CHUNK);
+    assert_int_equal(ebb_session_sync(f.s, NULL, 0, NULL, NULL), EBB_OK);
+    expect_turn(&f, N, CHUNK, 0, CHUNK);
+    sync_ids(&f, f.s, N);
+    expect_turn(&f, N, N, 0, N);                 /* the first blocks were in the cache */
+    assert_int_equal(ebb_session_append(f.s, 5, NULL), EBB_OK);
+    ebb_engine_stats(f.engine, &stats);
+    assert_true(stats.generated_tok == 1 && stats.reused_tok == 0 && stats.prefill_tok_s > 0);
+    sync_ids(&f, f.s, 0);
+    ebb_engine_stats(f.engine, &stats);
+    assert_true(stats.generated_tok == 1 && stats.n_ctx_used == 0);
+    sync_ids(&f, f.s, 70);
+    expect_turn(&f, 6, 6, 64, 6);
+    ebb_session_begin_prompt(f.s, N);
+    sync_ids(&f, f.s, 72);
+    expect_turn(&f, N - 70, 2, 70, 2);
+    f.ids[0]++;
+    sync_ids(&f, f.other, 40);                       /* another one's turn: what goes on behind it is a turn again */
+    expect_turn(&f, 40, 40, 0, 40);
+    f.ids[0]--;
+    sync_ids(&f, f.s, N);
+    expect_turn(&f, N - 72, N - 72, 72, N - 72);
+    close_two_sessions(&f);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_layers_are_progress) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers_are_progress), cmocka_unit_test(test_a_prompt_in_parts),
+    };
 
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
 }
