@@ -92,7 +92,7 @@ typedef struct ebb_stats {
     uint64_t  budget_bytes;
     uint64_t  weight_bytes, pinned_bytes, mapped_bytes, ring_bytes;
     uint64_t  kv_bytes;          /* the KV pool, without what is spilled to a file */
-    uint64_t  kv_memory_bytes;   /* K and V of the sequence: in the pool ... */
+    uint64_t  kv_memory_bytes;   /* K and V of all sequences: in the pool ... */
     uint64_t  kv_file_bytes;     /* ... and spilled */
     uint64_t  kv_lent_bytes;     /* of kv_bytes, where layers stand until the context grows; also in
                                     pinned_bytes */
@@ -141,7 +141,7 @@ typedef struct ebb_stats {
                                   * else "" */
 } ebb_stats;
 
-/* Of kv_bytes, what neither K and V of the sequence nor layers have. */
+/* Of kv_bytes, what neither K and V of sequences nor layers have. */
 uint64_t ebb_stats_kv_free_bytes(const ebb_stats *s);
 
 EBB_API_END

@@ -194,6 +194,8 @@ void ebb_kv_set_limit(ebb_kv *kv, uint64_t limit_bytes, ebb_kv_host host);
 uint64_t ebb_kv_taken_bytes(const ebb_kv *kv);
 /* Of that, what blocks without references have. */
 uint64_t ebb_kv_unheld_bytes(const ebb_kv *kv);
+/* Bytes of the blocks with references, each once: in memory, and spilled.  Cost: O(blocks). */
+void ebb_kv_held_use(const ebb_kv *kv, uint64_t *memory_bytes, uint64_t *file_bytes);
 /* Blocks without references lose their hashes and give their memory back, those that were let go
  * longest ago first, until n_bytes have come; how many did. */
 uint64_t ebb_kv_release_unheld(ebb_kv *kv, uint64_t n_bytes);

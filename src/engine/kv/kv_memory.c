@@ -25,6 +25,15 @@ uint64_t ebb_kv_unheld_bytes(const ebb_kv *kv)
     return sum;
 }
 
+void ebb_kv_held_use(const ebb_kv *kv, uint64_t *memory_bytes, uint64_t *file_bytes)
+{
+    *memory_bytes = *file_bytes = 0;
+    for (int g = 0; g < EBB_KV_GROUPS; g++)
+        for (uint32_t b = 0; b < kv->pools[g].n_blocks; b++)
+            if (kv->pools[g].blocks[b].n_refs > 0)
+                *(kv->pools[g].blocks[b].is_spilled ? file_bytes : memory_bytes) += kv->pools[g].block_bytes;
+}
+
 void ebb_kv_take_memory(ebb_kv *kv, ebb_kv_pool *p, uint32_t b)
 {
     if (p->blocks[b].has_memory)

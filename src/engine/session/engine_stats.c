@@ -70,8 +70,17 @@ static void show_kv_room(ebb_engine *e)
     e->stats.kv_bytes = room < e->plan.kv_bytes ? room : e->plan.kv_bytes;
 }
 
-/* The first n_pos positions of s are computed: show how many, and where K and V are.  Counted for each new block
- * only, or when some were spilled or reloaded.  The lock is held. */
+static bool has_other_sequence(const ebb_engine *e, const ebb_session *s)
+{
+    for (const ebb_session *other = e->sessions; other; other = other->next)
+        if (other != s && other->table.n_blocks > 0)
+            return true;
+    return false;
+}
+
+/* The first n_pos positions of s are computed: show how many, and where K and V are: of several sequences, those of
+ * all, which nobody else can take.  Counted for each new block only, or when some were spilled or reloaded.  The lock
+ * is held. */
 static void show_sequence(ebb_engine *e, const ebb_session *s, uint32_t n_pos)
 {
     uint32_t n_spilled = ebb_kv_n_spilled(e->kv);
@@ -85,7 +94,11 @@ static void show_sequence(ebb_engine *e, const ebb_session *s, uint32_t n_pos)
     e->turn.shown = s;
     e->turn.counted_pos = n_pos;
     e->turn.counted_spilled = n_spilled;
-    ebb_kv_table_use(e->kv, &s->table, n_pos, &e->stats.kv_memory_bytes, &e->stats.kv_file_bytes);
+    ebb_kv_table_use(e->kv, &s->table, n_pos, &e->turn.kv_memory_bytes, &e->turn.kv_file_bytes);
+    e->stats.kv_memory_bytes = e->turn.kv_memory_bytes;
+    e->stats.kv_file_bytes = e->turn.kv_file_bytes;
+    if (has_other_sequence(e, s))
+        ebb_kv_held_use(e->kv, &e->stats.kv_memory_bytes, &e->stats.kv_file_bytes);
 }
 
 void ebb_stats_kv(ebb_engine *e)
@@ -104,6 +117,7 @@ void ebb_stats_forget_session(ebb_engine *e, const ebb_session *s)
         e->turn.shown = NULL;
         e->stats.n_ctx_used = 0;
         e->stats.kv_memory_bytes = e->stats.kv_file_bytes = 0;
+        e->turn.kv_memory_bytes = e->turn.kv_file_bytes = 0;
     }
     pthread_mutex_unlock(&e->lock);
 }
@@ -226,8 +240,8 @@ void ebb_stats_branch(ebb_engine *e, uint32_t n_accepted)
 static void learn_correction(ebb_engine *e, double seconds)
 {
     ebb_calibration *b = &e->calibration;
-    double planned = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->stats.kv_memory_bytes,
-                                                (double)e->stats.kv_file_bytes,
+    double planned = ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->turn.kv_memory_bytes,
+                                                (double)e->turn.kv_file_bytes,
                                                 (double)ebb_res_lent_read_bytes(e->res));
     double ratio = seconds * planned * (b->applied > 0 ? b->applied : 1);
 
@@ -335,8 +349,8 @@ static double predict_now(const ebb_engine *e)
 
     if (e->machine.memory_bytes_s <= 0 || (missing > 0 && e->machine.disk_bytes_s <= 0))
         return 0;
-    return ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->stats.kv_memory_bytes,
-                                      (double)e->stats.kv_file_bytes,
+    return ebb_plan_decode_tok_s_with(&e->plan, &e->machine, (double)e->turn.kv_memory_bytes,
+                                      (double)e->turn.kv_file_bytes,
                                       (double)ebb_res_lent_read_bytes(e->res) - missing);
 }
 

@@ -21,6 +21,7 @@ typedef struct ebb_turn_progress {
     uint64_t decode_read_bytes;  /* what had been read when its answer began */
     const ebb_session *shown;    /* whose sequence the figures are of; NULL: nobody's */
     uint32_t counted_pos, counted_spilled;       /* when its K and V were counted last */
+    uint64_t kv_memory_bytes, kv_file_bytes;     /* these of its own */
 } ebb_turn_progress;
 
 /* What a sync is for the figures. */

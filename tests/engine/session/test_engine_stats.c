@@ -165,10 +165,38 @@ static void test_a_prompt_in_parts(void **state)
     close_two_sessions(&f);
 }
 
+/* What other sequences hold is not free. */
+static void test_kv_of_all_sequences(void **state)
+{
+    uint64_t block;
+    ebb_stats stats;
+    fixture f;
+
+    (void)state;
+    open_two_sessions(&f);
+    block = ebb_kv_group_block_bytes(f.engine->kv, EBB_KV_ALL);
+    sync_ids(&f, f.s, 70);
+    ebb_engine_stats(f.engine, &stats);
+    assert_int_equal(stats.kv_memory_bytes, 3 * block);
+    f.ids[0]++;
+    sync_ids(&f, f.other, 33);
+    ebb_engine_stats(f.engine, &stats);
+    assert_int_equal(stats.n_ctx_used, 33);
+    assert_int_equal(stats.kv_memory_bytes, 5 * block);
+    assert_int_equal(ebb_stats_kv_free_bytes(&stats), stats.kv_bytes - 5 * block);
+    sync_ids(&f, f.s, 0);
+    sync_ids(&f, f.other, 34);
+    sync_ids(&f, f.other, 65);                       /* cached blocks are there to be taken */
+    ebb_engine_stats(f.engine, &stats);
+    assert_int_equal(stats.kv_memory_bytes, 3 * block);
+    close_two_sessions(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_are_progress), cmocka_unit_test(test_a_prompt_in_parts),
+        cmocka_unit_test(test_kv_of_all_sequences),
     };
 
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
