@@ -152,7 +152,7 @@ void ebb_plan_line(ebb_buf *out, const ebb_plan *p)
     if (p->stream_bytes > p->lent_read_bytes)
         ebb_buf_addf(out, "; %s are read for each token", ebb_size_text(p->stream_bytes - p->lent_read_bytes, size));
     if (p->lent_bytes > 0)
-        ebb_buf_addf(out, "; with a full context %u layers and %s tok/s", p->n_resident,
+        ebb_buf_addf(out, "; with a full context %u layer%s and %s tok/s", p->n_resident, p->n_resident == 1 ? "" : "s",
                      ebb_speed_text(p->predicted_full_tok_s, speed));
 }
 

@@ -166,6 +166,8 @@ ebb_status ebb_engine_plan_budget(ebb_engine *e, uint64_t bytes, ebb_plan *out, 
         ebb_plan_predict(&e->net, &e->machine, out);
         out->predicted_decode_tok_s /= bounded_correction(e);
         out->predicted_prefill_tok_s /= bounded_correction(e);
+        out->predicted_full_tok_s = ebb_plan_decode_tok_s_at(out, &e->machine, out->n_ctx);
+        out->predicted_first_token_s *= bounded_correction(e);
     }
     return st;
 }

@@ -414,7 +414,7 @@ static void test_budget_changes_live(void **state)
 {
     static const uint64_t less[] = { 900, 600, 300, 700, 1000 };         /* thousandths of what it takes in all */
     ebb_engine_opts o = { .io = EBB_IO_PREAD };
-    ebb_plan plan;
+    ebb_plan plan, slow;
     ebb_stats s;
     uint64_t whole;
     tiny_engine f;
@@ -425,6 +425,12 @@ static void test_budget_changes_live(void **state)
     expect_want(&f, 8, "mapped");
     assert_int_equal(ebb_engine_plan_budget(f.engine, 0, &plan, NULL), EBB_OK);
     assert_int_equal(plan.n_resident, N_LAYERS);
+    f.engine->calibration.correction = 3;        /* passes took three times as long: with a full context, too */
+    assert_int_equal(ebb_engine_plan_budget(f.engine, 0, &slow, NULL), EBB_OK);
+    assert_true(slow.predicted_full_tok_s <= slow.predicted_decode_tok_s);
+    assert_true(slow.predicted_full_tok_s < plan.predicted_full_tok_s / 2);
+    assert_true(slow.predicted_first_token_s > plan.predicted_first_token_s * 2);
+    f.engine->calibration.correction = 0;
     whole = plan.weights_resident_bytes;
     for (size_t i = 0; i < 5; i++) {
         uint64_t bytes = plan.total_bytes - plan.weights_ring_bytes - plan.weights_resident_bytes +
