@@ -27,10 +27,11 @@ static bool emit_token(ebb_local *l, int32_t id)
 static ebb_status sync_prompt(ebb_local *l, size_t there, ebb_sync_result *r, ebb_error *err)
 {
     size_t n_first = l->n_suffix < l->n_ids ? l->n_ids - l->n_suffix + 1 : 0;
+    bool has_first = ebb_session_cannot_shift(l->session) && l->n_suffix > 1 && there < n_first;
     ebb_sync_result first = { 0 };
     ebb_status st = EBB_OK;
 
-    if (ebb_session_cannot_shift(l->session) && l->n_suffix > 1 && there < n_first) {
+    if (has_first) {
         ebb_session_begin_prompt(l->session, l->n_ids);
         st = ebb_session_sync(l->session, l->ids, n_first, &first, err);
         ebb_session_set_cache_salt(l->session, &l->cache_salt);
@@ -40,7 +41,8 @@ static ebb_status sync_prompt(ebb_local *l, size_t there, ebb_sync_result *r, eb
     r->n_prompt = (uint32_t)l->n_ids;
     r->n_computed += first.n_computed;
     r->n_reused = r->n_prompt > r->n_computed ? r->n_prompt - r->n_computed : 0;
-    r->n_reused_disk += first.n_reused_disk;
+    if (has_first)                               /* what the second finds on disk was counted as computed */
+        r->n_reused_disk = first.n_reused_disk < r->n_reused ? first.n_reused_disk : r->n_reused;
     r->seconds += first.seconds;
     return st;
 }

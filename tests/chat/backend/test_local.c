@@ -86,6 +86,38 @@ static void test_frame(void **state)
     b->ops->close(b);
 }
 
+/* The same after a restart: no more came from disk than was known, whatever the prompt's second part finds there. */
+static void test_frame_from_disk(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 3, .arch = "qwen35" };
+    int32_t ids[200];
+    const ebb_engine_opts o = { .n_ctx = 256, .n_threads = 1, .kv_cache_dir = ebb_own_dir };
+    ebb_backend_request r = { .ids = ids, .n_ids = 150, .n_suffix = 6, .n_predict = 4,
+                              .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
+    ebb_backend *b;
+
+    (void)state;
+    assert_int_equal(ebb_own_dir_make(NULL), 0);
+    assert_true(ebb_tiny_write(&tiny, path));
+    fill(ids, 200);
+    for (int i = 0; i < 3; i++) {
+        h.ready = h.ended = false;
+        assert_int_equal(ebb_backend_local(&(ebb_backend_models){ .path = path }, &o, sink, NULL, &b, NULL), EBB_OK);
+        wait_for(&h.ready);
+        for (int k = 0; k < 2; k++) {
+            h.ended = false;
+            assert_int_equal(b->ops->answer(b, &r, NULL), EBB_OK);
+            wait_for(&h.ended);
+            assert_true(h.turn_stats.n_reused_disk <= h.turn_stats.n_reused);
+            r.n_ids += k == 0 && i == 0 ? 20 : 0;
+        }
+        b->ops->keep(b, ids, r.n_ids);
+        b->ops->close(b);
+    }
+    assert_true(h.turn_stats.n_reused > 0);
+    assert_int_equal(ebb_own_dir_drop(NULL), 0);
+}
+
 static void test_cancel_and_go_on(void **state)
 {
     ebb_backend *b = open_gated(1024);
@@ -365,7 +397,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_answer_in_parts), T(test_one_token_has_no_speed), T(test_frame),
+        T(test_answer_in_parts), T(test_one_token_has_no_speed), T(test_frame), T(test_frame_from_disk),
         T(test_cancel_and_go_on), T(test_limits), T(test_busy),
         T(test_failures), T(test_grammar_of_an_answer), T(test_budget), T(test_budget_waits),
         T(test_close_while_loading), T(test_swept_and_kept),
