@@ -22,11 +22,33 @@
 
 /* -- What fits --------------------------------------------------------------------------- */
 
+/* What is taken without -m, and why: what the user chose last, else the best.  Takes the files over. */
+static bool explain_choice(ebb_model_file *files, size_t n, const ebb_args *a, ebb_machine *machine, ebb_buf *why)
+{
+    ebb_model_rating *ratings;
+    ebb_buf last = { 0 };
+    char *path = NULL;
+    bool ok;
+
+    if (ebb_models_remembered(&last)) {
+        ebb_models_free(files, n);
+        ok = ebb_models_choose(&a->engine, &path, why, NULL) == EBB_OK;
+        free(path);
+    } else {
+        ok = ebb_models_rate(files, n, &a->engine, machine, true, 0, &ratings, NULL) == EBB_OK;
+        if (ok) {
+            ebb_models_explain(ratings, n, why);
+            ebb_models_rating_free(ratings, n);
+        }
+    }
+    ebb_buf_fini(&last);
+    return ok;
+}
+
 /* Which of the models found would be chosen. */
 static void check_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *machine)
 {
     ebb_model_file *files;
-    ebb_model_rating *ratings;
     ebb_buf why = { 0 };
     ebb_suggestion suits;
     ebb_plan plan;
@@ -41,11 +63,9 @@ static void check_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *m
         snprintf(advice, sizeof advice, "ebb pull %s gets %s (%.1f GB); ebb pull --suggest lists others",
                  suits.source, suits.name, suits.file_bytes / 1e9);
         ebb_doctor_advise(ebb_doctor_add(r, "models", "only the built-in guide"), "%s", advice);
-    } else if (ebb_models_rate(files, n, &a->engine, machine, true, 0, &ratings, NULL) == EBB_OK) {
-        ebb_models_explain(ratings, n, &why);
+    } else if (explain_choice(files, n, a, machine, &why)) {
         ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)),
                           "ebb plan lists them");
-        ebb_models_rating_free(ratings, n);
     }
     ebb_buf_fini(&why);
 }

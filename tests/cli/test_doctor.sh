@@ -49,3 +49,12 @@ chmod 700 "$dir/cache/ebb/kv"
 chmod 777 "$dir/cache/ebb/kv"
 "$EBB" doctor >"$dir/text"
 grep -q '^kv cache .*chmod 700' "$dir/text" || { echo "nothing about the folder of K and V"; cat "$dir/text"; exit 1; }
+
+# Without -m that one is taken which was chosen last, not the best.
+mkdir "$dir/m"
+cp models/guide.gguf "$dir/m/a.gguf"; cp models/guide.gguf "$dir/m/b.gguf"
+for name in b a; do
+    EBB_MODELS=$dir/m XDG_STATE_HOME=$dir/state XDG_DATA_HOME=$dir/data XDG_CONFIG_HOME=$dir/config "$EBB" --plain -m $name -n 1 </dev/null >/dev/null
+    EBB_MODELS=$dir/m XDG_STATE_HOME=$dir/state XDG_DATA_HOME=$dir/data XDG_CONFIG_HOME=$dir/config "$EBB" doctor >"$dir/text"
+    grep -q "^models .*without -m took $name.gguf, as last time" "$dir/text" || { echo "it is not $name"; cat "$dir/text"; exit 1; }
+done
