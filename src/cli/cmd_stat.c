@@ -262,6 +262,14 @@ static bool is_waiting(json_t *o)
     return state && strcmp(state, "waiting") == 0;
 }
 
+/* All that is in memory of it, mapped weights too, as the panel and /mem have it. */
+static double resident_bytes(json_t *o)
+{
+    double rss = json_number(o, "rss_bytes");
+
+    return rss > 0 ? rss : json_number(o, "anon_bytes") + json_number(o, "file_bytes");
+}
+
 static void print_process(json_t *o)
 {
     char own[16], budget[16], kv[16], file[16], room[16];
@@ -276,7 +284,7 @@ static void print_process(json_t *o)
            json_number(o, "used"), json_number(o, "context"), json_number(o, "prefill_tok_s"),
            json_number(o, "decode_tok_s"),
            json_number(o, "resident"), json_number(o, "layers"),
-           ebb_size_text((uint64_t)json_number(o, "anon_bytes"), own),
+           ebb_size_text((uint64_t)resident_bytes(o), own),
            ebb_size_text((uint64_t)json_number(o, "budget_bytes"), budget));
     printf("    KV %s in memory, %s in a file, %s free\n",
            ebb_size_text((uint64_t)json_number(o, "kv_memory_bytes"), kv),

@@ -3,7 +3,7 @@
 set -eu
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 exec python3 - "$EBB" <<'PY'
-import fcntl, json, os, pty, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, termios, threading, time
+import fcntl, json, os, pty, re, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, termios, threading, time
 
 ebb = os.path.abspath(sys.argv[1])
 home = tempfile.mkdtemp(dir="/tmp")              # a socket's path is short
@@ -39,6 +39,9 @@ try:
             sys.exit("what decisions go by: %r" % one)
         if one["kv_memory_bytes"] == 0 or one["kv_file_bytes"] != 0 or one["kv_memory_bytes"] + one["kv_free_bytes"] != one["kv_bytes"]:
             sys.exit("K and V: %r" % one)
+        shown = re.search("memory ([0-9.]+) ([MG])iB of", stat().stdout)
+        if float(shown[1]) * {"M": 2**20, "G": 2**30}[shown[2]] < one["anon_bytes"] + one["file_bytes"] / 2:
+            sys.exit("mapped weights are no memory: %r, %r" % (shown[0], one))
         path = "%s/%d.sock" % (folder, p.pid)
         if os.stat(path).st_mode & 0o777 != 0o600 or os.stat(folder).st_mode & 0o77 != 0:
             sys.exit("the socket is not private")
