@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "app/hangup.h"
+#include "backend/backend.h"
 #include "app/stat_server.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -441,7 +442,7 @@ static ebb_status answer_prompt(const ebb_args *a, ebb_chat *c, const ebb_buf *p
 /* The engine's figures during the answer; keys as in bench and stat. */
 static void put_engine(json_t *o, const ebb_stats *s)
 {
-    json_object_set_new(o, "ctx", json_integer(s->n_ctx));
+    json_object_set_new(o, "tier", json_string(ebb_tier_name(s->tier)));
     json_object_set_new(o, "kv_type", json_string(s->kv_type));
     json_object_set_new(o, "layers", json_integer(s->n_layers));
     json_object_set_new(o, "resident_layers", json_integer(s->n_resident));
@@ -452,6 +453,24 @@ static void put_engine(json_t *o, const ebb_stats *s)
     json_object_set_new(o, "stall_share", json_real(s->stall_share));
     if (s->experts_selected > 0)
         json_object_set_new(o, "expert_hits", json_real((double)s->experts_resident / (double)s->experts_selected));
+}
+
+/* Those of the engine in this process, which is this answer's alone. */
+static void put_own_engine(json_t *o, const ebb_stats *s)
+{
+    json_object_set_new(o, "drafted", json_integer((json_int_t)s->n_drafted));
+    json_object_set_new(o, "accepted", json_integer((json_int_t)s->n_accepted));
+    json_object_set_new(o, "peak_rss_bytes", json_integer((json_int_t)s->rss_peak_bytes));
+    put_engine(o, s);
+}
+
+/* Of an engine elsewhere only what it sent is known: an `ebb serve` sends its figures, others none. */
+static void put_engine_elsewhere(json_t *o, const ebb_chat *c)
+{
+    ebb_remote_figures r;
+
+    if (ebb_chat_remote(c, &r) && r.server.taken_ms)
+        put_engine(o, &r.server.stats);
 }
 
 /* Of a remote engine: its name, the seed that it was sent, and whether the token counts are the server's. */
@@ -536,20 +555,17 @@ static int print_run_json(const ebb_args *a, ebb_chat *c)
     bool is_whole;
 
     ebb_chat_stats(c, &s);
-    if (root) {
-        json_object_set_new(root, "drafted", json_integer((json_int_t)s.n_drafted));
-        json_object_set_new(root, "accepted", json_integer((json_int_t)s.n_accepted));
-        json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)s.rss_peak_bytes));
-        json_object_set_new(root, "tier", json_string(ebb_tier_name(s.tier)));
-    }
     if (root && ebb_chat_model(c)) {
         json_object_set_new(root, "model", ebb_json_text_or_null(ebb_chat_model(c)->name));
         json_object_set_new(root, "model_file", ebb_json_text_or_null(ebb_chat_model(c)->path));
     }
     if (root && m->engine)
         put_remote(root, c, m);
-    if (root)
-        put_engine(root, &s);
+    json_object_set_new(root, "ctx", json_integer(s.n_ctx));
+    if (root && ebb_chat_engine(c))
+        put_engine_elsewhere(root, c);
+    else if (root)
+        put_own_engine(root, &s);
     text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     is_whole = text && ebb_buf_adds(&line, text) && ebb_buf_addc(&line, '\n');
     if (is_whole)

@@ -71,9 +71,13 @@ run -m "$model"
 grep -q "ebb serve (process $server) has guide in memory" "$dir/err" || fail "not shared: $(cat "$dir/err")"
 [ "$(cat "$dir/out")" = "$want" ] || fail "the shared answer is another one: $(cat "$dir/out")"
 [ "$(answers)" = 1 ] || fail "$(answers) answers of the server, not 1"
+"$EBB" run --greedy -n 4 -m "$model" --json --seed 7 -p x </dev/null >"$dir/json" 2>"$dir/err" || fail "no object"
+grep -q '"engine":' "$dir/json" && grep -q '"seed":7' "$dir/json" && grep -q '"kv_type":"[a-z]' "$dir/json" &&
+    grep -q '"layers":[1-9]' "$dir/json" && ! grep -q '"peak_rss_bytes"\|"drafted"' "$dir/json" || fail "figures of nobody: $(cat "$dir/json")"
+[ "$(answers)" = 2 ] || fail "$(answers) answers of the server, not 2"
 ln -s "$model" "$dir/other-name.gguf"
 run -m "$dir/other-name.gguf"
-[ "$(answers)" = 2 ] || fail "the same file by another name is not shared"
+[ "$(answers)" = 3 ] || fail "the same file by another name is not shared"
 cp "$model" "$dir/copy.gguf"
 run -m "$dir/copy.gguf"; run -m guide; run -m "$model" -e here; run -m "$model" --ctx 512; run -m "$model" --private; run -m "$model" --no-kv-cache
 printf '/set template none\n' | "$EBB" --plain -m "$model" -e here -s raw >"$dir/out" 2>&1
@@ -83,10 +87,10 @@ for o in "--raw" "--template chatml" "-s raw"; do
     [ "$o" = "-s raw" ] || cmp -s "$dir/alone" "$dir/out" || fail "$o: $(cat "$dir/alone" "$dir/out")"
 done
 run -m guide --template auto
-[ "$(answers)" = 3 ] || fail "$(answers) answers of the server, not 3: a template is dropped, or auto keeps a copy"
+[ "$(answers)" = 4 ] || fail "$(answers) answers of the server, not 4: a template is dropped, or auto keeps a copy"
 "$EBB" run -m "$model" --template nosuch x </dev/null >"$dir/out" 2>&1 && fail "a template that there is not is dropped"
 run -m guide -e here
-[ "$(answers)" = 3 ] || fail "shared though it should not be"
+[ "$(answers)" = 4 ] || fail "shared though it should not be"
 [ "$(cat "$dir/out")" = "$want" ] || fail "another answer here: $(cat "$dir/out")"
 "$EBB" run --greedy -n 4 -m "$model" -p x </dev/null 2>"$dir/err" >/dev/null
 [ ! -s "$dir/err" ] || fail "told where nobody looks: $(cat "$dir/err")"
