@@ -5,6 +5,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "app/app.h"
 #include "app/hangup.h"
@@ -84,6 +87,16 @@ static double answers_s(const ebb_tui_opts *opts, const ebb_chat *chat)
     return opts->is_inline && !opts->theme && !opts->no_color && ebb_chat_n_messages(chat) > 0 ? scrolled_s : 0;
 }
 
+/* Plain lines on a terminal are a surprise to whoever has not asked for them: by TERM=dumb one has. */
+static int run_plain(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts, const ebb_error *why)
+{
+    const char *kind = getenv("TERM");
+
+    if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !(kind && strcmp(kind, "dumb") == 0))
+        printf("Note: %s\n", why->msg);
+    return ebb_plain_run(chat_opts, opts);
+}
+
 int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
 {
     ebb_term_opts term_opts = { .no_color = opts->no_color, .ascii = opts->ascii, .links = (ebb_links)opts->links,
@@ -99,7 +112,7 @@ int ebb_tui_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     int status;
 
     if ((opts->is_inline ? ebb_term_inline : ebb_term_curses)(&term_opts, &term, &err) != EBB_OK)
-        return err.code == EBB_UNSUPPORTED ? ebb_plain_run(chat_opts, opts) : fail_to_start(&err);
+        return err.code == EBB_UNSUPPORTED ? run_plain(chat_opts, opts, &err) : fail_to_start(&err);
     stoppable.stop = ebb_app_wants_stop;
     stoppable.stop_arg = &app;                   /* prompts are made only for what it does */
     if (ebb_chat_open(&stoppable, &chat, &err) != EBB_OK) {

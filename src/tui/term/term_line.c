@@ -40,8 +40,11 @@ void ebb_term_line_free(ebb_term_line *l)
 
 ebb_status ebb_term_line_refuse(ebb_term_line *l, ebb_error *err)
 {
+    const char *kind = getenv("TERM");
+
     ebb_term_line_free(l);
-    return EBB_FAIL(err, EBB_UNSUPPORTED, "this terminal cannot move its cursor; use --plain");
+    return EBB_FAIL(err, EBB_UNSUPPORTED, "terminfo knows no way to move the cursor of a terminal '%.60s' (TERM), so "
+                    "these are plain lines; most terminals work with TERM=xterm-256color", kind ? kind : "");
 }
 
 void ebb_term_line_probe(ebb_term_line *l, const ebb_term_opts *opts, const char *kind)

@@ -223,8 +223,26 @@ static void dumb_gets_plain_lines(void **state)
     (void)state;
     start(&l, "dumb");
     assert_true(expect(&l, "You: ", EBB_TEST_WAIT_S));
+    assert_null(memmem(l.out.data, l.out.len, "TERM", 4));       /* they were asked for */
     put(&l, "hello\n");
     assert_true(expect(&l, "Model: You said: hello", EBB_TEST_WAIT_S));
+    assert_null(memchr(l.out.data, '\033', l.out.len));
+    put(&l, "\x04");
+    assert_int_equal(finish(&l, &restored), 0);
+}
+
+/* Who comes from a newer terminal over ssh is told why there is no screen, and what helps. */
+static void unknown_gets_plain_lines(void **state)
+{
+    bool restored;
+    line l;
+
+    (void)state;
+    start(&l, "xterm-\033of-tomorrow");
+    assert_true(expect(&l, "You: ", EBB_TEST_WAIT_S));
+    assert_int_equal(strncmp(l.out.data, "Note: terminfo knows no way", 27), 0);
+    assert_non_null(memmem(l.out.data, l.out.len, "of-tomorrow' (TERM), so these are plain lines", 45));
+    assert_non_null(memmem(l.out.data, l.out.len, "TERM=xterm-256color\r\n", 21));
     assert_null(memchr(l.out.data, '\033', l.out.len));
     put(&l, "\x04");
     assert_int_equal(finish(&l, &restored), 0);
@@ -397,6 +415,7 @@ static int inline_group(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_terminal),
         cmocka_unit_test(arrows_that_come_together),
+        cmocka_unit_test(unknown_gets_plain_lines),
         cmocka_unit_test(signals_restore),
         cmocka_unit_test(hang_up_ends_it),
         cmocka_unit_test(comes_back_after_a_stop),
@@ -416,6 +435,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_terminal),
         cmocka_unit_test(arrows_that_come_together),
         cmocka_unit_test(dumb_gets_plain_lines),
+        cmocka_unit_test(unknown_gets_plain_lines),
         cmocka_unit_test(signals_restore),
         cmocka_unit_test(hang_up_ends_it),
         cmocka_unit_test(comes_back_after_a_stop),
