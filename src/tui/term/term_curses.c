@@ -71,8 +71,21 @@ static void enter_modes(term_curses *t)
     t->is_active = true;
 }
 
+/* Without a second screen the cursor is left at the beginning of the frame's last row: what is said then is not to end
+ * in the rest of it. */
+static void erase_row(void)
+{
+    ebb_buf bytes = { 0 };
+
+    ebb_cap_add(&bytes, "el");
+    ebb_tty_write(ebb_buf_text(&bytes), bytes.len);
+    ebb_buf_fini(&bytes);
+}
+
 static void leave_modes(term_curses *t)
 {
+    bool has_frame = !isendwin();
+
     if (!t->is_active)
         return;
     t->is_active = false;
@@ -83,9 +96,11 @@ static void leave_modes(term_curses *t)
     ebb_tty_leave_title(&t->line.tty);
     if (t->line.has_paste)
         ebb_tty_write(EBB_PASTE_OFF, sizeof EBB_PASTE_OFF - 1);
-    if (!isendwin())                             /* twice, the cursor would go back to where it once was */
+    if (has_frame)                               /* twice, the cursor would go back to where it once was */
         endwin();
     send_drawn(t);
+    if (has_frame)
+        erase_row();
     ebb_tty_finish_output();
     ebb_tty_guard(false);
     ebb_tty_cooked();

@@ -114,7 +114,9 @@ static void start(line *l, const char *term)
         setenv("TERM", term, 1);
         setenv("LC_ALL", "C.UTF-8", 1);
         fake_echoes = true;
-        _exit(ebb_tui_run(&chat, &opts));
+        int code = ebb_tui_run(&chat, &opts);
+        fflush(stdout);
+        _exit(code);
     }
 }
 
@@ -229,6 +231,23 @@ static void dumb_gets_plain_lines(void **state)
     assert_null(memchr(l.out.data, '\033', l.out.len));
     put(&l, "\x04");
     assert_int_equal(finish(&l, &restored), 0);
+}
+
+/* The only screen that there is still has the frame, and the cursor in its last row. */
+static void the_last_words_have_a_row(void **state)
+{
+    bool restored;
+    line l;
+
+    (void)state;
+    start_ready(&l, "vt100");
+    put(&l, "hello\r");
+    assert_true(expect(&l, "You said: hello", EBB_TEST_WAIT_S));
+    put(&l, "/quit\r");
+    assert_true(expect(&l, " continues: ", EBB_TEST_WAIT_S));
+    assert_non_null(memmem(l.out.data, l.out.len, "\033[Kebb -c continues: ", 21));
+    assert_int_equal(finish(&l, &restored), 0);
+    assert_true(restored);
 }
 
 /* Who comes from a newer terminal over ssh is told why there is no screen, and what helps. */
@@ -435,6 +454,7 @@ int main(void)
         cmocka_unit_test(every_kind_of_terminal),
         cmocka_unit_test(arrows_that_come_together),
         cmocka_unit_test(dumb_gets_plain_lines),
+        cmocka_unit_test(the_last_words_have_a_row),
         cmocka_unit_test(unknown_gets_plain_lines),
         cmocka_unit_test(signals_restore),
         cmocka_unit_test(hang_up_ends_it),
