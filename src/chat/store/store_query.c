@@ -25,8 +25,8 @@ int64_t ebb_session_number(const char *name)
     return name[strspn(name, "0123456789")] == '\0' ? strtoll(name, NULL, 10) : 0;
 }
 
-/* What a wrong clock has dated beyond tomorrow comes last, or it would be the newest one for years. */
-#define NEWEST_FIRST "updated_ms > 1000 * (strftime('%s', 'now') + 86400), updated_ms DESC, id DESC"
+/* What a wrong clock has dated ahead, by hours or by years, comes last, or it would be the newest one until then. */
+#define NEWEST_FIRST "updated_ms > 1000 * (strftime('%s', 'now') + 600), updated_ms DESC, id DESC"
 
 /* Several sessions have the title: an error that lists them, for the user to choose. */
 static ebb_status fail_ambiguous(const char *title, const int64_t *ids, size_t n, ebb_error *err)
