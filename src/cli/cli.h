@@ -29,7 +29,7 @@ void ebb_cli_print(const char *text, size_t n);
 /* The same of a name in a line: a terminal shows a newline in it as a sign. */
 void ebb_cli_print_name(const char *name);
 
-/* The environment asks for a locale with UTF-8. */
+/* The locale is one with UTF-8, or the environment asks for one. */
 bool ebb_cli_has_utf8(void);
 
 /* Print `root` and a newline, and drop the reference to it.  NULL: it could not be built (out of

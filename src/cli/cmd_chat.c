@@ -1,4 +1,5 @@
 /* ebb chat: what the command line and the environment say about the conversation. */
+#include <langinfo.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@ bool ebb_cli_has_utf8(void)
     static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
     const char *v;
 
+    if (strcmp(nl_langinfo(CODESET), "UTF-8") == 0)      /* also where its name is silent about it: en_IN */
+        return true;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if ((v = get_set(names[i])) != NULL)
             return strcasestr(v, "utf") != NULL;
