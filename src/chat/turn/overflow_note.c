@@ -42,6 +42,11 @@ ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_err
 {
     size_t n_ctx = (n_tokens + n_tokens / 4 + 1023) / 1024 * 1024;
 
+    if (c->remote.name)                          /* its context is its own, and the tokens were not counted */
+        return EBB_FAIL(err, EBB_CONTEXT, "the input has about %zu tokens, the context of %.80s holds %u with its "
+                                          "answer: shorten it, or ask the engine here (-e here --ctx N; in a chat "
+                                          "/engine here)",
+                        n_tokens, c->remote.name, c->backend->ops->n_ctx(c->backend));
     return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u with its answer: give --ctx %zu "
                                       "or more (in a chat /set ctx %zu), or a model that can take as many",
                     n_tokens, c->backend->ops->n_ctx(c->backend), n_ctx, n_ctx);

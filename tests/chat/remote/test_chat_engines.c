@@ -276,6 +276,23 @@ static void test_overflow_by_estimate(void **state)
     ebb_chat_close(c);
 }
 
+/* Where nobody can be asked, what is too long is refused: with about how much it is, and a step that leads on. */
+static void test_too_long_by_estimate(void **state)
+{
+    ebb_chat *c = begin_chat_with("kind=vllm ctx=200", (ebb_chat_opts){ .is_unattended = true });
+    char words[4000];
+    ebb_error err;
+
+    (void)state;
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    memset(words, 'x', sizeof words);
+    assert_int_equal(ebb_chat_send(c, words, sizeof words, &err), EBB_CONTEXT);
+    assert_non_null(strstr(err.msg, "the input has about "));
+    assert_non_null(strstr(err.msg, " holds 200 with its answer: shorten it, or ask the engine here (-e here "));
+    assert_null(strstr(err.msg, "/set ctx"));
+    ebb_chat_close(c);
+}
+
 /* Counts from before a decision are of what it leaves out, too: they do not make the rest seem as full as before. */
 static void test_half_stays_where_the_engine_counts(void **state)
 {
@@ -663,6 +680,7 @@ int main(void)
         cmocka_unit_test(test_tree_needs_no_ids), cmocka_unit_test(test_the_thought_of_a_cut_answer),
         cmocka_unit_test(test_refusals_say_who_can),
         cmocka_unit_test(test_overflow_by_estimate),
+        cmocka_unit_test(test_too_long_by_estimate),
         cmocka_unit_test(test_half_stays_where_the_engine_counts),
         cmocka_unit_test(test_forgetting_counts_at_once),
         cmocka_unit_test(test_a_full_context_of_who_cannot_go_on),
