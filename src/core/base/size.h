@@ -9,6 +9,10 @@ bool ebb_size_parse(const char *text, uint64_t *bytes);
 
 /* "5.42 GiB": three digits, by powers of 1024.  Returns out. */
 const char *ebb_size_text(uint64_t bytes, char out[16]);
+/* The same, never less than that: what is needed, and read back (ebb_size_parse) is enough. */
+const char *ebb_size_text_up(uint64_t bytes, char out[16]);
+/* The same, never more than that: what there is. */
+const char *ebb_size_text_down(uint64_t bytes, char out[16]);
 
 /* -- Arithmetic.  Sizes from a file may be any: their product is checked before it is believed. */
 

@@ -329,8 +329,8 @@ static void explain_refusal(const ebb_planning *q, const char *limit)
     char need[16], have[16];
 
     p->min_bytes = p->total_bytes;
-    ebb_size_text(p->total_bytes, need);
-    ebb_size_text(p->budget_bytes, have);
+    ebb_size_text_up(p->total_bytes, need);      /* whoever gives what is named gets it */
+    ebb_size_text_down(p->budget_bytes, have);
     if (asks_for_layers(q) && p->n_resident > 0)
         set_why(p, EBB_TIER_CRITICAL, "%u resident layers take %s; there is room for %s (%.60s); fewer would fit",
                 p->n_resident, need, have, limit);

@@ -42,6 +42,30 @@ static void test_texts(void **state)
         assert_string_equal(ebb_size_text(all[i].bytes, text), all[i].want);
 }
 
+/* What is named as needed is enough when it is read back, and what is named as there is there. */
+static void test_texts_read_back(void **state)
+{
+    static const char *const said[] = { "28.4M", "32.1M", "9.99G", "1.01T", "100M", "512B" };
+    char text[16];
+    uint64_t v;
+
+    (void)state;
+    for (uint64_t bytes = 1; bytes < UINT64_C(1) << 50; bytes += bytes / 7 + 1) {
+        char *blank = strchr(ebb_size_text_up(bytes, text), ' ');
+
+        memmove(blank, blank + 1, strlen(blank));
+        assert_true(ebb_size_parse(text, &v));
+        assert_true(v >= bytes && v - bytes <= bytes / 90);
+    }
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        assert_true(ebb_size_parse(said[i], &v));
+        ebb_size_text_down(v, text);
+        assert_memory_equal(text, said[i], strlen(said[i]) - 1);
+    }
+    assert_string_equal(ebb_size_text_up(29800000, text), "28.5 MiB");
+    assert_string_equal(ebb_size_text_down(29800000, text), "28.4 MiB");
+}
+
 static void test_products(void **state)
 {
     static const struct { uint64_t a, b, product; bool fits; } all[] = {
@@ -69,7 +93,8 @@ static void test_products(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes), cmocka_unit_test(test_texts), cmocka_unit_test(test_products),
+        cmocka_unit_test(test_sizes), cmocka_unit_test(test_texts), cmocka_unit_test(test_texts_read_back),
+        cmocka_unit_test(test_products),
     };
 
     return cmocka_run_group_tests_name("size", tests, NULL, NULL);
