@@ -9,8 +9,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/buf.h"
 #include "base/size.h"
 #include "ebb/experimental/inspect.h"
+#include "os/paths.h"
 
 __attribute__((format(printf, 2, 3)))
 static void add_note(ebb_cli_ollama *e, const char *format, ...)
@@ -85,11 +87,15 @@ static ebb_status read_cards(const char *list, ebb_cli_ollama *e, ebb_error *err
 static ebb_status read_projector(const char *text, uint64_t *bytes, ebb_error *err)
 {
     ebb_model *m = NULL;
+    ebb_buf path = { 0 };
     ebb_status st;
 
     if (!text || ebb_size_parse(text, bytes))
         return EBB_OK;
-    st = ebb_model_open(text, &m, err);
+    st = ebb_path_expand(text, &path, err);
+    if (st == EBB_OK)
+        st = ebb_model_open(path.data, &m, err);
+    ebb_buf_fini(&path);
     for (size_t i = 0; st == EBB_OK && i < ebb_model_n_tensors(m); i++) {
         ebb_tensor_info t;
         ebb_model_tensor(m, i, &t);
@@ -184,6 +190,12 @@ static bool has_vision(const ebb_args *a, const ebb_model *m)
     return false;
 }
 
+/* A context of --ctx max, or of the configuration's ctx = max: Ollama takes no more than the model was trained for. */
+static uint32_t asked_ctx(const ebb_args *a, const ebb_model *m)
+{
+    return a->engine.n_ctx == EBB_CTX_MAX ? ebb_model_get_info(m)->n_ctx_train : a->engine.n_ctx;
+}
+
 /* The variables count where no option says otherwise; --exact takes the options as they are. */
 static void resolve_settings(ebb_cli_ollama *e, const ebb_args *a, const ebb_model *m)
 {
@@ -194,7 +206,7 @@ static void resolve_settings(ebb_cli_ollama *e, const ebb_args *a, const ebb_mod
                                      : getenv("OLLAMA_FLASH_ATTENTION"),
         .env_kv_type = asked_kv(a), .env_overhead = getenv("OLLAMA_GPU_OVERHEAD"),
         .env_spread = getenv("OLLAMA_SCHED_SPREAD"),
-        .n_ctx = a->engine.n_ctx, .n_batch = a->ollama_batch, .vision = has_vision(a, m),
+        .n_ctx = asked_ctx(a, m), .n_batch = a->ollama_batch, .vision = has_vision(a, m),
         .flash_ok_on_gpus = !e->has_old_card, .total_vram_bytes = e->vram_bytes,
     };
 
@@ -210,7 +222,7 @@ static void resolve_settings(ebb_cli_ollama *e, const ebb_args *a, const ebb_mod
         return;
     }
     if (a->engine.n_ctx)
-        e->settings.n_ctx = a->engine.n_ctx;
+        e->settings.n_ctx = asked_ctx(a, m);
     if (a->ollama_batch)
         e->settings.n_batch = a->ollama_batch;
     if (a->ollama_parallel)

@@ -276,6 +276,17 @@ static void check_rules(void)
         ebb_invariant_broken = end_at_broken_rule;
 }
 
+static ebb_status open_trace(const char *name, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_status st = ebb_path_expand(name, &path, err);
+
+    if (st == EBB_OK)
+        st = ebb_log_open(path.data, err);
+    ebb_buf_fini(&path);
+    return st;
+}
+
 int main(int argc, char **argv)
 {
     bool is_chat = argc < 2 || argv[1][0] == '-' || ebb_cli_is_model_file(argv[1]) ||
@@ -304,7 +315,7 @@ int main(int argc, char **argv)
     }
     read_config(&args, &config, command->mask);
     if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
-        (args.trace && ebb_log_open(args.trace, &err) != EBB_OK)) {
+        (args.trace && open_trace(args.trace, &err) != EBB_OK)) {
         ebb_buf_fini(&config);
         return ebb_cli_fail(&err);
     }

@@ -64,6 +64,10 @@ expect("huge", ollama(command_r, *huge, "--gpu", "24G", "--exact", "--json"), "m
 same("exact", (p["available_for_weights"], p["layers"], p["splits"]), (14591424512, 31, True))
 expect("plan --ollama", ollama(command_r, "--ctx", "32000", "--gpu", "24G", "--ollama", "--json", command=("plan",)), '"predict"')
 
+most = json.loads(ollama(command_r, "--ctx", "max", "--ollama", "--json", command=("plan",)))
+same("plan --ollama --ctx max", (most["ctx"], most["notes"] if "notes" in most else []), (131072, []))
+same("and --exact", json.loads(ollama(command_r, "--ctx", "max", "--exact", "--ollama", "--json", command=("plan",)))["ctx"], 131072)
+
 # Several cards, libraries, integrated ones; layers by card.
 text = ollama(command_r, "--ctx", "2048", "--gpu", "12G,12G:rocm,16G:vulkan:integrated", "--num-gpu", "3")
 expect("cards", text, "card 1, ROCm", "card 2, Vulkan, integrated", "layers 37-39", "3 of 41 layers")
@@ -74,6 +78,7 @@ spread = figures(command_r, "--ctx", "2048", "--gpu", "24G,24G")["gpu_bytes"], f
 same("spread", (min(spread[0]) == 0, min(spread[1]) > 0), (True, True))
 free = [figures(command_r, "--ctx", "2048", "--gpu", "20G", *o)["layers_on_gpu"] for o in ((), ("--overhead", "3G"), ("--projector", "3G"), ("--projector", command_r))]
 same("overhead and projector", (free[0] > free[1], free[0] > free[2], free[3]), (True, True, 0))
+same("a projector in the home", figures(command_r, "--ctx", "2048", "--gpu", "20G", "--projector", "~/command-r.gguf", env={"HOME": DIR})["layers_on_gpu"], 0)
 
 # The variables, and options over them.
 env = {"OLLAMA_NUM_PARALLEL": "4", "OLLAMA_CONTEXT_LENGTH": "8192", "OLLAMA_FLASH_ATTENTION": "1", "OLLAMA_KV_CACHE_TYPE": "q8_0",

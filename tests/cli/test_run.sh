@@ -160,6 +160,20 @@ yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 1 ] && grep -qx 'ebb: the input is larger than 64 MiB' "$dir/err" || fail "input without an end: $(cat "$dir/err")"
 { while sleep 0.01; do echo word; done; } 2>"$dir/no" | timeout 1 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 124 ] || fail "a slow input without an end: $(cat "$dir/err")"
+# No shell reads a value behind = or in the configuration: ~/ is the home all the same.
+mkdir -p "$dir/h/.config/ebb" && printf '%s' '{{ messages[0].content }}' >"$dir/h/t.jinja" || exit 1
+want=$("$EBB" run -m guide -n 3 --greedy --template "$dir/h/t.jinja" hi)
+[ "$(HOME=$dir/h XDG_CONFIG_HOME='' "$EBB" run -m guide -n 3 --greedy --template='~/t.jinja' --trace='~/trace' hi)" = "$want" ] && [ -s "$dir/h/trace" ] || fail "~/ behind ="
+printf 'template = ~/t.jinja\ntrace = ~/trace2\n' >"$dir/h/.config/ebb/config"
+[ "$(HOME=$dir/h XDG_CONFIG_HOME='' "$EBB" run -m guide -n 3 --greedy hi)" = "$want" ] && [ -s "$dir/h/trace2" ] || fail "~/ in the configuration"
+printf '/set template ~/t.jinja\n' | HOME=$dir/h XDG_CONFIG_HOME='' "$EBB" --plain -m guide >"$dir/out" 2>&1
+grep -q "chat template: $dir/h/t.jinja, as you asked" "$dir/out" || fail "~/ of /set template: $(cat "$dir/out")"
+# A file is kept by a name that finds it from any folder, also one without an ending.
+cp "$dir/h/t.jinja" "$dir/h/shape" || exit 1
+ebb=$(realpath "$EBB")
+(cd "$dir/h" && printf '/set template shape\n' | "$ebb" --plain -m guide >"$dir/out" 2>&1)
+grep -q "chat template: $dir/h/shape, as you asked" "$dir/out" || fail "a template without an ending: $(cat "$dir/out")"
+
 mkfifo "$dir/trace" || exit 1
 timeout 60 "$EBB" run -n 3 --trace "$dir/trace" hi 2>"$dir/err"
 [ $? -eq 1 ] && grep -q 'is a pipe that nobody reads' "$dir/err" || fail "a trace into a pipe: $(cat "$dir/err")"

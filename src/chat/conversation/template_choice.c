@@ -7,6 +7,8 @@
 
 #include "base/utf8.h"
 #include "conversation/chat_priv.h"
+#include "os/paths.h"
+#include "template/family.h"
 
 static bool has_own(const ebb_chat *c)
 {
@@ -75,12 +77,15 @@ void ebb_template_choice_begin(ebb_chat *c)
     c->settings.is_template_lost = false;
 }
 
-/* A file is found again from any folder. */
+/* A file is found again from any folder; what is the name of a template is no file. */
 static bool copy_name(const char *name, char *out, size_t cap)
 {
-    char *path = strpbrk(name, "/.") ? realpath(name, NULL) : NULL;
+    bool is_file = strcmp(name, "auto") != 0 && strcmp(name, "none") != 0 && !ebb_template_family_named(name);
+    ebb_buf whole = { 0 };
+    char *path = is_file && ebb_path_expand(name, &whole, NULL) == EBB_OK ? realpath(whole.data, NULL) : NULL;
     int n = snprintf(out, cap, "%s", path ? path : name);
 
+    ebb_buf_fini(&whole);
     free(path);
     return n >= 0 && (size_t)n < cap;
 }

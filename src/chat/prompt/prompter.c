@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/grow.h"
 #include "os/file.h"
+#include "os/paths.h"
 #include "prompt/prompt_render.h"
 #include "template/family.h"
 
@@ -233,7 +234,7 @@ static ebb_status compile_named(ebb_prompter *p, const char *name, ebb_error *er
     enum { MOST = 1 << 20 };
     const ebb_template_family *family = ebb_template_family_named(name);
     const char *source = strcmp(name, "none") == 0 ? NO_TEMPLATE : family ? family->source : NULL;
-    ebb_buf text = { 0 };
+    ebb_buf text = { 0 }, path = { 0 };
     ebb_error why;
     ebb_status st;
 
@@ -241,7 +242,10 @@ static ebb_status compile_named(ebb_prompter *p, const char *name, ebb_error *er
         snprintf(p->origin, sizeof p->origin, "%.60s, as you asked", name);
         return compile_and_keep(p, source, strlen(source), err);
     }
-    st = ebb_file_slurp(name, MOST, &text, &why);
+    st = ebb_path_expand(name, &path, &why);
+    if (st == EBB_OK)
+        st = ebb_file_slurp(path.data, MOST, &text, &why);
+    ebb_buf_fini(&path);
     if (st == EBB_NOTFOUND)
         return fail_unknown(name, err);
     snprintf(p->origin, sizeof p->origin, "%.150s, as you asked", name);
