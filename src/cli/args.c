@@ -233,6 +233,7 @@ static void give_way(ebb_args *a, const ebb_args *said)
         a->model = NULL;                         /* one of another engine's */
     a->is_model_of_config = a->model && !said->model;
     a->system_given = said->system != NULL;
+    a->is_private_of_config = a->is_private && !said->is_private;
     a->template_given = said->template_name != NULL;
     if (said->session || said->is_private)
         a->continue_last = false;

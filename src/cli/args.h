@@ -63,11 +63,12 @@ typedef struct ebb_args {
     bool            is_table, is_modes;  /* plan --table; plan and bench --modes */
     bool            measures_again;  /* doctor --measure */
     uint32_t        greedy_steps;    /* inspect logits --greedy N */
-    bool            add_bos, no_bos, no_special;
+    bool            no_bos, no_special;
     const char     *tokens_path, *out_path, *positions;
     const char     *file_path, *context_path, *now;
     bool            no_generation_prompt;
     const char     *grammar, *json_schema;       /* run: the form of the answer; NULL: free */
+    bool            is_private_of_config;    /* is_private, which the command line does not say */
     const char     *template_name;   /* --template, --raw; NULL: the file's own */
     bool            template_given;  /* on the command line */
     const char     *theme;

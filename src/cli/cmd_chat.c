@@ -49,8 +49,9 @@ ebb_status ebb_cli_check_private(ebb_args *a, ebb_error *err)
     if (!a->is_private)
         return EBB_OK;
     if (a->session || a->continue_last)
-        return EBB_FAIL(err, EBB_USAGE,
-                        "--private keeps nothing, so it cannot name or continue a session");
+        return EBB_FAIL(err, EBB_USAGE, "%s keeps nothing, so it cannot name or continue a session%s",
+                        a->is_private_of_config ? "`private = on` of the configuration" : "--private",
+                        a->is_private_of_config ? "; no option undoes it" : "");
     a->engine.no_kv_cache = true;
     a->linger_s = 0;                             /* without a session nobody could read it later */
     return EBB_OK;

@@ -124,6 +124,14 @@ static ebb_status set_raw(ebb_args *a, const char *value, ebb_error *err)
     return EBB_OK;
 }
 
+static ebb_status set_bos(ebb_args *a, const char *value, ebb_error *err)
+{
+    (void)value;
+    (void)err;
+    a->no_bos = false;                           /* of the configuration, or further left */
+    return EBB_OK;
+}
+
 static ebb_status set_overflow(ebb_args *a, const char *value, ebb_error *err)
 {
     int i = ebb_option_name_index(ebb_overflow_policy_names, value);
@@ -439,8 +447,8 @@ const ebb_option ebb_options[] = {
     { 0, 0, "--greedy", 0, "always the likeliest token", TALK | EBB_FOR_SERVE, CALL, 0, 0, set_greedy },
 
     { "Inspecting", 0, "--bos", 0, "add BOS and EOS where the vocabulary asks for it (the default)", EBB_FOR_INSPECT,
-      FLAG, AT(add_bos), 0, 0 },
-    { 0, 0, "--no-bos", 0, "add no BOS", EBB_FOR_INSPECT, FLAG, AT(no_bos), 0, 0 },
+      CALL, 0, 0, set_bos },
+    { 0, 0, "--no-bos", 0, "add neither BOS nor EOS", EBB_FOR_INSPECT, FLAG, AT(no_bos), 0, 0 },
     { 0, 0, "--no-special", 0, "treat the text of control tokens as plain text",
       EBB_FOR_INSPECT, FLAG, AT(no_special), 0, 0 },
     { 0, 0, "--tokens", "FILE", "token ids to evaluate", EBB_FOR_INSPECT, TEXT, AT(tokens_path), 0, 0 },
@@ -533,6 +541,12 @@ static ebb_status fail_name(const ebb_option *o, const char *value, ebb_error *e
     return EBB_USAGE;
 }
 
+/* Of a model or a file, which no empty name means: one comes of a variable that is not set. */
+static bool names_file(const ebb_option *o)
+{
+    return strcmp(o->arg, "MODEL") == 0 || strncmp(o->arg, "FILE", strlen("FILE")) == 0;
+}
+
 ebb_status ebb_option_apply(const ebb_option *o, ebb_args *a, const char *value, ebb_error *err)
 {
     void *field = (char *)a + o->offset;
@@ -543,7 +557,11 @@ ebb_status ebb_option_apply(const ebb_option *o, ebb_args *a, const char *value,
         a->sampling_given |= EBB_SAMPLING_BIT_AT(o->offset - AT(sampling));
     switch (o->kind) {
     case FLAG: *(bool *)field = true; return EBB_OK;
-    case TEXT: *(const char **)field = value; return EBB_OK;
+    case TEXT:
+        if (value && !*value && names_file(o))
+            return EBB_FAIL(err, EBB_USAGE, "%s: needs %s", shown, o->arg);
+        *(const char **)field = value;
+        return EBB_OK;
     case CALL: return o->call(a, value, err);
     case NAME: case COUNT: case SIZE: case REAL: break;
     }

@@ -292,6 +292,28 @@ static void test_command_line_comes_after(void **state)
 }
 
 /* Values stay with their options, and operands behind them. */
+/* The value of a variable that is not set is no model and no file. */
+static void test_empty_names(void **state)
+{
+    static const char *const lines[][2] = {
+        { "-m", "--model: needs MODEL" }, { "--json-schema", "--json-schema: needs FILE|TEXT" },
+        { "--unlock", "--unlock: needs FILE" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        char *argv[] = { (char *)"ebb", (char *)lines[i][0], (char *)"" };
+        ebb_args a = { 0 };
+        ebb_error err = { 0 };
+
+        assert_int_equal(ebb_args_parse(&a, 3, argv, EBB_FOR_RUN, &err), EBB_USAGE);
+        assert_string_equal(err.msg, lines[i][1]);
+    }
+    assert_null(read_config("model =\n", EBB_FOR_RUN).model);
+    assert_string_equal(said, "config:1: --model: needs MODEL\n");
+    assert_string_equal(read_config("system = \"\"\n", EBB_FOR_RUN).system, "");
+}
+
 static void test_rewritten(void **state)
 {
     static const char *const lines[][2] = {
@@ -398,7 +420,7 @@ int main(void)
         cmocka_unit_test(test_options_of_the_estimate),
         cmocka_unit_test(test_one_place_to_listen),
         cmocka_unit_test(test_command_line_comes_after),
-        cmocka_unit_test(test_questions), cmocka_unit_test(test_rewritten),
+        cmocka_unit_test(test_questions), cmocka_unit_test(test_empty_names), cmocka_unit_test(test_rewritten),
         cmocka_unit_test(test_disk_speed), cmocka_unit_test(test_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,10 @@ printf "403\000407" | $EBB inspect text -m "$small" >"$dir/out" 2>"$dir/err" && 
 grep -q "^ebb: standard input: a zero byte is among the ids" "$dir/err" || fail "a zero byte: $(cat "$dir/err")"
 expect " Once upon a time" "$(echo 403 407 261 378 | $EBB inspect text -m "$small")"
 expect "128000 128009" "$(printf '<|eot_id|>' | $EBB inspect tokens -m "$large" --bos)"
+expect "1 403 407 261 378" "$(printf 'Once upon a time' | $EBB inspect tokens -m "$small" --no-bos --bos)"
+mkdir -p "$dir/config/ebb" && echo 'no-bos = on' >"$dir/config/ebb/config"
+expect "403 407 261 378" "$(printf 'Once upon a time' | XDG_CONFIG_HOME=$dir/config $EBB inspect tokens -m "$small")"
+expect "1 403 407 261 378" "$(printf 'Once upon a time' | XDG_CONFIG_HOME=$dir/config $EBB inspect tokens -m "$small" --bos)"
 expect "27 91 68 354 851 91 29" "$(printf '<|eot_id|>' | $EBB inspect tokens -m "$large" --no-bos --no-special)"
 expect "" "$(printf '' | $EBB inspect tokens -m "$large" --no-bos)"
 

@@ -49,5 +49,8 @@ if ulimit -c unlimited 2>/dev/null; then
     [ "$limit" = 1 ] || fail "a crash may leave a core of $limit bytes"
 fi
 $EBB run --private -s name "x" 2>"$dir/err"; [ $? = 2 ] || fail "a session of a private chat"
-grep -q "cannot name or continue" "$dir/err" || fail "its message: $(cat "$dir/err")"
+grep -q "^ebb: --private keeps nothing, so it cannot name or continue a session$" "$dir/err" || fail "its message: $(cat "$dir/err")"
+mkdir -p "$dir/config/ebb" && echo 'private = on' >"$dir/config/ebb/config"
+XDG_CONFIG_HOME=$dir/config $EBB run -c "x" 2>"$dir/err"; [ $? = 2 ] || fail "the configuration keeps it private, and a session is continued"
+grep -q '`private = on` of the configuration keeps nothing, .*; no option undoes it' "$dir/err" || fail "its message: $(cat "$dir/err")"
 exit 0
