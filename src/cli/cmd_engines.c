@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "cli.h"
@@ -128,12 +129,25 @@ static int test_engine(ebb_args *a, ebb_error *err)
     return st == EBB_OK ? status : ebb_cli_fail(err);
 }
 
+/* A file of this folder is named so that it is found from any, for as long as the program runs; NULL: none, or no
+ * memory. */
+static char *absolute_name(const char *name, ebb_buf *out)
+{
+    char *folder = name && *name != '/' && strncmp(name, "~/", 2) != 0 ? getcwd(NULL, 0) : NULL;
+
+    if (folder && ebb_buf_addf(out, "%s/%s", strcmp(folder, "/") ? folder : "", name))
+        name = out->data;
+    free(folder);
+    return (char *)name;
+}
+
 static int add_engine(ebb_args *a, ebb_error *err)
 {
+    static ebb_buf key, ca;                      /* until the program ends, as its arguments */
     ebb_engine_entry e = {
         .address = (char *)a->words[2], .kind = (char *)a->engine_kind, .model = (char *)a->model,
-        .key_file = (char *)a->key_file,
-        .key_variable = (char *)a->key_variable, .key_command = (char *)a->key_command, .ca_file = (char *)a->ca_file,
+        .key_file = absolute_name(a->key_file, &key), .ca_file = absolute_name(a->ca_file, &ca),
+        .key_variable = (char *)a->key_variable, .key_command = (char *)a->key_command,
         .n_ctx = a->engine.n_ctx, .is_insecure = a->is_insecure,
     };
 

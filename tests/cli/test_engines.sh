@@ -135,6 +135,12 @@ $EBB sessions export keys "$dir/keys.json"; $EBB sessions export keys "$dir/keys
 grep -rl -- 'sk-TOP' "$dir/state" "$dir/cache" "$dir/data" "$dir/trace" "$dir/keys.json" "$dir/keys.md" "$dir/out" "$dir/list" 2>/dev/null && fail "a key was written there"
 grep -q "GET /v1/models of file: 401" "$dir/trace" || fail "the trace does not know of the request"
 
+# A key file of this folder is found from any.
+ebb=$(realpath "$EBB")
+(cd "$dir" && "$ebb" engines add -q near "$url" --key-file here.key --ca-file '~/here.ca') || fail "not added"
+grep -q "$dir/here.key" "$engines" && grep -q ' ~/here.ca' "$engines" || fail "its key is one of a folder: $(cat "$engines")"
+$EBB engines remove near >/dev/null
+
 # A redirect takes no key along.
 serve "$dir/b"
 echo "kind=vllm redirect" > "$dir/a/how"
