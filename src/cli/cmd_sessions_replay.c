@@ -60,7 +60,8 @@ static ebb_status open_replay_model(const ebb_args *a, const ebb_tree *t, ebb_mo
 
     *out = NULL;
     if (!answer)
-        return EBB_FAIL(err, EBB_NOTFOUND, "no answer here has a record of how it was sampled");
+        return EBB_FAIL(err, EBB_NOTFOUND, "no answer here has a record of how it was sampled; those of remote engines "
+                        "and imported ones have none");
     if (a->model)
         return ebb_cli_open_model(a, out, err);
     *out = find_model(answer);

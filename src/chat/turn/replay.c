@@ -194,9 +194,10 @@ static ebb_status replay_answer(replay_job *r, ebb_node *node, ebb_replay_answer
     ebb_status st = EBB_OK;
 
     *a = (ebb_replay_answer){ .message = m, .position = node_depth(node) };
-    if (!ebb_message_is_sampled(m))
-        a->why = "how it was drawn was not kept: it was copied or imported, a server went on with it, or "
-                 "it is of an older ebb";
+    if (!ebb_message_is_sampled(m) && m->engine)
+        a->why = "a remote engine answered or went on, which keeps no record of how it was drawn";
+    else if (!ebb_message_is_sampled(m))
+        a->why = "how it was drawn was not kept: it was copied or imported, or is of an older ebb";
     for (size_t i = 0; i < m->n_sample_records && st == EBB_OK && !a->why && a->outcome == EBB_REPLAY_SAME; i++) {
         st = gather_context(r, node, m->sample_records[i].from, err);
         if (st == EBB_OK && !(a->why = why_not_replayable(r, m, &m->sample_records[i])))

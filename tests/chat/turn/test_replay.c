@@ -245,6 +245,8 @@ static void test_unknown(void **state)
     assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "copied"));
     m->n_sample_records = 0;
     assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "imported"));
+    m->engine = strdup("box");
+    assert_non_null(strstr(replay(&t, (ebb_engine_opts){ 0 }).last.why, "a remote engine answered"));
     ebb_tree_fini(&t);
 }
 
