@@ -287,7 +287,7 @@ echo '/export again.md' >&3
 n=600; until [ -s "$HOME/again.md" ]; do n=$((n - 1)); [ $n -gt 0 ] || fail "no export" "$dir/out"; sleep 0.1; done
 grep -q zebra "$HOME/again.md" || fail "a file that is newer than the rules was not read" "$HOME/again.md" "$dir/out"
 echo '/export .ssh/talk.md' >&3; says 'no hidden'
-echo '/import .ssh/id' >&3; says "out of ebb's reach"
+echo '/import .ssh/id' >&3; says "out of ebb's reach; name it on the command line, start ebb in its folder"
 echo '/engine http://127.0.0.1:9' >&3; says 'gave up connections'
 echo '/quit' >&3; exec 3>&-; wait $chat
 [ ! -e "$HOME/.ssh/talk.md" ] || fail "an export in a hidden folder"

@@ -64,7 +64,7 @@ ebb_status ebb_file_open(const char *path, ebb_file_mode mode, int *fd, ebb_erro
         return EBB_FAIL(err, EBB_IO, "%s: ebb does not write there; see CONFINEMENT in ebb(1)", path);
     if (is_out_of_reach(path))
         return EBB_FAIL(err, EBB_IO, "%s: hidden files in the home folder are out of ebb's reach; name it on the "
-                        "command line, or see CONFINEMENT in ebb(1)", path);
+                        "command line, start ebb in its folder, or see CONFINEMENT in ebb(1)", path);
     if (errno == ELOOP && (flags[mode] & O_NOFOLLOW))
         return EBB_FAIL(err, EBB_IO, "%s: is a symbolic link, which ebb does not follow here; remove it", path);
     if (errno == ENOENT)
