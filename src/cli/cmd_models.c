@@ -119,7 +119,9 @@ int ebb_cmd_models(ebb_args *a)
     char size[16];
     int status = EBB_EXIT_OK;
 
-    if (ebb_models_find(&files, &n, &err) != EBB_OK)
+    if (a->n_words)
+        EBB_FAIL(&err, EBB_USAGE, "%s: unexpected argument; ebb models lists all", a->words[0]);
+    if (err.code || ebb_models_find(&files, &n, &err) != EBB_OK)
         return ebb_cli_fail(&err);
     if (ebb_models_find_partial(&begun, &n_begun, &err) != EBB_OK) {
         ebb_models_free(files, n);

@@ -23,6 +23,8 @@ snapshot >before
 # All are listed, once, with whose they are.
 status 0 "$EBB" models
 cp out list
+status 2 "$EBB" models llama
+grep -q '^ebb: llama: unexpected argument; ebb models lists all' err || fail "a word behind models: $(cat err)"
 listed() { grep -F "$1" list | grep -qF "$2" || fail "not listed: $1 $2: $(cat list)"; }
 listed 'llama3.2  ' "(Ollama's)"
 listed 'hf.co/someone/Some-GGUF:Q4_K_M  ' "(Ollama's)  text alone"
