@@ -27,7 +27,7 @@ tm new-session -d -s stays "exec sleep 100000"
 
 # What is not handed over: a small model, one that stays here, one of an own kind, a private chat.
 i=0
-for o in "-m $dir/small.gguf" "-m $dir/big.gguf -e here" "-m $dir/big.gguf --ctx 512" "-m $dir/big.gguf --raw" "-m $dir/big.gguf --private"; do
+for o in "-m $dir/small.gguf" "-m $dir/big.gguf -e here" "-m $dir/big.gguf --ctx 512" "-m $dir/big.gguf --raw" "-m $dir/big.gguf --draft-tokens 2" "-m $dir/big.gguf --private"; do
     i=$((i + 1)); chat "n$i" "$o"; look "n$i"
     wait_until '[ "$(engines)" = 1 ]'
     [ "$(offers)" = 0 ] || fail "a chat offers its model: $o"

@@ -50,8 +50,8 @@ bool ebb_chat_engine_is_usual(const ebb_engine_opts *e)
 
     return e->n_ctx == usual.n_ctx && e->ram_bytes == usual.ram_bytes && e->mode == usual.mode && !e->has_resident &&
            !e->has_kv && e->n_threads == usual.n_threads && e->cpu == usual.cpu && e->io == usual.io &&
-           e->placement == usual.placement && e->n_batch == usual.n_batch && !e->is_forced && !e->no_speculation &&
-           !e->no_kv_cache;
+           e->placement == usual.placement && e->n_batch == usual.n_batch && e->n_draft == usual.n_draft &&
+           !e->is_forced && !e->no_speculation && !e->no_kv_cache;
 }
 
 bool ebb_chat_is_worth_sharing(const char *path)
