@@ -160,6 +160,12 @@ yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 1 ] && grep -qx 'ebb: the input is larger than 64 MiB' "$dir/err" || fail "input without an end: $(cat "$dir/err")"
 { while sleep 0.01; do echo word; done; } 2>"$dir/no" | timeout 1 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 124 ] || fail "a slow input without an end: $(cat "$dir/err")"
+# A budget that is named as needed is enough.
+for ctx in 512 1024 2048 4096; do
+    need=$("$EBB" run -m guide --ctx $ctx --ram 1M hi 2>&1 | sed -n 's/.*needs at least \([0-9.]*\) MiB.*/\1M/p')
+    [ "$need" ] || fail "a budget of 1 MiB is not refused"
+    status 0 "$EBB" run -m guide --ctx $ctx --ram "$need" -n 1 hi
+done
 # No shell reads a value behind = or in the configuration: ~/ is the home all the same.
 mkdir -p "$dir/h/.config/ebb" && printf '%s' '{{ messages[0].content }}' >"$dir/h/t.jinja" || exit 1
 want=$("$EBB" run -m guide -n 3 --greedy --template "$dir/h/t.jinja" hi)
