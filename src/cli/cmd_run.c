@@ -289,6 +289,8 @@ static void tell_decision(const ebb_args *a, const ebb_chat *c)
     tell("%s", ebb_memory_event_text(&s.memory_event, line, sizeof line));
 }
 
+static bool has_broken_off;      /* the answer to this question, with an error */
+
 /* Handle the events that wait; false when the answer has ended. */
 static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_error *err)
 {
@@ -311,6 +313,7 @@ static bool drain_events(const ebb_args *a, ebb_chat *c, ebb_status *st, ebb_err
         case EBB_EVENT_REFUSED:
         case EBB_EVENT_ERROR:
             *st = EBB_FAIL(err, EBB_IO, "%.*s", (int)ev.n_text, ev.text);
+            has_broken_off = true;
             return false;
         case EBB_EVENT_DONE: return false;
         case EBB_EVENT_READY: tell_decision(a, c); break;
@@ -601,6 +604,14 @@ static void end_answers(const ebb_args *a, ebb_chat *c)
     free(all);
 }
 
+/* The part that arrived is for its reader, as it is where it is printed while it comes. */
+static bool has_part(const ebb_chat *c)
+{
+    const ebb_message *last = has_broken_off ? ebb_chat_message(c, ebb_chat_n_messages(c) - 1) : NULL;
+
+    return last && last->role == EBB_ROLE_ASSISTANT && last->n_text > 0;
+}
+
 /* `ebb stop` is for the answer: what was written of it is still for its reader. */
 static bool has_been_ended(void)
 {
@@ -648,7 +659,7 @@ int ebb_cmd_run(ebb_args *a)
         st = ebb_chat_open(&opts, &c, &err);
     if (st == EBB_OK)
         st = answer_prompt(a, c, &prompt, &err);
-    if (st == EBB_OK && a->json)
+    if (a->json && (st == EBB_OK || has_part(c)))
         status = print_run_json(a, c);
     else if (st == EBB_OK)
         end_answers(a, c);

@@ -162,6 +162,14 @@ assert m[1]["content"] == "You said one in 1 messages.", m
 P
 [ "$($EBB run -s move -m guide --greedy -n 4 "What is ebb?")" ] || fail "no second answer of the engine here"
 $EBB run --json -e box "hi" | python3 -c 'import json,sys; r = json.load(sys.stdin); assert r["generated_tokens"] == 7 and r["reused_tokens"] == 2 and r["computed_tokens"] == 2 and r["engine"] == "box" and r["about"] is False, r' || fail "figures"
+# What broke off: the part is in the JSON, too, and nobody is told of a key that he does not have.
+echo "kind=vllm say=half_an_answer nofinish nodone" > "$dir/a/how"
+$EBB run --json -e box "hi" >"$dir/part" 2>"$dir/out" && fail "what broke off is a success"
+python3 -c 'import json,sys; r = json.load(sys.stdin); assert r["text"] == "half an answer" and r["finish"] == "error", r' <"$dir/part" || fail "the part is lost"
+grep -q "Enter" "$dir/out" && { cat "$dir/out"; fail "ebb run has no Enter"; }
+echo "kind=vllm status=500" > "$dir/a/how"
+$EBB run --json -e box "hi" >"$dir/part" 2>"$dir/out"
+[ ! -s "$dir/part" ] || { cat "$dir/part"; fail "there is JSON where nothing came"; }
 
 # No connection without an engine: and libcurl is not even there.
 if command -v strace >/dev/null && strace -o "$dir/strace" true 2>/dev/null; then

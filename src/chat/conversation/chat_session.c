@@ -84,7 +84,8 @@ void ebb_chat_report_interrupted(ebb_chat *c)
     leaf = ebb_tree_leaf(&c->tree);
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT &&
         (leaf->m.finish == EBB_FINISH_NONE || leaf->m.finish == EBB_FINISH_CUT_OFF))
-        ebb_chat_notice(c, "the last answer was cut off; /continue resumes it");
+        ebb_chat_notice(c, "the last answer was cut off; %s", ebb_turn_check_continue(c, &leaf->m, NULL) == EBB_OK
+                        ? "/continue resumes it" : "/retry asks for another one");
     else if (ebb_tree_is_question_open(leaf))
         ebb_chat_notice(c, "the last question has no answer yet; /continue asks it again");
 }

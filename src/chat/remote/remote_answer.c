@@ -405,12 +405,6 @@ static void learn_context(ebb_remote *r)
     ebb_server_fini(&now);
 }
 
-/* With /continue, or Enter. */
-static bool can_go_on(const ebb_remote *r)
-{
-    return r->facts.can_continue && (!r->grammar || ebb_dialect_of(r->server.kind)->continues_form);
-}
-
 static void tell_end(turn *t, ebb_status st, const ebb_error *err)
 {
     ebb_backend_event ev = { .kind = EBB_BACKEND_END, .finish = t->answer.has_finish ? t->answer.finish
@@ -426,10 +420,8 @@ static void tell_end(turn *t, ebb_status st, const ebb_error *err)
         ev.finish = EBB_FINISH_CANCELED;
     } else if (st != EBB_OK) {
         ev.finish = EBB_FINISH_ERROR;
-        snprintf(line, sizeof line, "%s%s", err->msg, !t->answer.n_text ? "" : can_go_on(t->r)
-                 ? "; what arrived is kept, and Enter continues" : "; what arrived is kept");
-        ev.text = line;
-        ev.n_text = strlen(line);
+        ev.text = err->msg;
+        ev.n_text = strlen(err->msg);
     }
     keep_figures(t, &ev.turn_stats);
     pthread_mutex_lock(&t->r->lock);

@@ -187,6 +187,8 @@ static ebb_status check_server_continues(const ebb_chat *c, const ebb_backend_fa
     if (t.body >= m->n_text)
         return EBB_FAIL(err, EBB_USAGE, "the answer was cut off while thinking, which no server can continue; /retry "
                                         "asks for another one");
+    if (!facts)                                  /* it is not connected, and who asks it is told so */
+        return EBB_OK;
     if (!facts->can_continue)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s (%s) starts each answer from the beginning; /retry asks again",
                         facts->name, facts->kind);
@@ -200,10 +202,8 @@ ebb_status ebb_turn_check_continue(const ebb_chat *c, const ebb_message *m, ebb_
 {
     const ebb_backend_facts *facts = ebb_chat_facts(c);
 
-    if (facts)
+    if (facts || c->remote.name)
         return check_server_continues(c, facts, m, err);
-    if (c->remote.name)                          /* it is not connected, and who asks it is told so */
-        return EBB_OK;
     if (!m->n_ids)
         return EBB_FAIL(err, EBB_USAGE, "the tokens of this answer are not kept: the beginning has changed since, it "
                                         "was imported, or a server wrote it; /retry asks for a new one");
@@ -341,6 +341,30 @@ void ebb_turn_release_lock(ebb_chat *c)
         ebb_chat_unlock_writer(c);
 }
 
+/* What becomes of a server's answer that broke off; "Enter" is for who has one. */
+static const char *outlook_of(const ebb_chat *c, const ebb_message *m)
+{
+    bool is_saved = !c->saving.path || strcmp(c->saving.path, ":memory:") != 0;
+
+    if (!m->n_text || !ebb_chat_facts(c))
+        return "";
+    if (c->overflow.is_unattended)
+        return is_saved ? "; what arrived is kept" : "";
+    return ebb_turn_check_continue(c, m, NULL) == EBB_OK ? "; what arrived is kept, and Enter continues"
+                                                         : "; what arrived is kept, and /retry asks again";
+}
+
+/* m: NULL: nothing came. */
+static void emit_error(ebb_chat *c, const ebb_backend_event *ev, const ebb_message *m)
+{
+    ebb_buf line = { 0 };
+
+    ebb_buf_add(&line, ev->text, ev->n_text);
+    ebb_buf_adds(&line, m ? outlook_of(c, m) : "");
+    ebb_chat_emit_event(c, EBB_EVENT_ERROR, ebb_buf_text(&line), line.len, 0, 0);
+    ebb_buf_fini(&line);
+}
+
 bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_node *node = c->turn.answer;
@@ -362,7 +386,7 @@ bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev)
     if (is_dropped)
         ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     if (is_error)
-        ebb_chat_emit_event(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);
+        emit_error(c, ev, is_dropped ? NULL : &node->m);
     else if (is_dropped)
         ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
     return !is_error && !is_dropped;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "conversation/chat_ops.h"
+#include "conversation/chat_priv.h"
 #include "models/models.h"
 #include "turn/context_view.h"
 #include "support/fake_hub.h"
@@ -236,6 +237,7 @@ static void test_refusals_say_who_can(void **state)
     assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_OK);
     wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
     assert_null(strstr(text, "Enter continues"));
+    assert_non_null(strstr(text, "; what arrived is kept, and /retry asks again"));
     assert_int_equal(ebb_chat_continue(c, &err), EBB_UNSUPPORTED);
     assert_non_null(strstr(err.msg, "starts each answer"));
     assert_int_equal(ebb_chat_set_engine(c, "nowhere", NULL, &err), EBB_NOTFOUND);
@@ -439,6 +441,27 @@ static void test_the_way_back_is_gone(void **state)
     assert_int_equal(ebb_chat_set_engine(c, "here", NULL, &err), EBB_NOTFOUND);
     assert_non_null(strstr(err.msg, "tiny.gguf: no such file"));
     assert_true(ebb_chat_is_ready(c));
+    ebb_chat_close(c);
+}
+
+/* What broke off in the middle of a thought cannot go on, and nobody says that it can: neither now nor later. */
+static void test_a_thought_that_breaks_off(void **state)
+{
+    ebb_chat *c = open_chat("kind=vllm", "hm");
+    char text[600];
+    ebb_error err;
+
+    (void)state;
+    test_hub_how(&server, "kind=vllm think=let_me_see say= nofinish nodone");
+    assert_int_equal(ebb_chat_send(c, "x", 1, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
+    assert_non_null(strstr(text, "; what arrived is kept, and /retry asks again"));
+    assert_int_equal(ebb_chat_continue(c, &err), EBB_USAGE);
+    assert_int_equal(last(c)->finish, EBB_FINISH_ERROR);
+    ebb_tree_leaf(&c->tree)->m.finish = EBB_FINISH_CUT_OFF;      /* by a crash */
+    ebb_chat_report_interrupted(c);
+    wait_event(c, EBB_EVENT_NOTICE, text, sizeof text);
+    assert_string_equal(text, "the last answer was cut off; /retry asks for another one");
     ebb_chat_close(c);
 }
 
@@ -683,6 +706,7 @@ int main(void)
         cmocka_unit_test(test_too_long_by_estimate),
         cmocka_unit_test(test_half_stays_where_the_engine_counts),
         cmocka_unit_test(test_forgetting_counts_at_once),
+        cmocka_unit_test(test_a_thought_that_breaks_off),
         cmocka_unit_test(test_a_full_context_of_who_cannot_go_on),
         cmocka_unit_test(test_a_thought_that_fills_the_context),
         cmocka_unit_test(test_an_engine_that_cannot_be_used),

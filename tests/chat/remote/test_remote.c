@@ -317,7 +317,7 @@ static void test_endings(void **state)
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
     assert_heard(&h, "You said x in 1 messages.");
-    assert_non_null(strstr(h.why, "its filter has cut the answer off (content_filter); what arrived is kept"));
+    assert_non_null(strstr(h.why, "its filter has cut the answer off (content_filter)"));
     how("kind=vllm why=tool_calls");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
@@ -344,7 +344,7 @@ static void test_endings(void **state)
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
     assert_heard(&h, "You said x in 1 messages.");
-    assert_non_null(strstr(h.why, "ended before the answer did; what arrived is kept, and Enter continues"));
+    assert_non_null(strstr(h.why, "ended before the answer did"));
     how("kind=vllm error");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
