@@ -233,16 +233,30 @@ ebb_status ebb_serve_read_messages(ebb_serve_waiting *who, const json_t *o, ebb_
     return st;
 }
 
+/* The last message, if it is an answer that goes on: its text stands behind the prompt, in no frame (prompt.c).  One
+ * whose thought came apart is printed as the template has it. */
+static const ebb_message *open_answer(const messages *m)
+{
+    const ebb_message *last = m->pointers[m->n - 1];
+
+    return last->role == EBB_ROLE_ASSISTANT && m->thoughts[m->n - 1].n == 0 ? last : NULL;
+}
+
 ebb_status ebb_serve_render(ebb_serve *s, const json_t *o, ebb_buf *out, ebb_error *err)
 {
     conversation c = { 0 };
+    const ebb_message *open = NULL;
     ebb_rendering r = { 0 };
     ebb_status st = read_conversation(s, o, &c, err);
-    ebb_render_job job = { .messages = c.m.pointers, .n = c.m.n, .opts = &c.opts };
+    ebb_render_job job;
 
     if (st == EBB_OK)
+        open = open_answer(&c.m);
+    job = (ebb_render_job){ .messages = c.m.pointers, .n = c.m.n - (open != NULL), .opts = &c.opts };
+    if (st == EBB_OK)
         st = ebb_prompt_render_or_merge(s->prompter, &job, &r, err);
-    if (st == EBB_OK && !ebb_buf_add(out, ebb_buf_text(&r.text), r.text.len))
+    if (st == EBB_OK && (!ebb_buf_add(out, ebb_buf_text(&r.text), r.text.len) ||
+                         (open && !ebb_buf_add(out, open->text, open->n_text))))
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     ebb_rendering_fini(&r);
     conversation_fini(&c);

@@ -545,6 +545,22 @@ static void test_thoughts_of_requests(void **state)
     ebb_serve_close(s);
 }
 
+/* An answer that goes on is shown as it is computed: behind the prompt for one, in no frame. */
+static void test_an_open_answer_is_rendered(void **state)
+{
+    static const char source[] = "{% for m in messages %}[{{ m.role }}]{{ m.content }};{% endfor %}"
+                                 "{% if add_generation_prompt %}[go]{% endif %}";
+    unsigned short port = 0;
+    ebb_serve *s;
+
+    (void)state;
+    s = open_server(&port);
+    assert_rendered(s, source, "{\"messages\": [{\"role\": \"user\", \"content\": \"u\"}]}", "[user]u;[go]");
+    assert_rendered(s, source, "{\"messages\": [{\"role\": \"user\", \"content\": \"u\"},"
+                               "{\"role\": \"assistant\", \"content\": \"x\"}]}", "[user]u;[go]x");
+    ebb_serve_close(s);
+}
+
 static void test_variables_of_requests(void **state)
 {
 #define WITH(more) "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]" more "}"
@@ -633,6 +649,7 @@ int main(void)
                                         cmocka_unit_test(test_watching_keeps_nothing),
                                         cmocka_unit_test(test_long_choices_wait),
                                         cmocka_unit_test(test_thoughts_of_requests),
+                                        cmocka_unit_test(test_an_open_answer_is_rendered),
                                         cmocka_unit_test(test_variables_of_requests),
                                         cmocka_unit_test(test_large_forms_are_few) };
 
