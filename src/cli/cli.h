@@ -146,9 +146,10 @@ EBB_MUST_CHECK
 ebb_status ebb_cmd_plan_table(const ebb_args *a, const ebb_model *m, ebb_machine *machine,
                               bool is_described, int *status, ebb_error *err);
 
-/* The estimate of `plan --ollama`; with --json it is all that is printed. */
+/* The estimate of `plan --ollama`, printed; with --json, to *json (NULL: no memory). */
 EBB_MUST_CHECK
-ebb_status ebb_cmd_plan_ollama(const ebb_args *a, const ebb_model *m, int *status, ebb_error *err);
+ebb_status ebb_cmd_plan_ollama(const ebb_args *a, const ebb_model *m, json_t **json,
+                               ebb_error *err);
 /* An option of Ollama's estimate without --ollama would say nothing: USAGE. */
 EBB_MUST_CHECK
 ebb_status ebb_cmd_plan_check(const ebb_args *a, ebb_error *err);

@@ -274,16 +274,17 @@ static ebb_status compute_estimate(const ebb_args *a, const ebb_model *m, ebb_cl
     return EBB_OK;
 }
 
-ebb_status ebb_cmd_plan_ollama(const ebb_args *a, const ebb_model *m, int *status, ebb_error *err)
+ebb_status ebb_cmd_plan_ollama(const ebb_args *a, const ebb_model *m, json_t **json, ebb_error *err)
 {
     ebb_cli_ollama *e = calloc(1, sizeof *e);
     ebb_status st;
 
+    *json = NULL;
     if (!e)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the estimate");
     st = compute_estimate(a, m, e, err);
     if (st == EBB_OK && a->json)
-        *status = ebb_cli_ollama_print_json(e);
+        *json = ebb_cli_ollama_json(e);
     else if (st == EBB_OK)
         ebb_cli_ollama_print(e);
     free(e->graph.kv);
@@ -296,13 +297,15 @@ int ebb_cmd_ollama(ebb_args *a)
 {
     ebb_model *m = NULL;
     ebb_error err = { 0 };
-    int status = EBB_EXIT_OK;
+    json_t *json = NULL;
     ebb_status st = ebb_cli_only_model(a, &err);
 
     if (st == EBB_OK)
         st = ebb_cli_open_model(a, &m, &err);
     if (st == EBB_OK)
-        st = ebb_cmd_plan_ollama(a, m, &status, &err);
+        st = ebb_cmd_plan_ollama(a, m, &json, &err);
     ebb_model_close(m);
-    return st == EBB_OK ? status : ebb_cli_fail(&err);
+    if (st != EBB_OK)
+        return ebb_cli_fail(&err);
+    return a->json ? ebb_cli_print_json(json) : EBB_EXIT_OK;
 }

@@ -24,8 +24,8 @@ typedef struct ebb_cli_ollama {
     size_t                n_notes;
 } ebb_cli_ollama;
 
-/* Print the estimate as text, or as one JSON object; that one's exit status. */
+/* Print the estimate as text; or it as a JSON object, NULL: no memory. */
 void ebb_cli_ollama_print(const ebb_cli_ollama *e);
-int  ebb_cli_ollama_print_json(const ebb_cli_ollama *e);
+json_t *ebb_cli_ollama_json(const ebb_cli_ollama *e);
 
 #endif

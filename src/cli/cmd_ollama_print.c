@@ -62,7 +62,7 @@ static void add_placement_json(const ebb_cli_ollama *e, json_t *root)
     json_object_set_new(root, "predict", json_prediction(e));
 }
 
-int ebb_cli_ollama_print_json(const ebb_cli_ollama *e)
+json_t *ebb_cli_ollama_json(const ebb_cli_ollama *e)
 {
     const ebb_ollama_graph *g = &e->graph;
     const ebb_ollama_settings *s = &e->settings;
@@ -83,7 +83,7 @@ int ebb_cli_ollama_print_json(const ebb_cli_ollama *e)
                      "spread", (int)s->spread, "notes", notes);
     if (root && e->n_gpus)
         add_placement_json(e, root);
-    return ebb_cli_print_json(root);
+    return root;
 }
 
 /* -- Text ---------------------------------------------------------------------------------- */

@@ -230,12 +230,24 @@ static void check_kv_folder(ebb_args *a, ebb_error *why_not)
         a->engine.no_kv_cache = true;
 }
 
+/* One object on standard output: Ollama's estimate, if it was asked for, has the plan in it. */
+static int print_plan_json(json_t *ollama, const ebb_plan *plan)
+{
+    json_t *own = plan_json(plan);
+
+    if (!ollama)
+        return ebb_cli_print_json(own);
+    json_object_set_new(ollama, "plan", own);
+    return ebb_cli_print_json(ollama);
+}
+
 int ebb_cmd_plan(ebb_args *a)
 {
     ebb_model *m = NULL, *draft = NULL;
     ebb_machine machine;
     ebb_plan plan = { 0 };
     ebb_error err = { 0 }, no_file = { 0 };
+    json_t *ollama = NULL;
     bool is_described = false, is_table = a->is_table || a->is_modes;
     int status = EBB_EXIT_OK;
     ebb_status st = ebb_cli_only_model(a, &err);
@@ -251,15 +263,12 @@ int ebb_cmd_plan(ebb_args *a)
     if (st == EBB_OK)
         st = ebb_cli_open_draft_model(a, m, &draft, &err);
     if (st == EBB_OK && a->ollama)
-        st = ebb_cmd_plan_ollama(a, m, &status, &err);
-    if (st == EBB_OK && a->ollama && a->json) {  /* one object on standard output, and nothing else */
-        ebb_model_close(m);
-        ebb_model_close(draft);
-        return status;
-    }
+        st = ebb_cmd_plan_ollama(a, m, &ollama, &err);
     if (st == EBB_OK)
         st = get_machine(a, &machine, &is_described, &err);
-    if (st == EBB_OK && is_table)
+    if (st == EBB_OK && is_table && ollama)
+        status = ebb_cli_print_json(ollama);     /* a table would be another object */
+    else if (st == EBB_OK && is_table)
         st = ebb_cmd_plan_table(a, m, &machine, is_described, &status, &err);
     else if (st == EBB_OK)
         st = plan_for_machine(a, m, &machine, is_described, &plan, &err);
@@ -268,7 +277,7 @@ int ebb_cmd_plan(ebb_args *a)
     if (is_table)
         ;                                        /* is printed */
     else if (st == EBB_OK && a->json)
-        status = ebb_cli_print_json(plan_json(&plan));
+        status = print_plan_json(ollama, &plan);
     else if (st == EBB_OK)
         print_plan_table(m, &machine, &plan);
     if (st == EBB_OK && !is_table && !plan.fits && no_file.msg[0]) {
@@ -277,5 +286,7 @@ int ebb_cmd_plan(ebb_args *a)
     }
     ebb_model_close(m);
     ebb_model_close(draft);
+    if (st != EBB_OK)
+        json_decref(ollama);
     return st == EBB_OK ? status : ebb_cli_fail(&err);
 }

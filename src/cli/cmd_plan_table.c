@@ -117,6 +117,16 @@ static size_t list_contexts(uint32_t train, uint32_t out[MAX_ROWS])
     return n;
 }
 
+/* The longest context is none of those that are asked for. */
+static json_t *context_json(const plan_case *c)
+{
+    json_t *o = case_json(c);
+
+    if (c->opts.n_ctx == EBB_CTX_MAX)
+        json_object_set_new(o, "longest", json_true());
+    return o;
+}
+
 static void print_cell(const plan_case *c)
 {
     const ebb_plan *p = &c->plan;
@@ -179,7 +189,7 @@ static ebb_status plan_contexts(const ebb_args *a, const ebb_model *m, ebb_machi
     }
     st = make_plans(a, m, machine, is_described, cases, n_rows * n_types, err);
     for (size_t i = 0; i < n_rows * n_types && st == EBB_OK; i++)
-        json_array_append_new(rows, case_json(&cases[i]));
+        json_array_append_new(rows, context_json(&cases[i]));
     if (st == EBB_OK && a->json)
         *status = ebb_cli_print_json(json_pack("{s:O}", "table", rows));
     else if (st == EBB_OK)

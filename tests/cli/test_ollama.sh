@@ -62,7 +62,7 @@ same("on paper", (round(p["on_paper"]["available_gib"], 2), round(100 * p["on_pa
 huge = ["--ctx", "100000000", "--parallel", "100000000", "--batch", "100000000"]      # sums of these would wrap to anything
 expect("huge", ollama(command_r, *huge, "--gpu", "24G", "--exact", "--json"), "more than can be counted: give less of each")
 same("exact", (p["available_for_weights"], p["layers"], p["splits"]), (14591424512, 31, True))
-expect("plan --ollama", ollama(command_r, "--ctx", "32000", "--gpu", "24G", "--ollama", "--json", command=("plan",)), '"predict"')
+expect("plan --ollama", ollama(command_r, "--ctx", "32000", "--gpu", "24G", "--ollama", "--json", command=("plan",)), '"predict"', '"plan":{"tier":')
 
 most = json.loads(ollama(command_r, "--ctx", "max", "--ollama", "--json", command=("plan",)))
 same("plan --ollama --ctx max", (most["ctx"], most["notes"] if "notes" in most else []), (131072, []))

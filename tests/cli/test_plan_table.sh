@@ -22,6 +22,7 @@ refused 'give a speed like' plan guide --memory fast
 
 ran plan guide --like n100 --table; has '^ +512  full +4/4'; has '^ +2048  full +4/4'; has '^longest +2048 +2048 +2048'; has 'KV q4_0'
 ran plan guide --like n100 --table --kv q8_0; has 'KV q8_0'
+ran plan guide --like n100 --table --kv q8_0 --json; has '"ctx":2048,[^{]*},\{[^{]*"ctx":2048,[^{]*"longest":true\}\]'
 ! grep -q 'KV f16' "$dir/out"
 if [ -s models/guide.gguf ]; then
     ran plan -m models/guide.gguf --like n100 --resident 2 --table --json; has '"read_bytes_per_token":[1-9]'
