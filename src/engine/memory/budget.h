@@ -62,14 +62,8 @@ EBB_MUST_CHECK
 ebb_status ebb_budget_question_draft_model(ebb_engine *e, ebb_error *err);
 void ebb_budget_close(ebb_engine *e);    /* memory is not watched any more */
 
-/* -- Giving back (reclaim.c) -- */
+/* -- Groups: the layers, and behind them the output matrix (groups.c) -- */
 
-void ebb_reclaim_open(ebb_engine *e);
-void ebb_reclaim_close(ebb_engine *e);   /* behind ebb_res_close, whose readers ask for room */
-/* The last snapshot; a new one if that is more than a second old.  From any thread. */
-ebb_memory_snapshot ebb_reclaim_last_snapshot(ebb_engine *e);
-/* The plan is there, or another one. */
-void ebb_reclaim_set_plan(ebb_engine *e);
 /* Something of the group shall be resident; and is. */
 bool ebb_reclaim_group_is_planned(const ebb_engine *e, uint32_t group);
 bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group);
@@ -79,6 +73,17 @@ uint32_t ebb_reclaim_count_parts(const ebb_engine *e, uint32_t group);
  * output_before.  From any thread. */
 void ebb_reclaim_tell_evicted(const ebb_engine *e, uint32_t n, uint32_t output_before,
                               ebb_memory_event *event);
+/* The event names the output matrix. */
+void ebb_reclaim_tell_output(ebb_memory_event *event);
+
+/* -- Giving back (reclaim.c) -- */
+
+void ebb_reclaim_open(ebb_engine *e);
+void ebb_reclaim_close(ebb_engine *e);   /* behind ebb_res_close, whose readers ask for room */
+/* The last snapshot; a new one if that is more than a second old.  From any thread. */
+ebb_memory_snapshot ebb_reclaim_last_snapshot(ebb_engine *e);
+/* The plan is there, or another one. */
+void ebb_reclaim_set_plan(ebb_engine *e);
 /* A turn begins: what the monitor has evicted is read by the ring, and if memory is short it is
  * given back.  Nothing is reloaded. */
 void ebb_reclaim_before_turn(ebb_engine *e);

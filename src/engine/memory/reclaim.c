@@ -60,23 +60,6 @@ void ebb_reclaim_close(ebb_engine *e)
 
 /* -- Groups ------------------------------------------------------------------------ */
 
-bool ebb_reclaim_group_is_planned(const ebb_engine *e, uint32_t group)
-{
-    return ebb_res_group_bytes(e->res, group) > 0;
-}
-
-bool ebb_reclaim_group_is_resident(const ebb_engine *e, uint32_t group)
-{
-    ebb_layer_state s = ebb_res_state(e->res, group);
-
-    return (s == EBB_LAYER_PINNED || s == EBB_LAYER_MAPPED) && ebb_reclaim_group_is_planned(e, group);
-}
-
-uint32_t ebb_reclaim_count_parts(const ebb_engine *e, uint32_t group)
-{
-    return ebb_reclaim_group_is_resident(e, group) + (ebb_res_lent_bytes(e->res, group) > 0);
-}
-
 static uint32_t count_resident_groups(const ebb_engine *e)
 {
     uint32_t n = 0;
@@ -84,20 +67,6 @@ static uint32_t count_resident_groups(const ebb_engine *e)
     for (uint32_t i = 0; i <= e->net.n_layers; i++)
         n += ebb_reclaim_count_parts(e, i);
     return n;
-}
-
-static const char output_matrix[] = "the output matrix";
-
-void ebb_reclaim_tell_evicted(const ebb_engine *e, uint32_t n, uint32_t output_before, ebb_memory_event *event)
-{
-    uint32_t after = ebb_reclaim_count_parts(e, e->net.n_layers), n_output = 0;
-
-    if (output_before > after)
-        n_output = output_before - after < n ? output_before - after : n;
-    event->code = EBB_MEMORY_LAYERS_EVICTED;
-    event->n_layers = n - n_output;
-    if (n_output > 0)
-        memcpy(event->detail, output_matrix, sizeof output_matrix);
 }
 
 /* The plan itself may leave less than the usual floor: a small cgroup. */
@@ -589,7 +558,7 @@ static void reload_layer(ebb_engine *e, bool in_answer)
     event.layer = i;
     event.n_layers_left = e->budget.n_evicted;
     if (i == e->net.n_layers)
-        memcpy(event.detail, output_matrix, sizeof output_matrix);
+        ebb_reclaim_tell_output(&event);
     ebb_stats_memory_event(e, &event);
 }
 

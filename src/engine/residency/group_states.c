@@ -6,13 +6,15 @@
 #include "base/invariant.h"
 #include "residency/residency_impl.h"
 
-uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t i)
+uint64_t ebb_res_group_bytes(ebb_res *r, uint32_t i)
 {
     const ebb_res_group *g = &r->groups[i];
     uint64_t sum = 0;
 
+    pthread_mutex_lock(&r->lock);
     for (uint32_t k = g->first; k < g->first + g->n; k++)
         sum += r->resident[k] ? r->extents[k].n_bytes : 0;
+    pthread_mutex_unlock(&r->lock);
     return sum;
 }
 
@@ -479,12 +481,14 @@ ebb_status ebb_res_set_resident(ebb_res *r, const bool *resident, ebb_error *err
         ebb_res_group *g = &r->groups[i];
         bool is_new = false;
 
+        pthread_mutex_lock(&r->lock);            /* other threads count them */
         for (uint32_t k = g->first; k < g->first + g->n; k++) {
             bool will = !resident || resident[k];
 
             is_new |= r->resident[k] != will;
             r->resident[k] = will;
         }
+        pthread_mutex_unlock(&r->lock);
         if (is_new && r->ring && !is_memory_model(r, g))
             st = ebb_res_set_state(r, i, EBB_LAYER_DISK, err);
     }

@@ -168,8 +168,8 @@ ebb_status ebb_res_check_pass(ebb_res *r, ebb_error *err);
  * acquired.  Errors: as ebb_res_set_state. */
 EBB_MUST_CHECK
 ebb_status ebb_res_set_resident(ebb_res *r, const bool *resident, ebb_error *err);
-/* Bytes of the extents of a group that ebb_res_set_resident has chosen. */
-uint64_t ebb_res_group_bytes(const ebb_res *r, uint32_t group);
+/* Bytes of the extents of a group that ebb_res_set_resident has chosen.  From any thread. */
+uint64_t ebb_res_group_bytes(ebb_res *r, uint32_t group);
 ebb_layer_state ebb_res_state(ebb_res *r, uint32_t group);
 /* States of all groups, to out[n]: PARTLY if some extents are streamed; READING if some are in the
  * ring or being read.  MAPPED groups are PARTLY or DISK while the page cache does not have all of
