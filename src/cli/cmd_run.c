@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "app/hangup.h"
-#include "backend/backend.h"
 #include "app/stat_server.h"
+#include "backend/backend.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/utf8.h"
