@@ -30,8 +30,9 @@ typedef struct reader {
     int64_t   changed_ms;        /* the newest date in it; 0: none */
 } reader;
 
-/* marks a visited node; no key of the imported formats */
-static const char seen[] = "ebb:seen";
+/* mark a node that was read, one whose lister was looked up, and say which other one lists it; no keys of the imported
+ * formats */
+static const char seen[] = "ebb:seen", climbed[] = "ebb:climbed", lister[] = "ebb:lister";
 
 /* Each node is pushed only once, so that a circular file is read in finite time. */
 static bool push_waiting(reader *r, const char *id, json_t *node, ebb_node *above)
@@ -102,7 +103,43 @@ static ebb_status read_all(reader *r, ebb_error *err)
     return r->has_circle ? EBB_FAIL(err, EBB_FORMAT, "its messages go in a circle") : st;
 }
 
-/* Messages in a circle, or whose parents do not list them, are somebody's words: the first of them begins a branch. */
+/* Note of each one of the rest which other one of it lists it.  false: no memory. */
+static bool note_listers(const reader *r)
+{
+    json_t *node, *child;
+    const char *id;
+    size_t i;
+
+    json_object_foreach(r->nodes, id, node) {
+        if (json_object_get(node, seen))
+            continue;
+        json_array_foreach(json_object_get(node, "children"), i, child) {
+            json_t *there = json_is_string(child) ? json_object_get(r->nodes, json_string_value(child)) : NULL;
+            if (json_is_object(there) && there != node && json_object_set_new(there, lister, json_string(id)) != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Push what the branch of a node begins with: the one above it that no other lists, or, in a circle, one of that.  What
+ * is climbed is read from there, so that it is climbed once. */
+static bool push_beginning(reader *r, const char *id, json_t *node)
+{
+    const char *above;
+
+    if (json_object_get(node, seen))
+        return true;
+    while ((above = json_string_value(json_object_get(node, lister))) != NULL && !json_object_get(node, climbed)) {
+        if (json_object_set_new(node, climbed, json_true()) != 0)
+            return false;
+        id = above;
+        node = json_object_get(r->nodes, above);
+    }
+    return push_waiting(r, id, node, NULL);
+}
+
+/* Messages in a circle, or whose parents do not list them, are somebody's words. */
 static ebb_status read_rest(reader *r, ebb_error *err)
 {
     ebb_status st = EBB_OK;
@@ -110,8 +147,10 @@ static ebb_status read_rest(reader *r, ebb_error *err)
     json_t *node;
 
     r->is_rest = true;
+    if (!note_listers(r))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");
     json_object_foreach(r->nodes, id, node) {
-        if (!push_waiting(r, id, node, NULL))
+        if (!push_beginning(r, id, node))
             return EBB_FAIL(err, EBB_NOMEM, "no memory for the conversation");
         st = read_all(r, err);
         if (st != EBB_OK)

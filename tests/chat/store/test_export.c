@@ -420,6 +420,38 @@ static void test_chatgpt_lost(void **state)
     ebb_tree_fini(&t);
 }
 
+/* What is not listed goes on with what it lists, wherever in the file that stands; so do messages behind a circle. */
+static void test_chatgpt_lost_in_reverse(void **state)
+{
+    static const char text[] =
+        "{\"mapping\":{\"r\":{\"parent\":null,\"children\":[\"x\"]},"
+        "\"x\":{\"parent\":\"r\",\"message\":{\"author\":{\"role\":\"user\"},\"content\":{\"parts\":[\"hello\"]}}},"
+        "\"d\":{\"parent\":\"c\",\"message\":{\"author\":{\"role\":\"assistant\"},\"content\":{\"parts\":[\"d\"]}}},"
+        "\"c\":{\"parent\":\"b\",\"children\":[\"d\"],"
+        "\"message\":{\"author\":{\"role\":\"user\"},\"content\":{\"parts\":[\"c\"]}}},"
+        "\"b\":{\"parent\":\"x\",\"children\":[\"c\",\"x\"],"
+        "\"message\":{\"author\":{\"role\":\"assistant\"},\"content\":{\"parts\":[\"b\"]}}},"
+        "\"t\":{\"parent\":\"q\",\"message\":{\"author\":{\"role\":\"user\"},\"content\":{\"parts\":[\"t\"]}}},"
+        "\"q\":{\"parent\":\"q\",\"children\":[\"q\",\"t\",\"p\"]},\"p\":{\"parent\":\"q\",\"children\":[\"q\"],"
+        "\"message\":{\"author\":{\"role\":\"assistant\"},\"content\":{\"parts\":[\"p\"]}}}},"
+        "\"current_node\":\"d\"}";
+    ebb_session_facts f = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(import_one("c.json", text, sizeof text - 1, &f, &t, &err), EBB_OK);
+    assert_int_equal(t.n_nodes, 6);
+    assert_int_equal(t.n_path, 3);
+    assert_string_equal(t.path[0]->m.text, "b");
+    assert_string_equal(t.path[1]->m.text, "c");
+    assert_string_equal(t.path[2]->m.text, "d");
+    assert_string_equal(t.nodes[4]->m.text, "t");
+    assert_string_equal(t.nodes[5]->m.text, "p");
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+}
+
 /* n times the same child: what it says is read once, whatever the file lists. */
 static void test_chatgpt_repeats(void **state)
 {
@@ -606,6 +638,7 @@ int main(void)
         cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_chatgpt),
         cmocka_unit_test(test_chatgpt_circle), cmocka_unit_test(test_chatgpt_lost),
+        cmocka_unit_test(test_chatgpt_lost_in_reverse),
         cmocka_unit_test(test_chatgpt_repeats),
         cmocka_unit_test(test_many_values),
         cmocka_unit_test(test_several),
