@@ -25,8 +25,10 @@ int64_t ebb_session_number(const char *name)
     return name[strspn(name, "0123456789")] == '\0' ? strtoll(name, NULL, 10) : 0;
 }
 
-/* What a wrong clock has dated ahead, by hours or by years, comes last, or it would be the newest one until then. */
-#define NEWEST_FIRST "updated_ms > 1000 * (strftime('%s', 'now') + 600), updated_ms DESC, id DESC"
+/* What a wrong clock has dated ahead, by hours or by years, comes last, or it would be the newest one until then; but
+ * where nothing was said anywhere since, as right after the clock is set, it is the newest one.  Of `sessions AS s`. */
+#define NEWEST_FIRST "s.updated_ms > 1000 * (strftime('%s', 'now') + 600)" \
+    " AND s.id IS NOT (SELECT session FROM messages ORDER BY id DESC LIMIT 1), s.updated_ms DESC, s.id DESC"
 
 /* Several sessions have the title: an error that lists them, for the user to choose. */
 static ebb_status fail_ambiguous(const char *title, const int64_t *ids, size_t n, ebb_error *err)
@@ -76,7 +78,7 @@ static ebb_status find_by_title(ebb_store *s, const char *title, int64_t *sessio
     int64_t *ids = NULL;
     size_t n = 0;
     sqlite3_stmt *q;
-    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions WHERE title = ?1 AND (name IS NULL OR NOT EXISTS"
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions AS s WHERE title = ?1 AND (name IS NULL OR NOT EXISTS"
                                " (SELECT 1 FROM sessions WHERE title = ?1 AND name IS NULL)) ORDER BY " NEWEST_FIRST,
                                "t", title);
     ebb_status st = rc == SQLITE_OK ? all_values(s, q, &ids, &n, err) : ebb_store_fail(s, rc, err);
@@ -192,7 +194,7 @@ ebb_status ebb_store_find_or_begin(ebb_store *s, const char *name, int64_t *sess
 ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err)
 {
     sqlite3_stmt *q;
-    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions ORDER BY " NEWEST_FIRST " LIMIT 1", "");
+    int rc = ebb_store_prepare(s, &q, "SELECT id FROM sessions AS s ORDER BY " NEWEST_FIRST " LIMIT 1", "");
     ebb_status st = rc == SQLITE_OK ? first_value(s, q, session, err) : ebb_store_fail(s, rc, err);
 
     return st == EBB_NOTFOUND ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session yet") : st;
