@@ -122,6 +122,7 @@ typedef struct mark_search {
     bool        is_paired;       /* anywhere, not in code alone */
     bool        is_known, is_whole;
     size_t      n_open;          /* pairs that were begun */
+    size_t      n_named;         /* ... by a word in quotation marks: what stands on its own ends none of them */
 } mark_search;
 
 static bool is_one_of(char c, const char *set)
@@ -226,10 +227,12 @@ static size_t find_in_line(const char *s, size_t n, const text_line *l, size_t i
             continue;
         }
         if (is_paired && s[i] == *m->pair && text_begins_with(s + i, l->end - i, m->pair))
-            m->n_open++;
+            (*(m->is_known && is_quoted(s, n, i, i + strlen(m->pair)) ? &m->n_named : &m->n_open))++;
         else if (s[i] == *m->mark && text_begins_with(s + i, l->end - i, m->mark)) {
             if (m->n_open > 0)
                 m->n_open--;
+            else if (m->n_named > 0 && !is_own_mark(s, l, i, i + len))
+                m->n_named--;
             else if (m->is_known ? !is_quoted(s, n, i, i + len) : is_own_mark(s, l, i, i + len))
                 return i;
         }
@@ -264,7 +267,7 @@ static bool may_close(const char *s, size_t line)
  * not closed counts: where a fence follows that opens, the one before was forgotten. */
 static size_t find_mark(const char *s, size_t n, size_t from, mark_search m)
 {
-    size_t in_fence = n, n_open = 0, rest = n, len = strlen(m.mark);
+    size_t in_fence = n, n_open = 0, n_named = 0, rest = n, len = strlen(m.mark);
     text_line l;
     char fence = 0;
 
@@ -278,6 +281,7 @@ static size_t find_mark(const char *s, size_t n, size_t from, mark_search m)
         if (here && !fence && !memchr(s + rest, '`', l.end - rest) && !memmem(s + rest, l.end - rest, m.mark, len)) {
             fence = here;
             n_open = m.n_open;
+            n_named = m.n_named;
             continue;
         }
         if (here && here == fence) {
@@ -289,6 +293,7 @@ static size_t find_mark(const char *s, size_t n, size_t from, mark_search m)
                 fence = 0;
                 in_fence = n;
                 m.n_open = n_open;
+                m.n_named = n_named;
             }
             i = rest;
         }

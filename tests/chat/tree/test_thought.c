@@ -135,6 +135,27 @@ static void test_an_example_as_it_comes(void **state)
     assert_body("<think>\n```\n<think>\nHm\n</think>\nYes\n</think>\n\nIt is so.", EBB_THOUGHT_UNSURE, "It is so.");
 }
 
+/* Code that names the mark begins no example: in a fence that was forgotten the thought ends where it does.  Code may
+ * name both. */
+static void test_code_that_names_the_beginning(void **state)
+{
+    static const char *const codes[] = { "print('<think>')", "s.find(\"<think>\", 0)" };
+    static const char both[] = "Look:\n```\nreturn \"<think>\" + x + \"</think>\\n\"\nx = 1\n";
+    char text[200];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        int end = snprintf(text, sizeof text, "Look:\n```\n%s\nso that is done.\n</think>\n\n", codes[i]);
+
+        snprintf(text + end, sizeof text - (size_t)end, "Yes it is:\n\n```c\nint x;\n```\n");
+        for (size_t n = (size_t)end; n <= strlen(text); n++)
+            assert_int_equal(ebb_thought_find(text, n, EBB_THOUGHT_OPENED, false).body, end);
+        assert_body(text, EBB_THOUGHT_OPENED, text + end);
+    }
+    for (size_t n = 1; n < sizeof both; n++)
+        assert_true(ebb_thought_find(both, n, EBB_THOUGHT_OPENED, false).is_open);
+}
+
 /* However an answer goes on, and whatever the thought's last word is: what has begun is seen as it comes. */
 static void test_an_answer_that_has_begun(void **state)
 {
@@ -281,7 +302,7 @@ int main(void)
         cmocka_unit_test(test_ends_without_a_beginning), cmocka_unit_test(test_spoken_of),
         cmocka_unit_test(test_other_marks), cmocka_unit_test(test_a_thought_on_marks),
         cmocka_unit_test(test_quoted_in_a_thought), cmocka_unit_test(test_an_example_as_it_comes),
-        cmocka_unit_test(test_many_marks),
+        cmocka_unit_test(test_code_that_names_the_beginning), cmocka_unit_test(test_many_marks),
         cmocka_unit_test(test_an_answer_that_has_begun), cmocka_unit_test(test_examples_of_other_marks),
         cmocka_unit_test(test_of_a_message), cmocka_unit_test(test_begin_is_kept),
         cmocka_unit_test(test_behind_a_thought),
