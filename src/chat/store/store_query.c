@@ -142,8 +142,8 @@ void ebb_store_word(ebb_store *s, int64_t session, char out[static EBB_SESSION_W
         snprintf(out, EBB_SESSION_WORD, "%0*lld", ++width, (long long)session);
 }
 
-/* An older ebb gave the number away after the name, or the name after the number.  Which of the two is meant cannot be
- * told, and one may be to be deleted. */
+/* An older ebb gave the number away after the name, or the name after the number; or the session with the number was
+ * deleted meanwhile, and came back with it.  Which of the two is meant cannot be told, and one may be to be deleted. */
 static ebb_status fail_two_meant(ebb_store *s, const char *name, int64_t named, int64_t numbered, ebb_error *err)
 {
     char one[EBB_SESSION_WORD], other[EBB_SESSION_WORD];

@@ -200,6 +200,28 @@ static void test_undelete_without_its_name(void **state)
     ebb_chat_close(c);
 }
 
+/* Its number has become a name: it keeps it, as what was not sent there is found by that; each of the two is found. */
+static void test_undelete_beside_its_number(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    say(c, "one");
+    assert_int_equal(ebb_chat_delete(c, "", &err), EBB_OK);
+    say(c, "two");
+    assert_int_equal(ebb_chat_save_as(c, "1", &err), EBB_OK);
+    assert_int_equal(ebb_chat_undelete(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_session_id(c), 1);
+    assert_int_equal(ebb_chat_load(c, "1", &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "02 is the one of this name, 01 the other"));
+    assert_int_equal(ebb_chat_load(c, "02", &err), EBB_OK);
+    assert_string_equal(ebb_chat_message(c, 0)->text, "two");
+    assert_int_equal(ebb_chat_load(c, "01", &err), EBB_OK);
+    assert_string_equal(ebb_chat_message(c, 0)->text, "one");
+    ebb_chat_close(c);
+}
+
 static void test_search(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -303,6 +325,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_labels_and_going), T(test_branch), T(test_many_siblings), T(test_many_roots),
         T(test_pin_and_title_are_kept), T(test_delete_and_undelete), T(test_undelete_without_its_name),
+        T(test_undelete_beside_its_number),
         T(test_search), T(test_export_and_import),
         T(test_notes_that_make_sense), T(test_turns_write_what_is_new),
     };
