@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "edit/message_file.h"
+#include "edit/typed.h"
 #include "os/file.h"
 #include "seal/seal.h"
 #include "tree/attachment.h"
@@ -95,21 +96,22 @@ static bool is_as_lent(const ebb_buf *own, const ebb_buf *text)
            strspn(ebb_buf_text(own) + text->len, "\n") == own->len - text->len;
 }
 
-/* Files in front of the text are some only if there were any before. */
+/* Files in front of the text are some only if there were any before; a command stays one. */
 static bool add_edited(ebb_buf *out, const ebb_buf *own, const ebb_buf *text)
 {
-    return ebb_attachments_end(ebb_buf_text(own), own->len) > 0
-               ? ebb_buf_add(out, ebb_buf_text(text), text->len)
-               : ebb_attach_add_text(out, ebb_buf_text(text), text->len);
+    bool begins_so = ebb_attachments_end(ebb_buf_text(own), own->len) == 0 &&
+                     ebb_typed_files(ebb_buf_text(text), text->len) > 0;
+
+    return (!begins_so || ebb_buf_addc(out, '\n')) && ebb_buf_add(out, ebb_buf_text(text), text->len);
 }
 
 /* How many bytes of the text are files in front of it that stand where folded ones did: they are so again, for the
- * name that one begins with is no command. */
+ * path that one begins with is no command. */
 static size_t length_of_files(const ebb_buf *marked, const ebb_buf *text)
 {
     bool was_folded = ebb_marked_begins(ebb_buf_text(marked), marked->len);
 
-    return was_folded ? ebb_attachments_end(ebb_buf_text(text), text->len) : 0;
+    return was_folded ? ebb_typed_files(ebb_buf_text(text), text->len) : 0;
 }
 
 /* The line is as it was lent: nothing comes there meanwhile.  What was changed may have been pasted, or copied out of a

@@ -17,10 +17,10 @@
 #include "command/pull_follow.h"
 #include "command/slash.h"
 #include "edit/attach.h"
+#include "edit/typed.h"
 #include "term/keys.h"
 #include "term/signals.h"
 #include "transcript/turn_stats_line.h"
-#include "tree/attachment.h"
 #include "tui.h"
 
 enum { DOCUMENT_LOOK_MS = 100, READ_BYTES = 64 << 10, TERMINAL_LINE_BYTES = 4095 };
@@ -448,7 +448,7 @@ static void run_command(plain *p, const char *s)
 /* A message that begins with a file, by its whole path: as /edit N prints it, so a script may send it back. */
 static bool begins_with_path(const char *s, size_t n)
 {
-    return ebb_slash_command_is(s) && ebb_attachments_end(s, n) > 0;
+    return ebb_slash_command_is(s) && ebb_typed_files(s, n) > 0;
 }
 
 static void say_not_sent(plain *p)

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "tree/attachment.h"
+
 bool ebb_typed_has_quotes(const char *line, size_t n)
 {
     return n >= EBB_QUOTES_BYTES && memcmp(line, "\"\"\"", EBB_QUOTES_BYTES) == 0;
@@ -37,4 +39,19 @@ size_t ebb_typed_skip(const char *line, size_t n)
     size_t blanks = count_blanks(line, n);
 
     return (n > 0 && line[0] == '/') || (blanks > 0 && ebb_typed_is_special(line + blanks, n - blanks));
+}
+
+/* No command's name has another slash, or a colon at its end: a whole path has one of them. */
+static bool begins_with_name(const char *line, size_t n)
+{
+    size_t word = 0;
+
+    while (word < n && !strchr(" \t\n", line[word]))
+        word++;
+    return word > 0 && line[0] == '/' && line[word - 1] != ':' && !memchr(line + 1, '/', word - 1);
+}
+
+size_t ebb_typed_files(const char *line, size_t n)
+{
+    return begins_with_name(line, n) ? 0 : ebb_attachments_end(line, n);
 }

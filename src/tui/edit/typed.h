@@ -17,5 +17,8 @@ bool ebb_typed_is_special(const char *line, size_t n);
 const char *ebb_typed_prefix(const char *message, size_t n);
 /* Bytes of that in front of a line, which is no command of the chat. */
 size_t ebb_typed_skip(const char *line, size_t n);
+/* Bytes of the files in front of a line (tree/attachment.h); 0 where it begins with the name of a
+ * command, as what stands behind that may look like a file: "/edit 1 a.txt:". */
+size_t ebb_typed_files(const char *line, size_t n);
 
 #endif

@@ -219,7 +219,7 @@ static bool is_alone(const char *draft, size_t n_before)
 }
 
 /* What takes the place of draft + n_before, which the editor was given: behind another text a line end.  Where it is
- * alone, it may be a command, or in quotes; and it may begin as files do, whose name is no command: they are some if
+ * alone, it may be a command, or in quotes; and it may begin as files do, whose path is no command: they are some if
  * there were any before (attach.h).  It is a message or a command as it was typed: of two slashes, or of blanks, one
  * may be for whoever types (typed.h). */
 static bool add_saved(ebb_buf *out, const char *draft, size_t n_before, const ebb_buf *saved)
@@ -228,7 +228,7 @@ static bool add_saved(ebb_buf *out, const char *draft, size_t n_before, const eb
     size_t skip = begins_command(text) ? 0 : ebb_typed_skip(text, saved->len);
 
     ebb_buf_adds(out, n_before > 0 ? "\n" : "");
-    if (is_alone(draft, n_before) && ebb_attachments_end(text, saved->len) > 0) {
+    if (is_alone(draft, n_before) && ebb_typed_files(text, saved->len) > 0) {
         if (!has_files(draft, n_before))
             return ebb_buf_adds(out, "\n") && ebb_buf_adds(out, ebb_unsent_behind_signs(text));
     } else if (is_alone(draft, n_before) && (begins_command(text) || ebb_typed_is_special(text, saved->len))) {

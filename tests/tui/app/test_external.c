@@ -5,9 +5,9 @@
 
 #include "tui/screen.h"
 
-/* The draft "mine" is edited by `command`, which gets the file as its last argument.  *kept: whether the file is there
- * afterwards, which is then removed. */
-static void edit(screen *s, const char *command, bool *kept)
+/* The draft, whose files are folded, is edited by `command`, which gets the file as its last argument.  *kept: whether
+ * the file is there afterwards, which is then removed. */
+static void edit_draft(screen *s, const char *draft, const char *command, bool *kept)
 {
     ebb_tui_opts opts;
 
@@ -16,13 +16,18 @@ static void edit(screen *s, const char *command, bool *kept)
     opts = *s->app.frontend.opts;
     opts.editor = command;
     s->app.frontend.opts = &opts;
-    screen_keys(s, "mine");
+    s->app.frontend.edit(&s->app.frontend, draft, strlen(draft));
     screen_keys(s, "\x07");
     screen_wait_editor(s);
     screen_step(s, 0);
     *kept = access(s->app.external.path, F_OK) == 0;
     if (*kept && unlink(s->app.external.path) != 0)
         assert_int_equal(rmdir(s->app.external.path), 0);
+}
+
+static void edit(screen *s, const char *command, bool *kept)
+{
+    edit_draft(s, "mine", command, kept);
 }
 
 static void path_beside(const screen *s, const char *before, const char *behind, char out[600])
@@ -42,6 +47,26 @@ static void what_is_written_is_the_draft(void **state)
     assert_has(&s, "\n> other\n");
     assert_false(kept);
     screen_close(&s);
+}
+
+/* Of a command, too, that goes on as a message does which has a file in front; whatever was folded there before. */
+static void a_command_is_the_draft(void **state)
+{
+    static const char *const drafts[] = { "mine", "a.txt:\n```txt\nA\n```\n\nwhat" };
+    static const char writes[] =
+        "sh -c 'printf \"/system a:\\n\\140\\140\\140\\nB\\n\\140\\140\\140\\n\\n@d/\" >\"$0\"'";
+    bool kept;
+    screen s;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        edit_draft(&s, drafts[i], writes, &kept);
+        assert_string_equal(ebb_buf_text(&s.app.editor.text), "/system a:\n```\nB\n```\n\n@d/");
+        screen_keys(&s, "\r");
+        assert_int_equal(ebb_chat_n_messages(s.chat), 1);
+        assert_int_equal(ebb_chat_message(s.chat, 0)->role, EBB_ROLE_SYSTEM);
+        screen_close(&s);
+    }
 }
 
 static void a_failing_editor_discards(void **state)
@@ -199,6 +224,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_the_draft),
+        cmocka_unit_test(a_command_is_the_draft),
         cmocka_unit_test(a_failing_editor_discards),
         cmocka_unit_test(what_an_editor_has_put_aside),
         cmocka_unit_test(what_only_vi_reads_is_kept),

@@ -333,6 +333,13 @@ static void messages_and_branches(void **state)
         "Note: message 1: the next line takes its place, in a new branch; its files go along again\n"
         "Model: You said: /a/b.txt:\n```txt\nB\n```\n\nwho\n"
         "Model: You said: /a/b.txt:\n");
+    expect("a\n/edit 1 a.txt:\\\n```txt\\\nB\\\n```\\\n\\\nwhat of @docs/\n/system be brief:\\\n```\\\nB\\\n```\\\n\\\n"
+           "as @*.c\n/system\n",                              /* a command's name begins no file's */
+        "Model: You said: a\n"
+        "Model: You said: a.txt:\n```txt\nB\n```\n\nwhat of @docs/\n"
+        "Note: the system prompt is set\n"
+        "Note: the conversation has 1 message now\n"
+        "be brief:\n```\nB\n```\n\nas @*.c\n");
     expect("\"\"\"Makefile:\n```\nA\n```\n\nwhat is @Makefile ?\"\"\"\n/edit 1 who\n/edit 1 where\n",
         "Model: You said: Makefile:\n```\nA\n```\n\nwhat is @Makefile ?\n"
         "Model: You said: Makefile:\n```\nA\n```\n\n@Makefile who\n"

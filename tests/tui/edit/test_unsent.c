@@ -305,6 +305,7 @@ static void what_an_editor_has_saved_comes_back(void **state)
         { "\x1E" "1 7\nmine", 4, "other", 5, "\x1E" "1 7\nother" },
         { "\x1E" "1 7\nmine", 4, "!ls", 3, "\x1E" "1 7\n\x1F!ls" },
         { "\x1E" "1 7\nmine", 4, "/system Answer", 14, "\x1E" "1 7\n\x1F/system Answer" },
+        { "mine", 0, "/system a:\n```\nB\n```\n\n@d/", 25, "\x1F/system a:\n```\nB\n```\n\n@d/" },
         { "\x1E" "1 7\nwaits\nmine", 10, "!ls", 3, "\x1E" "1 7\nwaits\n!ls" },
         { "waits\nmine", 5, "/etc is a folder", 16, "waits\n/etc is a folder" },
         { "mine", 0, "a\0b\0", 4, "a\xEF\xBF\xBD" "b\xEF\xBF\xBD" },
