@@ -155,6 +155,12 @@ static ebb_status fail_two_meant(ebb_store *s, const char *name, int64_t named, 
                     one);
 }
 
+/* The number by which one is asked for, also as a list pads it; a name has all of its blanks. */
+static int64_t number_asked_for(const char *name)
+{
+    return ebb_session_number(name + strspn(name, " "));
+}
+
 /* A number goes before a title: a title comes with an import, or of a question, and must not take the place of the
  * session that a list shows under this number. */
 ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_error *err)
@@ -164,7 +170,7 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
 
     if (st != EBB_OK && st != EBB_NOTFOUND)
         return st;
-    of_number = find_by_number(s, ebb_session_number(name), &numbered, err);
+    of_number = find_by_number(s, st == EBB_OK ? ebb_session_number(name) : number_asked_for(name), &numbered, err);
     if (st == EBB_OK && of_number == EBB_OK && numbered != *session)
         return fail_two_meant(s, name, *session, numbered, err);
     if (st == EBB_NOTFOUND && of_number == EBB_OK)
@@ -181,7 +187,7 @@ ebb_status ebb_store_find_or_begin(ebb_store *s, const char *name, int64_t *sess
     char word[EBB_SESSION_WORD];
     ebb_status st = ebb_store_find(s, name, session, err);
 
-    if (st != EBB_OK || name[0] == '0' || ebb_session_number(name) != *session)
+    if (st != EBB_OK || name[strspn(name, " ")] == '0' || number_asked_for(name) != *session)
         return st;
     st = check_called_by_other_number(s, *session, err);
     if (st != EBB_OK)

@@ -209,6 +209,13 @@ static void test_numbers_and_titles(void **state)
     assert_int_equal(id, 1);
     assert_int_equal(ebb_store_find(s, "7", &id, &err), EBB_OK);         /* nobody's number */
     assert_int_equal(id, 3);
+    assert_int_equal(ebb_store_find(s, "    2", &id, &err), EBB_OK);     /* as a list pads it */
+    assert_int_equal(id, 2);
+    assert_int_equal(ebb_store_rename(s, 3, "  2", &err), EBB_OK);       /* a name is what it is */
+    assert_int_equal(ebb_store_find(s, "  2", &id, &err), EBB_OK);
+    assert_int_equal(id, 3);
+    assert_int_equal(ebb_store_rename(s, 1, "44", &err), EBB_OK);
+    assert_int_equal(ebb_store_find_or_begin(s, "    1", &id, &err), EBB_LIMIT);
     ebb_store_close(s);
 }
 
