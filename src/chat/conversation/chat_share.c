@@ -36,7 +36,7 @@ bool ebb_chat_leave_found_engine(ebb_chat *c)
 {
     if (!ebb_chat_engine_is_found(c) || !c->remote.here_model || !has_own_template(c))
         return false;
-    ebb_chat_notice(c, "the chat template is %.100s, and a server has its own: the model is opened here",
+    ebb_chat_notice(c, "the chosen chat template is '%.100s', and a server has its own: the model is opened here",
                     ebb_chat_template(c));
     free(c->remote.name);
     c->remote.name = NULL;

@@ -209,12 +209,12 @@ static void remember_user_model(ebb_chat *c)
 static void report_template(ebb_chat *c)
 {
     const char *name = ebb_chat_template(c);
-    char line[300];
+    char line[400];
 
     if (!c->remote.name || strcmp(name, "auto") == 0)
         return;
-    snprintf(line, sizeof line, "%.80s renders with its own chat template, %.100s is left out; the engine of this "
-             "process takes it (-e here, /engine here)", c->remote.name, name);
+    snprintf(line, sizeof line, "%.80s renders with its own chat template, the chosen '%.100s' is left out; the engine "
+             "of this process takes it (-e here, /engine here)", c->remote.name, name);
     if (c->template_given || c->settings.template_name[0])
         ebb_chat_warn(c, line);
     else

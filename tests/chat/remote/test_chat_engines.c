@@ -657,6 +657,7 @@ static void test_the_way_back_from_a_found_one(void **state)
 /* A server renders with a template of its own: where the session has another one, the model is opened here. */
 static void test_a_template_leaves_a_found_one(void **state)
 {
+    ebb_buf notices = { 0 };
     char path[96];
     ebb_error err;
     ebb_chat *c;
@@ -677,7 +678,9 @@ static void test_a_template_leaves_a_found_one(void **state)
     wait_event(c, EBB_EVENT_READY, NULL, 0);
     assert_string_equal(ebb_chat_engine(c), server.url);
     assert_int_equal(ebb_chat_load(c, "own", &err), EBB_OK);
-    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    wait_event_and_notices(c, EBB_EVENT_READY, NULL, 0, &notices);
+    assert_non_null(strstr(ebb_buf_text(&notices), "the chosen chat template is 'none'"));
+    ebb_buf_fini(&notices);
     assert_answers_here(c, path);
     ebb_chat_close(c);
 }
@@ -690,8 +693,12 @@ static void test_a_named_one_leaves_the_template_out(void **state)
 
     (void)state;
     wait_event(c, EBB_EVENT_WARNING, text, sizeof text);
-    assert_non_null(strstr(text, "its own chat template, chatml is left out"));
+    assert_non_null(strstr(text, "its own chat template, the chosen 'chatml' is left out"));
     assert_string_equal(ebb_chat_engine(c), server.url);
+    ebb_chat_close(c);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .template_name = "none", .template_given = true });
+    wait_event(c, EBB_EVENT_WARNING, text, sizeof text);         /* its name is quoted, or it would say the opposite */
+    assert_non_null(strstr(text, "the chosen 'none' is left out"));
     ebb_chat_close(c);
 }
 
