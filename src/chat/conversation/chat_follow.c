@@ -46,19 +46,26 @@ static bool follow_text(ebb_chat *c)
     return same;
 }
 
-/* The model that waited for the memory of the other. */
-static void open_deferred_model(ebb_chat *c)
+static ebb_status open_deferred_model(ebb_chat *c, ebb_error *err)
 {
     char *path = c->opening.wanted;
-    ebb_error err = { 0 };
+    ebb_status st;
 
-    if (!c->opening.is_deferred)
-        return;
     c->opening.is_deferred = false;
     c->opening.wanted = NULL;
-    if (ebb_chat_open_model(c, path, &err) != EBB_OK)
-        ebb_chat_emit_event(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
+    st = ebb_chat_open_model(c, path, err);
     free(path);
+    return st;
+}
+
+/* The model that waited for the memory of the other. */
+static void open_what_waited(ebb_chat *c)
+{
+    ebb_error err = { 0 };
+    ebb_status st = c->opening.is_deferred ? open_deferred_model(c, &err) : ebb_chat_fit_engine(c, &err);
+
+    if (st != EBB_OK)
+        ebb_chat_emit_event(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
 }
 
 /* That process writes no more.  The complete answer, and how it ended, come from the store; another one that waited
@@ -81,7 +88,7 @@ static void end_following(ebb_chat *c)
         ebb_chat_save(c, false);
     }
     ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
-    open_deferred_model(c);
+    open_what_waited(c);
 }
 
 /* Nobody writes now.  Who waited for that looks as seldom as this chat does, and so may begin after this look only; one

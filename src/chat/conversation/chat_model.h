@@ -81,6 +81,10 @@ const char *ebb_chat_opening_path(const ebb_chat *c);
  * a server has its own.  true: it is left for its model here, which the caller opens
  * (remote.here_model); a notice says so. */
 bool ebb_chat_leave_found_engine(ebb_chat *c);
+/* The same for a session that was entered, with opening it; while another process writes there, the
+ * memory is that one's, and all stays until it has ended. */
+EBB_MUST_CHECK
+ebb_status ebb_chat_fit_engine(ebb_chat *c, ebb_error *err);
 /* The server for several cannot be had: open its model here.  false: it is another engine, or that
  * failed, too. */
 bool ebb_chat_share_failed(ebb_chat *c, const char *why);

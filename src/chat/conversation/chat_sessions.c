@@ -71,9 +71,7 @@ ebb_status ebb_chat_load(ebb_chat *c, const char *name, ebb_error *err)
         st = ebb_store_find(c->store, name, &id, err);
     if (st == EBB_OK)
         st = ebb_chat_enter_session(c, id, err);
-    if (st == EBB_OK && ebb_chat_leave_found_engine(c))
-        st = ebb_chat_open_model(c, c->remote.here_model, err);
-    return st;
+    return st == EBB_OK ? ebb_chat_fit_engine(c, err) : st;
 }
 
 ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_error *err)
@@ -225,7 +223,8 @@ ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
         st = ebb_chat_save_under_title(c, &c->deleted.facts, &c->deleted.tree, true, err);
     if (st == EBB_OK)
         st = ebb_chat_enter_session(c, c->deleted.facts.id, err);
-    if (st == EBB_OK)
-        ebb_chat_free_deleted(c);
-    return st;
+    if (st != EBB_OK)
+        return st;
+    ebb_chat_free_deleted(c);
+    return ebb_chat_fit_engine(c, err);
 }

@@ -44,6 +44,13 @@ bool ebb_chat_leave_found_engine(ebb_chat *c)
     return true;
 }
 
+ebb_status ebb_chat_fit_engine(ebb_chat *c, ebb_error *err)
+{
+    if (c->follow.session || !ebb_chat_leave_found_engine(c))
+        return EBB_OK;
+    return ebb_chat_open_model(c, c->remote.here_model, err);
+}
+
 bool ebb_chat_engine_is_usual(const ebb_engine_opts *e)
 {
     static const ebb_engine_opts usual;

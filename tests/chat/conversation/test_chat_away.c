@@ -556,6 +556,34 @@ static void test_attached_elsewhere(void **state)
     }
 }
 
+/* A session with a template of its own leaves a server that was found for the model here, which waits as well. */
+static void test_attached_from_a_found_engine(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+    gone g;
+
+    (void)state;
+    assert_int_equal(ebb_chat_set_template(c, "chatml", &err), EBB_OK);
+    say(c, "before");
+    ebb_chat_close(c);
+    g = fork_gone(true, "go");
+    let_begin(&g);
+    c = open_ready(&(ebb_chat_opts){ .engine_name = "http://127.0.0.1:1", .here_model = "/m.gguf" });
+    assert_int_equal(ebb_chat_load(c, "before", &err), EBB_OK);
+    assert_int_equal(ebb_chat_writer_pid(c), g.pid);
+    assert_non_null(ebb_chat_engine(c));
+    assert_string_equal(script.opened, "- + -");
+    assert_int_equal(write(g.go_on, "", 1), 1);
+    wait_for(c, EBB_EVENT_DONE, NULL, 0);
+    wait_for(c, EBB_EVENT_READY, NULL, 0);
+    assert_null(ebb_chat_engine(c));
+    assert_string_equal(script.opened, "/m.gguf + -");
+    assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
+    ebb_chat_close(c);
+    close_gone(&g);
+}
+
 /* Of two who want to ask behind one answer, one does, and the other one waits for that answer, too. */
 static void test_turns(void **state)
 {
@@ -680,7 +708,8 @@ int main(void)
                                         T(test_attached_stop), T(test_attached_killed), T(test_killed_is_found),
                                         T(test_search_while_answering),
                                         T(test_attached_leaves),
-                                        T(test_attached_elsewhere), T(test_stale_mark), T(test_turns),
+                                        T(test_attached_elsewhere), T(test_attached_from_a_found_engine),
+                                        T(test_stale_mark), T(test_turns),
                                         T(test_turn_after_others), T(test_a_name_is_begun_once),
                                         T(test_forgetting_holds_nobody) };
 

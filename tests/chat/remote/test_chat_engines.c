@@ -683,6 +683,15 @@ static void test_a_template_leaves_a_found_one(void **state)
     ebb_buf_fini(&notices);
     assert_answers_here(c, path);
     ebb_chat_close(c);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .here_model = path });
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(ebb_chat_delete(c, "own", &err), EBB_OK);
+    assert_string_equal(ebb_chat_engine(c), server.url);
+    assert_int_equal(ebb_chat_undelete(c, &err), EBB_OK);
+    assert_null(ebb_chat_engine(c));
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_answers_here(c, path);
+    ebb_chat_close(c);
 }
 
 /* One that was named stays, and what it leaves out is said, also where nobody looks. */
