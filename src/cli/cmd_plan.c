@@ -230,10 +230,11 @@ static void check_kv_folder(ebb_args *a, ebb_error *why_not)
         a->engine.no_kv_cache = true;
 }
 
-/* One object on standard output: Ollama's estimate, if it was asked for, has the plan in it. */
+/* One object on standard output: Ollama's estimate, if it was asked for, has the plan in it.  plan: NULL if there is
+ * none, with such an estimate. */
 static int print_plan_json(json_t *ollama, const ebb_plan *plan)
 {
-    json_t *own = plan_json(plan);
+    json_t *own = plan ? plan_json(plan) : json_null();
 
     if (!ollama)
         return ebb_cli_print_json(own);
@@ -286,7 +287,7 @@ int ebb_cmd_plan(ebb_args *a)
     }
     ebb_model_close(m);
     ebb_model_close(draft);
-    if (st != EBB_OK)
-        json_decref(ollama);
+    if (st != EBB_OK && ollama)                  /* as text the estimate came first, too */
+        (void)print_plan_json(ollama, NULL);
     return st == EBB_OK ? status : ebb_cli_fail(&err);
 }

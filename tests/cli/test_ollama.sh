@@ -64,6 +64,14 @@ expect("huge", ollama(command_r, *huge, "--gpu", "24G", "--exact", "--json"), "m
 same("exact", (p["available_for_weights"], p["layers"], p["splits"]), (14591424512, 31, True))
 expect("plan --ollama", ollama(command_r, "--ctx", "32000", "--gpu", "24G", "--ollama", "--json", command=("plan",)), '"predict"', '"plan":{"tier":')
 
+# What ebb cannot run has Ollama's estimate all the same, in both forms, and then ebb's own complaint.
+unknown = shape("qwen9", 2, 64, 128, 4, 4, 256, 512)
+for form in ("--json",), ():
+    r = subprocess.run([EBB, "plan", "--ollama", "-m", unknown, *form], capture_output=True, text=True)
+    same(f"unknown architecture {form}", (r.returncode, r.stderr.count("\n"), len(r.stdout) > 99), (1, 1, True))
+    if form:
+        same("its plan", [json.loads(r.stdout)[key] for key in ("architecture", "plan")], ["qwen9", None])
+
 most = json.loads(ollama(command_r, "--ctx", "max", "--ollama", "--json", command=("plan",)))
 same("plan --ollama --ctx max", (most["ctx"], most["notes"] if "notes" in most else []), (131072, []))
 same("and --exact", json.loads(ollama(command_r, "--ctx", "max", "--exact", "--ollama", "--json", command=("plan",)))["ctx"], 131072)
