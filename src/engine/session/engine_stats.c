@@ -110,14 +110,30 @@ void ebb_stats_kv(ebb_engine *e)
     pthread_mutex_unlock(&e->lock);
 }
 
+/* The one that was opened first: of a chat's, its conversation.  NULL: none. */
+static ebb_session *oldest_session(const ebb_engine *e)
+{
+    ebb_session *s = e->sessions;
+
+    while (s && s->next)
+        s = s->next;
+    return s;
+}
+
 void ebb_stats_forget_session(ebb_engine *e, const ebb_session *s)
 {
     pthread_mutex_lock(&e->lock);
     if (e->turn.shown == s) {
+        ebb_session *left = oldest_session(e);
+
         e->turn.shown = NULL;
         e->stats.n_ctx_used = 0;
         e->stats.kv_memory_bytes = e->stats.kv_file_bytes = 0;
         e->turn.kv_memory_bytes = e->turn.kv_file_bytes = 0;
+        if (left) {
+            left->has_part = false;              /* the turn's figures are not those of its prompt */
+            show_sequence(e, left, ebb_session_length(left));
+        }
     }
     pthread_mutex_unlock(&e->lock);
 }

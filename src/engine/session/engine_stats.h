@@ -56,7 +56,8 @@ void ebb_stats_branch(ebb_engine *e, uint32_t n_accepted);
 void ebb_stats_idle(ebb_engine *e, const ebb_session *s);
 /* Blocks of K and V have gone to the file, or come from it. */
 void ebb_stats_kv(ebb_engine *e);
-/* The session is about to end. */
+/* The session holds nothing any more, is in no list, and is about to be freed: if the figures were
+ * its, they are of one that is left. */
 void ebb_stats_forget_session(ebb_engine *e, const ebb_session *s);
 
 /* Show what was decided about memory, in the figures and in the trace (memory_event.c).  The number

@@ -62,7 +62,6 @@ void ebb_session_free(ebb_session *s)
 {
     if (!s)
         return;
-    ebb_stats_forget_session(s->engine, s);
     for (ebb_session **p = &s->engine->sessions; *p; p = &(*p)->next) {
         if (*p == s) {
             *p = s->next;
@@ -70,6 +69,7 @@ void ebb_session_free(ebb_session *s)
         }
     }
     ebb_session_clear(s);
+    ebb_stats_forget_session(s->engine, s);
     session_fini(s);
 }
 

@@ -192,11 +192,41 @@ static void test_kv_of_all_sequences(void **state)
     close_two_sessions(&f);
 }
 
+/* The one that was shown is freed: the figures are of one that is left, and what it holds is not free. */
+static void test_kv_when_one_is_freed(void **state)
+{
+    uint64_t block;
+    ebb_stats stats;
+    fixture f;
+
+    (void)state;
+    open_two_sessions(&f);
+    block = ebb_kv_group_block_bytes(f.engine->kv, EBB_KV_ALL);
+    ebb_session_begin_prompt(f.s, N);
+    sync_ids(&f, f.s, 70);
+    f.ids[0]++;
+    sync_ids(&f, f.other, 33);
+    f.ids[0]--;
+    ebb_session_free(f.other);
+    f.other = NULL;
+    ebb_engine_stats(f.engine, &stats);
+    assert_int_equal(stats.n_ctx_used, 70);
+    assert_int_equal(stats.kv_memory_bytes, 3 * block);
+    assert_int_equal(ebb_stats_kv_free_bytes(&stats), stats.kv_bytes - 3 * block);
+    sync_ids(&f, f.s, N);                            /* its prompt's first part was the turn before the other's */
+    expect_turn(&f, N - 70, N - 70, 70, N - 70);
+    ebb_session_free(f.s);
+    f.s = NULL;
+    ebb_engine_stats(f.engine, &stats);
+    assert_true(stats.n_ctx_used == 0 && stats.kv_memory_bytes == 0);
+    close_two_sessions(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_are_progress), cmocka_unit_test(test_a_prompt_in_parts),
-        cmocka_unit_test(test_kv_of_all_sequences),
+        cmocka_unit_test(test_kv_of_all_sequences), cmocka_unit_test(test_kv_when_one_is_freed),
     };
 
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
