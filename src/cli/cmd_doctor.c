@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli.h"
 #include "cmd_doctor.h"
 #include "confinement.h"
@@ -19,6 +20,7 @@
 
 #define MIB        ((uint64_t)1 << 20)
 #define Q4_BYTES   0.6                           /* bytes of a weight in a Q4_K_M file, scales included */
+#define FINDING_WORDS 48u                        /* bytes of a finding beside a reason that it has in it */
 
 /* -- What fits --------------------------------------------------------------------------- */
 
@@ -45,6 +47,18 @@ static bool explain_choice(ebb_model_file *files, size_t n, const ebb_args *a, e
     return ok;
 }
 
+/* How much of a reason goes into a finding: as many of its clauses as fit. */
+static int clauses_that_fit(const ebb_buf *why)
+{
+    const char *text = ebb_buf_text(why);
+    size_t most = sizeof ((ebb_doctor_finding *)0)->text - FINDING_WORDS, n = ebb_utf8_cut(text, why->len, most);
+
+    for (size_t i = n; n < why->len && i-- > 0;)
+        if (text[i] == ';')
+            return (int)i;
+    return (int)n;
+}
+
 /* Which of the models found would be chosen. */
 static void check_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *machine)
 {
@@ -64,7 +78,8 @@ static void check_models(ebb_doctor_report *r, const ebb_args *a, ebb_machine *m
                  suits.source, suits.name, suits.file_bytes / 1e9);
         ebb_doctor_advise(ebb_doctor_add(r, "models", "only the built-in guide"), "%s", advice);
     } else if (explain_choice(files, n, a, machine, &why)) {
-        ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.150s", n, ebb_buf_text(&why)),
+        ebb_doctor_advise(ebb_doctor_add(r, "models", "%zu here; without -m %.*s", n, clauses_that_fit(&why),
+                                         ebb_buf_text(&why)),
                           "ebb plan lists them");
     }
     ebb_buf_fini(&why);

@@ -10,7 +10,7 @@
 /* One line of the report. */
 typedef struct ebb_doctor_finding {
     const char *key;             /* in the JSON object */
-    char        text[200];       /* what was found */
+    char        text[480];       /* what was found */
     char        advice[200];     /* "" if there is nothing to do */
 } ebb_doctor_finding;
 

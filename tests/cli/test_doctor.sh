@@ -58,3 +58,14 @@ for name in b a; do
     EBB_MODELS=$dir/m XDG_STATE_HOME=$dir/state XDG_DATA_HOME=$dir/data XDG_CONFIG_HOME=$dir/config "$EBB" doctor >"$dir/text"
     grep -q "^models .*without -m took $name.gguf, as last time" "$dir/text" || { echo "it is not $name"; cat "$dir/text"; exit 1; }
 done
+
+# Of a reason that is long, whole clauses.
+models_line() {
+    mkdir -p "$dir/state/ebb"
+    printf '%s' "$dir/m/$1.gguf" >"$dir/state/ebb/model"
+    EBB_MODELS=$dir/m XDG_STATE_HOME=$dir/state XDG_DATA_HOME=$dir/data XDG_CONFIG_HOME=$dir/config "$EBB" doctor | grep '^models '
+}
+models_line gone-since-it-was-chosen-last >"$dir/text"
+grep -q 'is not used: .*; took .* tok/s' "$dir/text" || { echo "half a reason"; cat "$dir/text"; exit 1; }
+models_line "$(printf '%0240d' 0)" >"$dir/text"
+grep -q ' is not used: [^;]*$' "$dir/text" || { echo "half a clause"; cat "$dir/text"; exit 1; }
