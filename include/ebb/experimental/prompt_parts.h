@@ -3,8 +3,9 @@
 #define EBB_EXPERIMENTAL_PROMPT_PARTS_H
 #include "ebb/session.h"
 
-/* The next syncs, up to the one of n ids, are parts of one prompt, whatever is computed between
- * them: ebb_engine_stats counts them as one, unless it was shown another sequence meanwhile. */
+/* The next syncs, and what ebb_sessions_append adds behind the first, are parts of one prompt up to
+ * n ids, whatever is computed between them: ebb_engine_stats counts them as one, unless another
+ * sequence's turn begins meanwhile. */
 void ebb_session_begin_prompt(ebb_session *s, size_t n);
 
 #endif

@@ -111,9 +111,9 @@ void ebb_stats_kv(ebb_engine *e)
 }
 
 /* The one that was opened first: of a chat's, its conversation.  NULL: none. */
-static ebb_session *oldest_session(const ebb_engine *e)
+static const ebb_session *oldest_session(const ebb_engine *e)
 {
-    ebb_session *s = e->sessions;
+    const ebb_session *s = e->sessions;
 
     while (s && s->next)
         s = s->next;
@@ -123,23 +123,23 @@ static ebb_session *oldest_session(const ebb_engine *e)
 void ebb_stats_forget_session(ebb_engine *e, const ebb_session *s)
 {
     pthread_mutex_lock(&e->lock);
+    if (e->turn.prompt_of == s)
+        e->turn.prompt_of = NULL;
     if (e->turn.shown == s) {
-        ebb_session *left = oldest_session(e);
+        const ebb_session *left = oldest_session(e);
 
         e->turn.shown = NULL;
         e->stats.n_ctx_used = 0;
         e->stats.kv_memory_bytes = e->stats.kv_file_bytes = 0;
         e->turn.kv_memory_bytes = e->turn.kv_file_bytes = 0;
-        if (left) {
-            left->has_part = false;              /* the turn's figures are not those of its prompt */
+        if (left)
             show_sequence(e, left, ebb_session_length(left));
-        }
     }
     pthread_mutex_unlock(&e->lock);
 }
 
 /* The lock is held. */
-static void begin_turn(ebb_engine *e, const ebb_sync_counts *counts)
+static void begin_turn(ebb_engine *e, const ebb_session *s, const ebb_sync_counts *counts)
 {
     uint32_t n_total = counts->n_prompt - counts->n_reused;
     ebb_res_stats res;
@@ -149,6 +149,7 @@ static void begin_turn(ebb_engine *e, const ebb_sync_counts *counts)
         e->turn.begin_ns = ebb_clock_ns();
         e->turn.begin_stall_ns = res.stall_ns;
     }
+    e->turn.prompt_of = s;
     e->stats.prefill_done = 0;
     e->stats.prefill_total = n_total;
     e->stats.reused_tok = counts->n_reused;
@@ -161,9 +162,9 @@ static void begin_turn(ebb_engine *e, const ebb_sync_counts *counts)
 }
 
 /* Of a prompt so much is done as the sequence has beside what was reused, whoever computed it.  The lock is held. */
-static void go_on_with_prompt(ebb_engine *e, const ebb_sync_counts *counts)
+static void go_on_with_prompt(ebb_engine *e, uint32_t n_pos)
 {
-    uint32_t done = counts->n_reused > e->stats.reused_tok ? counts->n_reused - e->stats.reused_tok : 0;
+    uint32_t done = n_pos > e->stats.reused_tok ? n_pos - e->stats.reused_tok : 0;
 
     e->stats.prefill_done = done < e->stats.prefill_total ? done : e->stats.prefill_total;
 }
@@ -175,10 +176,10 @@ void ebb_stats_prefill_begin(ebb_engine *e, const ebb_session *s, const ebb_sync
     e->turn.is_again = counts->kind == EBB_SYNC_AGAIN;
     e->turn.n_under_way = 0;
     if (!e->turn.is_again) {
-        if (counts->kind == EBB_SYNC_PART && e->turn.shown == s)
-            go_on_with_prompt(e, counts);
+        if (counts->kind == EBB_SYNC_PART && e->turn.prompt_of == s)
+            go_on_with_prompt(e, counts->n_reused);
         else
-            begin_turn(e, counts);
+            begin_turn(e, s, counts);
         e->stats.phase = EBB_PHASE_PREFILL;
         e->turn.done_before = e->stats.prefill_done;
         e->turn.computed_before = e->stats.computed_tok;
@@ -278,6 +279,14 @@ void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool
     e->stats.computed_tok++;
     e->stats.generated_tok++;
     e->stats.decode_tok_s = e->turn.append_s > 0 ? e->stats.generated_tok / e->turn.append_s : 0;
+    pthread_mutex_unlock(&e->lock);
+}
+
+void ebb_stats_prompt_at(ebb_engine *e, const ebb_session *s, uint32_t n_pos)
+{
+    pthread_mutex_lock(&e->lock);
+    if (e->turn.prompt_of == s)
+        go_on_with_prompt(e, n_pos);
     pthread_mutex_unlock(&e->lock);
 }
 

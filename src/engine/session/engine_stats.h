@@ -19,6 +19,7 @@ typedef struct ebb_turn_progress {
     double   append_s;           /* seconds that this turn's decode steps took */
     uint64_t begin_ns, begin_stall_ns;   /* the clock, and all waiting until then, when it began */
     uint64_t decode_read_bytes;  /* what had been read when its answer began */
+    const ebb_session *prompt_of;        /* whose prompt prefill's figures are of; NULL: nobody's */
     const ebb_session *shown;    /* whose sequence the figures are of; NULL: nobody's */
     uint32_t counted_pos, counted_spilled;       /* when its K and V were counted last */
     uint64_t kv_memory_bytes, kv_file_bytes;     /* these of its own */
@@ -28,7 +29,8 @@ typedef struct ebb_turn_progress {
 typedef enum ebb_sync_kind {
     EBB_SYNC_TURN,               /* a turn begins */
     EBB_SYNC_PART,               /* a further part of the turn's prompt */
-    EBB_SYNC_AGAIN,              /* of what was lost, or the sequence is emptied */
+    EBB_SYNC_AGAIN,              /* of a state that was lost, or the sequence is emptied; what its
+                                    owner syncs again, as an answer that waited, is a turn */
 } ebb_sync_kind;
 
 typedef struct ebb_sync_counts {
@@ -46,6 +48,8 @@ void ebb_stats_prefill_step(ebb_engine *e, uint32_t n_done, double seconds);
 void ebb_stats_decode_begin(ebb_engine *e);
 /* had_draft: the pass had more columns than one. */
 void ebb_stats_decode_step(ebb_engine *e, double seconds, bool was_drafted, bool had_draft);
+/* So many positions of its prompt are computed, the last of them beside other sequences. */
+void ebb_stats_prompt_at(ebb_engine *e, const ebb_session *s, uint32_t n_pos);
 /* A pass of several sequences: n_tokens columns, of which n_decoded are the only one of theirs. */
 void ebb_stats_shared_step(ebb_engine *e, double seconds, uint32_t n_tokens, uint32_t n_decoded);
 void ebb_stats_draft(ebb_engine *e, uint32_t n_drafted);

@@ -133,6 +133,21 @@ void ebb_session_begin_prompt(ebb_session *s, size_t n)
     s->has_part = false;
 }
 
+/* So many of the prompt's ids are computed, or are about to be. */
+static void leave_prompt_at(ebb_session *s, size_t n)
+{
+    s->has_part = n < s->n_prompt;
+    s->n_prompt = s->has_part ? s->n_prompt : 0;
+}
+
+void ebb_session_note_part(ebb_session *s)
+{
+    if (!s->has_part)
+        return;
+    ebb_stats_prompt_at(s->engine, s, ebb_session_length(s));
+    leave_prompt_at(s, ebb_session_length(s));
+}
+
 /* What the sync of n ids is for the figures. */
 static ebb_sync_counts count_sync(ebb_session *s, size_t n, bool is_again, uint32_t kept, uint32_t from_disk)
 {
@@ -142,8 +157,7 @@ static ebb_sync_counts count_sync(ebb_session *s, size_t n, bool is_again, uint3
     if (counts.kind == EBB_SYNC_AGAIN)
         return counts;
     counts.n_prompt = n < s->n_prompt ? s->n_prompt : (uint32_t)n;
-    s->has_part = n < s->n_prompt;
-    s->n_prompt = s->has_part ? s->n_prompt : 0;
+    leave_prompt_at(s, n);
     return counts;
 }
 

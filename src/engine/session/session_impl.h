@@ -94,6 +94,9 @@ typedef struct ebb_pass_branch {
     const ebb_block_table *table;        /* grown to its end; it gets the n_before as well */
 } ebb_pass_branch;
 
+/* What a pass of several sequences added to s may be a part of its prompt, or the last one. */
+void ebb_session_note_part(ebb_session *s);
+
 /* What a pass adds to a sequence: ids[0..n) behind those that are computed. */
 typedef struct ebb_pass_part {
     ebb_session     *session;

@@ -123,12 +123,10 @@ static ebb_status run_parts(const ebb_session_step *steps, size_t n, ebb_error *
     return st;
 }
 
-ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_error *err)
+static ebb_status append_steps(const ebb_session_step *steps, size_t n, ebb_error *err)
 {
-    ebb_status st = check_steps(steps, n, err);
+    ebb_status st;
 
-    if (st != EBB_OK)
-        return st;
     if (n == 1 && steps->n == 1)
         return ebb_session_append(steps->session, *steps->ids, err);
     for (size_t i = 0; i < n; i++)               /* none loses its state to bring back another's */
@@ -136,6 +134,17 @@ ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_erro
     st = run_parts(steps, n, err);
     for (size_t i = 0; i < n; i++)
         steps[i].session->n_shared_passes--;
+    return st;
+}
+
+ebb_status ebb_sessions_append(const ebb_session_step *steps, size_t n, ebb_error *err)
+{
+    ebb_status st = check_steps(steps, n, err);
+
+    if (st == EBB_OK)
+        st = append_steps(steps, n, err);
+    for (size_t i = 0; i < n && st == EBB_OK; i++)
+        ebb_session_note_part(steps[i].session);
     return st;
 }
 

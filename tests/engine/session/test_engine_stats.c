@@ -165,6 +165,34 @@ static void test_a_prompt_in_parts(void **state)
     close_two_sessions(&f);
 }
 
+/* Parts of a prompt that go along in passes of several sequences count, and the last one ends it. */
+static void test_a_prompt_beside_others(void **state)
+{
+    ebb_token id = 5;
+    fixture f;
+
+    (void)state;
+    open_two_sessions(&f);
+    f.ids[0]++;
+    sync_ids(&f, f.other, 33);
+    f.ids[0]--;
+    ebb_session_begin_prompt(f.s, N);
+    sync_ids(&f, f.s, 40);
+    expect_turn(&f, N, 40, 0, 40);
+    for (size_t at = 40; at < N - 1; at += 13) {         /* 53, 66, 79 */
+        const ebb_session_step steps[] = { { .session = f.s, .ids = &f.ids[at], .n = 13 },
+                                           { .session = f.other, .ids = &id, .n = 1 } };
+
+        assert_int_equal(ebb_sessions_append(steps, 2, NULL), EBB_OK);
+    }
+    expect_turn(&f, N, N - 1, 0, N + 2);
+    assert_int_equal(ebb_sessions_append(&(ebb_session_step){ .session = f.s, .ids = &f.ids[N - 1], .n = 1 }, 1, NULL),
+                     EBB_OK);
+    expect_turn(&f, N, N, 0, N + 3);
+    assert_false(f.s->has_part);
+    close_two_sessions(&f);
+}
+
 /* What other sequences hold is not free. */
 static void test_kv_of_all_sequences(void **state)
 {
@@ -226,7 +254,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_are_progress), cmocka_unit_test(test_a_prompt_in_parts),
-        cmocka_unit_test(test_kv_of_all_sequences), cmocka_unit_test(test_kv_when_one_is_freed),
+        cmocka_unit_test(test_a_prompt_beside_others), cmocka_unit_test(test_kv_of_all_sequences),
+        cmocka_unit_test(test_kv_when_one_is_freed),
     };
 
     return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
