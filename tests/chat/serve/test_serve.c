@@ -145,14 +145,15 @@ static bool is_ready(ebb_serve *s)
     return is;
 }
 
-/* With the guide, at a port that it finds; skips the test where there is no server.  leave_s: as in its options. */
-static ebb_serve *open_server_for(unsigned leave_s, unsigned short *port)
+/* With the guide, at a port that it finds; skips the test where there is no server. */
+static ebb_serve *open_server_with(ebb_serve_opts o, unsigned short *port)
 {
-    ebb_serve_opts o = { .engine = { .no_kv_cache = true, .n_threads = 1 }, .models.path = "guide",
-                         .leave_s = leave_s };
     ebb_serve *s;
     ebb_error err = { 0 };
 
+    o.engine.no_kv_cache = true;
+    o.engine.n_threads = 1;
+    o.models.path = "guide";
     assert_int_equal(ebb_listen_tcp("127.0.0.1", port, &o.listen_fd, &err), EBB_OK);
     if (ebb_serve_open(&o, &s, &err) == EBB_UNSUPPORTED) {
         print_message("%s\n", err.msg);
@@ -161,6 +162,11 @@ static ebb_serve *open_server_for(unsigned leave_s, unsigned short *port)
     while (!is_ready(s))
         usleep(1000);
     return s;
+}
+
+static ebb_serve *open_server_for(unsigned leave_s, unsigned short *port)
+{
+    return open_server_with((ebb_serve_opts){ .leave_s = leave_s }, port);
 }
 
 static ebb_serve *open_server(unsigned short *port)
@@ -638,6 +644,43 @@ static void test_large_forms_are_few(void **state)
     ebb_serve_close(s);
 }
 
+static bool answers_as_alone(ebb_serve *s)
+{
+    json_t *o = ebb_serve_stats_json(s);
+    bool is = json_is_true(json_object_get(o, "as_alone"));
+
+    json_decref(o);
+    return is;
+}
+
+/* K and V that are not f16 are another engine's where an option led to them, and any engine's where memory is short.
+ * The plan's choice is had by naming it, and forgetting that it was named. */
+static void test_kv_of_another_type_is_not_as_alone(void **state)
+{
+    ebb_serve_opts q8_0 = { .engine = { .has_kv = true, .kv_k = EBB_KV_Q8_0, .kv_v = EBB_KV_Q8_0 } };
+    ebb_engine_opts *o;
+    unsigned short port = 0;
+    ebb_serve *s;
+
+    (void)state;
+    s = open_server_with(q8_0, &port);
+    o = &s->opts.engine;
+    assert_false(answers_as_alone(s));
+    o->has_kv = false;
+    assert_true(answers_as_alone(s));
+    o->ram_bytes = UINT64_C(1) << 40;
+    assert_false(answers_as_alone(s));
+    o->ram_bytes = 0;
+    o->mode = EBB_MODE_MAX_CONTEXT;
+    assert_false(answers_as_alone(s));
+    ebb_serve_close(s);
+    port = 0;
+    s = open_server(&port);
+    s->opts.engine.ram_bytes = UINT64_C(1) << 40;        /* there was room for all of it in f16 */
+    assert_true(answers_as_alone(s));
+    ebb_serve_close(s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_closed_while_loading),
@@ -651,7 +694,8 @@ int main(void)
                                         cmocka_unit_test(test_thoughts_of_requests),
                                         cmocka_unit_test(test_an_open_answer_is_rendered),
                                         cmocka_unit_test(test_variables_of_requests),
-                                        cmocka_unit_test(test_large_forms_are_few) };
+                                        cmocka_unit_test(test_large_forms_are_few),
+                                        cmocka_unit_test(test_kv_of_another_type_is_not_as_alone) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
