@@ -294,12 +294,14 @@ static void use_found(ebb_args *a, const char *address, const char *path)
     a->model = NULL;
 }
 
-/* One whose options would make other answers is for those who name it. */
-static void tell_passed_over(ebb_args *a, const json_t *o, const char *address, bool tells)
+/* One whose options would make other answers is for those who name it.  is_any: no model is wanted in particular, so
+ * the one that is loaded here may be another. */
+static void tell_passed_over(ebb_args *a, const json_t *o, const char *address, bool is_any, bool tells)
 {
-    snprintf(a->first_notice, sizeof a->first_notice, "ebb serve (process %lld) has this model, with options that "
-             "change answers (--ctx, --kv ...); it is loaded here.  -e %.100s asks that one",
-             (long long)json_integer_value(json_object_get(o, "pid")), address);
+    snprintf(a->first_notice, sizeof a->first_notice, "ebb serve (process %lld) has %s model, with options that "
+             "change answers (--ctx, --kv ...); %s here.  -e %.100s asks that one",
+             (long long)json_integer_value(json_object_get(o, "pid")), is_any ? "a" : "this",
+             is_any ? "one is chosen" : "it is loaded", address);
     if (tells && ebb_cli_progress(a))
         fprintf(stderr, "%s\n", a->first_notice);
     if (tells)
@@ -318,7 +320,7 @@ static bool use_server(ebb_args *a, const char *path, bool tells)
     has_it = o && has_wanted_model(a, path, o) &&
              (size_t)snprintf(a->shared, sizeof a->shared, "unix:%s", at.data) < sizeof a->shared;
     if (has_it && json_is_false(json_object_get(o, "as_alone"))) {
-        tell_passed_over(a, o, a->shared, tells);
+        tell_passed_over(a, o, a->shared, !path && !a->model, tells);
     } else if (has_it) {
         char *told = path || a->model ? NULL : find_path_of(json_integer_value(json_object_get(o, "pid")));
 

@@ -98,6 +98,7 @@ kill $server; wait $server || fail "the server ends with $?"
 
 # Options with which somebody began the server change no answer of who has not named it: its sampling is left out, and what cannot be is passed over.
 serve() {
+    : >"$dir/log"                                # or the line of the one before is seen
     "$EBB" serve -m "$model" "$@" 2>"$dir/log" & pids="$pids $!" server=$!
     n=600; until grep -q "answers, with" "$dir/log"; do n=$((n - 1)); [ $n -gt 0 ] || fail "the server does not start: $(cat "$dir/log")"; sleep 0.1; done
 }
@@ -114,6 +115,9 @@ usual >/dev/null
 grep -q "with options that change answers (--ctx, --kv ...); it is loaded here" "$dir/err" || fail "a small context is not passed over: $(cat "$dir/err")"
 "$EBB" run -e "unix:$dir/run/ebb/serve.sock" "$(seq 400)" </dev/null >"$dir/out" 2>&1 && fail "it has answered more than its context holds"
 [ "$(answers)" = 0 ] || fail "it was asked"
+mkdir "$dir/models" && cp "$model" "$dir/models/other.gguf" && rm -f "$dir/state/ebb/model"
+EBB_MODELS=$dir/models "$EBB" run -v --json -n 1 x </dev/null >"$dir/out" 2>"$dir/err" || fail "no model is named: $(cat "$dir/err")"
+grep -q "has a model, with options .*; one is chosen here" "$dir/err" && grep -q "models/other.gguf" "$dir/out" || fail "another model is called the server's: $(cat "$dir/err" "$dir/out")"
 kill $server; wait $server
 serve --kv q4_0
 usual >/dev/null
