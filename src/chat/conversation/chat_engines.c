@@ -53,6 +53,7 @@ static ebb_status remember_here(ebb_chat *c, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's path");
     free(c->remote.here_model);
     c->remote.here_model = path;
+    c->remote.here_is_chosen = c->opening.is_chosen;
     return EBB_OK;
 }
 
@@ -127,8 +128,10 @@ void ebb_chat_share_if_idle(ebb_chat *c)
     if (!ebb_chat_offers_model(c, file))
         return;
     ebb_chat_notice(c, "another ebb wants this model too: it is being loaded once for both");
-    if (!c->remote.here_model && !c->info)
-        c->remote.here_model = strdup(ebb_chat_opening_path(c));     /* set_engine has no path of it yet */
+    if (!c->remote.here_model && !c->info) {     /* set_engine has no path of it yet */
+        c->remote.here_model = strdup(ebb_chat_opening_path(c));
+        c->remote.here_is_chosen = c->opening.is_chosen;
+    }
     if (ebb_chat_set_engine(c, c->sharing.address, NULL, &err) != EBB_OK)
         ebb_chat_emit_event(c, EBB_EVENT_ERROR, err.msg, strlen(err.msg), 0, 0);
 }

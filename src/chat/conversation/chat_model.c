@@ -31,7 +31,9 @@ ebb_status ebb_chat_open_backend(ebb_chat *c, const char *path, ebb_error *err)
     c->opening.asked = asked;                    /* without memory: as if it were the default */
     ebb_chat_close_backend(c);
     c->opening.is_chosen = c->remote.name ? c->remote.is_found && c->remote.here_is_chosen
-                                          : path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0;
+                                          : path && strcmp(path, "auto") != 0 && strcmp(path, EBB_MODELS_GUIDE) != 0 &&
+                                            !c->opening.is_unnamed;
+    c->opening.is_unnamed = false;
     return c->ops.open(c->ops.arg, &models, &c->opening.opts, ebb_chat_sink, c, &c->backend, err);
 }
 

@@ -12,6 +12,7 @@ typedef struct ebb_model_opening {
     bool            draft_is_optional;   /* it was named for another model than the one at hand, or
                                           * in the chat */
     bool            is_chosen;           /* the user named the model at hand */
+    bool            is_unnamed;          /* the next one is opened by a path that nobody named */
     bool            is_deferred;         /* until the process that writes in this session has ended
                                           * ... */
     char           *wanted;              /* ... this one; NULL: the default */
@@ -34,7 +35,7 @@ typedef struct ebb_remote_choice {
     char *here_model;            /* the path of the model that answered in this process before, or
                                   * would if no server had been found; NULL: none did yet */
     bool  is_found;              /* nobody named it: ebb_chat_opts.here_model */
-    bool  here_is_chosen;        /* ebb_chat_opts.here_is_chosen */
+    bool  here_is_chosen;        /* and the user named that model */
     struct ebb_engine_tester *testers;   /* chat_engines.c; NULL: nothing is tested */
 } ebb_remote_choice;
 

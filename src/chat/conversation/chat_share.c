@@ -32,15 +32,22 @@ static bool has_own_template(const ebb_chat *c)
     return strcmp(ebb_chat_template(c), "auto") != 0;
 }
 
+/* The engine that is left for its model here, where nobody named that one either. */
+static void leave_engine(ebb_chat *c)
+{
+    c->opening.is_unnamed = !c->remote.here_is_chosen;
+    free(c->remote.name);
+    c->remote.name = NULL;
+    c->remote.is_found = false;
+}
+
 bool ebb_chat_leave_found_engine(ebb_chat *c)
 {
     if (!ebb_chat_engine_is_found(c) || !c->remote.here_model || !has_own_template(c))
         return false;
     ebb_chat_notice(c, "the chosen chat template is '%.100s', and a server has its own: the model is opened here",
                     ebb_chat_template(c));
-    free(c->remote.name);
-    c->remote.name = NULL;
-    c->remote.is_found = false;
+    leave_engine(c);
     return true;
 }
 
@@ -94,7 +101,6 @@ bool ebb_chat_share_failed(ebb_chat *c, const char *why)
         return false;
     ebb_chat_notice(c, "%s; the model is opened here", why);
     c->sharing.is_refused = true;
-    free(c->remote.name);
-    c->remote.name = NULL;
+    leave_engine(c);
     return ebb_chat_open_backend(c, c->remote.here_model, &err) == EBB_OK;
 }

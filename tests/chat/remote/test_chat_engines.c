@@ -694,6 +694,42 @@ static void test_a_template_leaves_a_found_one(void **state)
     ebb_chat_close(c);
 }
 
+static bool is_remembered(const char *path)
+{
+    ebb_buf remembered = { 0 };
+    bool is = ebb_models_remembered(&remembered) && strcmp(ebb_buf_text(&remembered), path) == 0;
+
+    ebb_buf_fini(&remembered);
+    return is;
+}
+
+/* Its model is remembered if the user has named it. */
+static void test_what_a_template_opens(void **state)
+{
+    const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 512 };
+    char path[96], other[96];
+    ebb_error err;
+    ebb_chat *c;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/left.gguf", folder);
+    assert_true(ebb_tiny_write(&tiny, path));
+    write_tiny(other);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .model_path = other, .session_name = "framed", .n_predict = 2 });
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(ebb_chat_set_template(c, "none", &err), EBB_OK);
+    say(c, "one");
+    ebb_chat_close(c);
+    for (int is_chosen = 0; is_chosen < 2; is_chosen++) {
+        c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .here_model = path, .here_is_chosen = is_chosen,
+                                                         .session_name = "framed" });
+        wait_event(c, EBB_EVENT_READY, NULL, 0);
+        assert_answers_here(c, path);
+        assert_int_equal(is_remembered(path), is_chosen);
+        ebb_chat_close(c);
+    }
+}
+
 /* One that was named stays, and what it leaves out is said, also where nobody looks. */
 static void test_a_named_one_leaves_the_template_out(void **state)
 {
@@ -733,6 +769,7 @@ int main(void)
         cmocka_unit_test(test_a_server_goes_on_with_an_answer_of_here),
         cmocka_unit_test(test_the_way_back_from_a_found_one),
         cmocka_unit_test(test_a_template_leaves_a_found_one),
+        cmocka_unit_test(test_what_a_template_opens),
         cmocka_unit_test(test_a_named_one_leaves_the_template_out),
     };
 
