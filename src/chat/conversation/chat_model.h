@@ -80,7 +80,8 @@ void ebb_chat_sharing_fini(ebb_chat *c);
 const char *ebb_chat_opening_path(const ebb_chat *c);
 /* An engine that was found does not answer as this process would where a chat template was chosen:
  * a server has its own.  true: it is left for its model here, which the caller opens
- * (remote.here_model); a notice says so. */
+ * (remote.here_model).  false: there is nothing to leave, or that model cannot be opened, and it
+ * stays.  A notice says so. */
 bool ebb_chat_leave_found_engine(ebb_chat *c);
 /* The same for a session that was entered, with opening it; while another process writes there, the
  * memory is that one's, and all stays until it has ended. */

@@ -43,8 +43,15 @@ static void leave_engine(ebb_chat *c)
 
 bool ebb_chat_leave_found_engine(ebb_chat *c)
 {
+    ebb_error err = { 0 };
+
     if (!ebb_chat_engine_is_found(c) || !c->remote.here_model || !has_own_template(c))
         return false;
+    if (ebb_chat_check_model(c, c->remote.here_model, &err) != EBB_OK) {
+        ebb_chat_notice(c, "the server goes on with its own chat template, without the chosen '%.100s', as its model "
+                           "cannot be opened here: %s", ebb_chat_template(c), err.msg);
+        return false;
+    }
     ebb_chat_notice(c, "the chosen chat template is '%.100s', and a server has its own: the model is opened here",
                     ebb_chat_template(c));
     leave_engine(c);

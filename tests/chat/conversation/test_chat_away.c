@@ -569,7 +569,7 @@ static void test_attached_from_a_found_engine(void **state)
     ebb_chat_close(c);
     g = fork_gone(true, "go");
     let_begin(&g);
-    c = open_ready(&(ebb_chat_opts){ .engine_name = "http://127.0.0.1:1", .here_model = "/m.gguf" });
+    c = open_ready(&(ebb_chat_opts){ .engine_name = "http://127.0.0.1:1", .here_model = "guide" });
     assert_int_equal(ebb_chat_load(c, "before", &err), EBB_OK);
     assert_int_equal(ebb_chat_writer_pid(c), g.pid);
     assert_non_null(ebb_chat_engine(c));
@@ -578,7 +578,7 @@ static void test_attached_from_a_found_engine(void **state)
     wait_for(c, EBB_EVENT_DONE, NULL, 0);
     wait_for(c, EBB_EVENT_READY, NULL, 0);
     assert_null(ebb_chat_engine(c));
-    assert_string_equal(script.opened, "/m.gguf + -");
+    assert_string_equal(script.opened, "guide + -");
     assert_int_equal(waitpid(g.pid, NULL, 0), g.pid);
     ebb_chat_close(c);
     close_gone(&g);

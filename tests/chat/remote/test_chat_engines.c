@@ -703,10 +703,11 @@ static bool is_remembered(const char *path)
     return is;
 }
 
-/* Its model is remembered if the user has named it. */
+/* Its model is remembered if the user has named it; one that is gone leaves the server where it is. */
 static void test_what_a_template_opens(void **state)
 {
     const ebb_tiny_opts tiny = { .seed = 2, .n_ctx = 512 };
+    ebb_buf notices = { 0 };
     char path[96], other[96];
     ebb_error err;
     ebb_chat *c;
@@ -728,6 +729,19 @@ static void test_what_a_template_opens(void **state)
         assert_int_equal(is_remembered(path), is_chosen);
         ebb_chat_close(c);
     }
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .here_model = path });
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(ebb_chat_load(c, "framed", &err), EBB_OK);
+    assert_non_null(ebb_chat_engine(c));
+    say(c, "two");
+    ebb_chat_close(c);
+    c = begin_chat_with("kind=ebb", (ebb_chat_opts){ .here_model = path, .session_name = "framed" });
+    wait_event_and_notices(c, EBB_EVENT_READY, NULL, 0, &notices);
+    assert_non_null(strstr(ebb_buf_text(&notices), "without the chosen 'none', as its model cannot be opened here"));
+    ebb_buf_fini(&notices);
+    assert_string_equal(ebb_chat_engine(c), server.url);
+    ebb_chat_close(c);
 }
 
 /* One that was named stays, and what it leaves out is said, also where nobody looks. */
