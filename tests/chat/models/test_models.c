@@ -172,12 +172,11 @@ static void test_by_name(void **state)
     resolves("~/tiny-2.gguf", EBB_OK, "tiny-2.gguf");
 }
 
-/* Files of one name in several folders are several models: none is taken by chance. */
-static void test_of_one_name(void **state)
+/* Two folders, a and b, with a file of one name in each, and another one in b. */
+static void make_two_folders(void)
 {
-    char list[256], path[160];
+    char path[160];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/%c", dir, "ab"[i]);
         assert_int_equal(mkdir(path, 0700), 0);
@@ -185,6 +184,15 @@ static void test_of_one_name(void **state)
     make("a/same.gguf", "x", 1);
     make("b/same.gguf", "x", 2);
     make("b/only.gguf", "x", 3);
+}
+
+/* Files of one name in several folders are several models: none is taken by chance. */
+static void test_of_one_name(void **state)
+{
+    char list[256], path[160];
+
+    (void)state;
+    make_two_folders();
     for (int i = 0; i < 2; i++) {
         snprintf(list, sizeof list, "%s/%c:%s/%c", dir, "ab"[i], dir, "ba"[i]);
         setenv("EBB_MODELS", list, 1);
@@ -290,17 +298,11 @@ static void test_word(void **state)
 {
     ebb_model_file *f;
     ebb_error err;
-    char path[160], *found;
+    char *found;
     size_t n;
 
     (void)state;
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%c", dir, "ab"[i]);
-        assert_int_equal(mkdir(path, 0700), 0);
-    }
-    make("a/same.gguf", "x", 1);
-    make("b/same.gguf", "x", 2);
-    make("b/only.gguf", "x", 3);
+    make_two_folders();
     assert_int_equal(ebb_models_find(&f, &n, &err), EBB_OK);
     assert_int_equal(n, 3);
     assert_string_equal(ebb_models_word(&f[0]), "only.gguf");
