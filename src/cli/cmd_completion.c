@@ -385,7 +385,7 @@ static void print_sessions(void)
         return;
     if (ebb_store_list(s, &rows, &n, NULL) == EBB_OK) {
         for (size_t i = 0; i < n; i++)
-            print_line(ebb_session_row_name(rows, n, i));
+            print_line(ebb_session_row_name(&rows[i]));
         free(rows);
     }
     ebb_store_close(s);

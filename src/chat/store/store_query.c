@@ -228,6 +228,43 @@ ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *mess
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(ebb_session_row *const *)a)->name, (*(ebb_session_row *const *)b)->name);
+}
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = (*(ebb_session_row *const *)a)->id, y = (*(ebb_session_row *const *)b)->id;
+
+    return (x > y) - (x < y);
+}
+
+/* Which of them are called like another one, or as another one's number is.  False without memory. */
+static bool mark_namesakes(ebb_session_row *rows, size_t n)
+{
+    ebb_session_row **sorted = calloc(n + 1, sizeof *sorted);
+
+    if (sorted == NULL)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &rows[i];
+    qsort(sorted, n, sizeof *sorted, by_name);
+    for (size_t i = 1; i < n; i++)
+        if (by_name(&sorted[i - 1], &sorted[i]) == 0)
+            sorted[i - 1]->has_namesake = sorted[i]->has_namesake = true;
+    qsort(sorted, n, sizeof *sorted, by_id);
+    for (size_t i = 0; i < n; i++) {
+        ebb_session_row numbered = { .id = ebb_session_number(rows[i].name) }, *key = &numbered;
+        ebb_session_row **other = bsearch(&key, sorted, n, sizeof *sorted, by_id);
+
+        if (other != NULL && *other != &rows[i])
+            rows[i].has_namesake = true;
+    }
+    free(sorted);
+    return true;
+}
+
 ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_error *err)
 {
     sqlite3_stmt *q;
@@ -259,11 +296,14 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
         p->n_messages = (uint32_t)sqlite3_column_int64(q, 4);
         p->n_tokens = (uint32_t)sqlite3_column_int64(q, 5);
         p->created_ms = sqlite3_column_int64(q, 6);
+        p->has_namesake = false;
         snprintf(p->word, sizeof p->word, "%lld", (long long)p->id);
         if (sqlite3_column_int(q, 7))
             ebb_store_word(s, p->id, p->word);
     }
     sqlite3_finalize(q);
+    if (rc == SQLITE_DONE && !mark_namesakes(rows, *n))
+        rc = SQLITE_NOMEM;
     if (rc != SQLITE_DONE) {
         free(rows);
         *n = 0;
@@ -271,22 +311,6 @@ ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_er
     }
     *out = rows;
     return EBB_OK;
-}
-
-/* Is another session called so, too, or has another one this for its number? */
-static bool has_namesake(const ebb_session_row *rows, size_t n, size_t i)
-{
-    int64_t number = ebb_session_number(rows[i].name);
-
-    for (size_t k = 0; k < n; k++)
-        if (k != i && (strcmp(rows[k].name, rows[i].name) == 0 || rows[k].id == number))
-            return true;
-    return false;
-}
-
-const char *ebb_session_row_name(const ebb_session_row *rows, size_t n, size_t i)
-{
-    return has_namesake(rows, n, i) ? rows[i].word : rows[i].name;
 }
 
 /* A row of message, session and ids, which are NULL for another model's.  A SQLite code. */

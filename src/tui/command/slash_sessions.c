@@ -85,7 +85,7 @@ void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *
     if (ebb_chat_list(f->chat, &rows, &n, NULL) != EBB_OK)
         return;
     for (size_t i = 0; i < n; i++) {
-        const char *name = ebb_session_row_name(rows, n, i);
+        const char *name = ebb_session_row_name(&rows[i]);
 
         ebb_buf_clear(&note);
         add_session_date(&note, rows[i].updated_ms);

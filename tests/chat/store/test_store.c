@@ -343,7 +343,7 @@ static void test_numbers_of_new_ones(void **state)
     for (size_t i = 0; i < n; i++)
         assert_string_equal(rows[i].word, rows[i].id == 1 ? "1" : rows[i].id == 4 ? "04" : "5");
     for (size_t i = 0; i < n; i++)
-        assert_string_equal(ebb_session_row_name(rows, n, i), rows[i].word);
+        assert_string_equal(ebb_session_row_name(&rows[i]), rows[i].word);
     free(rows);
     ebb_tree_fini(&t);
     ebb_tree_fini(&u);
