@@ -1,15 +1,13 @@
 /* The files, connections and programs that a command stays allowed (confinement.h). */
 #include "cli.h"
 #include "confinement.h"
+#include "confinement_files.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -160,57 +158,33 @@ static void free_needs(needs *n)
     ebb_buf_fini(&n->socket);
 }
 
-/* -- Files -------------------------------------------------------------------------------------------- */
-
-typedef struct reach {
-    ebb_confinement c;
-    char           *home;                /* its real path; NULL: none */
-} reach;
-
-/* The home and what it is in would be more than was meant. */
-static bool holds_home(const reach *r, const char *real)
-{
-    size_t n = strlen(real);
-
-    return r->home && strncmp(r->home, real, n) == 0 && (r->home[n] == '/' || r->home[n] == '\0' || n == 1);
-}
-
-static void allow_named(reach *r, const char *name)
-{
-    ebb_buf path = { 0 };
-    char *real = ebb_path_expand(name, &path, NULL) == EBB_OK ? realpath(path.data, NULL) : NULL;
-
-    if (real && !holds_home(r, real))
-        ebb_confine_allow(&r->c, real, EBB_REACH_READ);
-    free(real);
-    ebb_buf_fini(&path);
-}
+/* -- Files: those of models, those named, and what each command reaches ------------------------------------ */
 
 /* A model, and its folder: other parts, a projector, a better file of the same network lie beside it. */
-static void allow_model(reach *r, const char *name)
+static void allow_model(ebb_cli_reach *r, const char *name)
 {
     const char *slash = name ? strrchr(name, '/') : NULL;
     ebb_buf folder = { 0 };
 
     if (name)
-        allow_named(r, name);
+        ebb_cli_allow_named(r, name);
     if (slash && slash > name && ebb_buf_add(&folder, name, (size_t)(slash - name)))
-        allow_named(r, folder.data);
+        ebb_cli_allow_named(r, folder.data);
     ebb_buf_fini(&folder);
 }
 
 static void allow_store(void *arg, const char *dir)
 {
-    allow_named(arg, dir);
+    ebb_cli_allow_named(arg, dir);
 }
 
 /* "dir:dir:file" */
-static void allow_list(reach *r, const char *list)
+static void allow_list(ebb_cli_reach *r, const char *list)
 {
     ebb_buf one = { 0 };
 
     while (ebb_path_next(&list, &one))
-        allow_named(r, one.data);
+        ebb_cli_allow_named(r, one.data);
     ebb_buf_fini(&one);
 }
 
@@ -220,11 +194,11 @@ static void allow_linked_model(void *arg, const char *path)
     char *real = realpath(path, NULL);
 
     if (real && strcmp(real, path) != 0 && ebb_cli_is_model_file(real))
-        allow_named(arg, real);
+        ebb_cli_allow_named(arg, real);
     free(real);
 }
 
-static void allow_models(reach *r, const ebb_args *a)
+static void allow_models(ebb_cli_reach *r, const ebb_args *a)
 {
     ebb_buf remembered = { 0 };
 
@@ -241,234 +215,32 @@ static void allow_models(reach *r, const ebb_args *a)
 }
 
 /* A word may be a path, or have one behind "@" or "="; a longer one is a text. */
-static void allow_words(reach *r)
+static void allow_words(ebb_cli_reach *r)
 {
     enum { MAX_PATH = 4096 };
 
     for (int i = 1; i < n_words; i++)
         for (const char *w = strlen(words[i]) < MAX_PATH ? words[i] : NULL; w;
              w = strpbrk(w, "@="), w = w ? w + 1 : NULL)
-            allow_named(r, w);
-}
-
-static void allow_own(reach *r, ebb_dir dir, ebb_reach how, bool makes)
-{
-    ebb_buf path = { 0 };
-
-    if (ebb_path_in(dir, NULL, &path, NULL) == EBB_OK && (!makes || ebb_file_mkdirs(path.data, NULL) == EBB_OK))
-        ebb_confine_allow(&r->c, path.data, how);
-    ebb_buf_fini(&path);
-}
-
-/* -- Links in ebb's folders: the user's, for nobody confined can make one.  What counts is where they lead. ------- */
-
-/* Where they lead, as real paths; and links on the way there, in real folders. */
-typedef struct link_ends {
-    char *list[64], *passed[64];
-    size_t n, n_passed;
-} link_ends;
-
-/* folder/name with the folder's real path, for free(); NULL: there is none. */
-static char *join_real(const char *folder, const char *name)
-{
-    ebb_buf out = { 0 };
-    char *real = realpath(folder, NULL), *path = NULL;
-
-    if (real && ebb_buf_addf(&out, "%s/%s", real, name))
-        path = ebb_buf_take(&out);
-    free(real);
-    ebb_buf_fini(&out);
-    return path;
-}
-
-/* Where the link at that path leads, one step: the real path of the folder, the name in it; for free().  NULL: it is
- * no link, or there is no such folder. */
-static char *read_link(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    ebb_buf at = { 0 };
-    char to[PATH_MAX], *end = NULL, *name;
-    ssize_t n = readlink(path, to, sizeof to - 1);
-
-    if (n <= 0)
-        return NULL;
-    to[n] = '\0';
-    if (ebb_buf_addf(&at, "%.*s/%s", to[0] == '/' ? 0 : (int)(slash - path), path, to)) {
-        name = strrchr(at.data, '/');
-        *name = '\0';
-        end = join_real(at.data, name + 1);
-    }
-    ebb_buf_fini(&at);
-    return end;
-}
-
-static bool is_link(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
-/* The real path of what the link leads to, for free(); also where nothing is there but the folder of that, since a file
- * is made through a link, and through one that leads to another.  NULL: neither is there. */
-static char *find_end(const char *folder, const char *name, link_ends *out)
-{
-    enum { MAX_LINKS = 8 };
-    ebb_buf first = { 0 };
-    char *end = ebb_buf_addf(&first, "%s/%s", folder, name) ? realpath(first.data, NULL) : NULL;
-    char *at = ebb_buf_take(&first), *next;
-
-    for (int i = 0; at && is_link(at) && i < MAX_LINKS; i++) {
-        next = read_link(at);
-        if (i > 0 && out->n_passed < sizeof out->passed / sizeof *out->passed)
-            out->passed[out->n_passed++] = at;
-        else
-            free(at);
-        at = next;
-    }
-    if (!end && at && !is_link(at))
-        return at;
-    free(at);
-    return end;
-}
-
-static void find_links(const char *folder, link_ends *out)
-{
-    DIR *d = opendir(folder);
-    const struct dirent *e;
-    struct stat st;
-
-    out->n = out->n_passed = 0;
-    while (d && out->n < sizeof out->list / sizeof *out->list && (e = readdir(d))) {
-        bool is_link = fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-        char *end = is_link ? find_end(folder, e->d_name, out) : NULL;
-
-        if (end)
-            out->list[out->n++] = end;
-    }
-    if (d)
-        closedir(d);
-}
-
-static void free_links(link_ends *ends)
-{
-    for (size_t i = 0; i < ends->n; i++)
-        free(ends->list[i]);
-    for (size_t i = 0; i < ends->n_passed; i++)
-        free(ends->passed[i]);
-}
-
-static bool is_a(const char *path, mode_t kind)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == kind;
-}
-
-/* Files that lie elsewhere, and a folder of them; no folders within that. */
-static void allow_linked_texts(reach *r, const char *folder)
-{
-    link_ends ends;
-
-    allow_named(r, folder);
-    find_links(folder, &ends);
-    for (size_t i = 0; i < ends.n; i++)
-        if (is_a(ends.list[i], S_IFREG))
-            allow_named(r, ends.list[i]);
-    free_links(&ends);
+            ebb_cli_allow_named(r, w);
 }
 
 /* The file of engines, prompts and themes, which are read again later. */
-static void allow_config(reach *r)
+static void allow_config(ebb_cli_reach *r)
 {
     ebb_buf path = { 0 };
 
-    allow_own(r, EBB_DIR_CONFIG, EBB_REACH_READ, false);
+    ebb_cli_allow_own(r, EBB_DIR_CONFIG, EBB_REACH_READ, false);
     if (ebb_path_in(EBB_DIR_CONFIG, "engines", &path, NULL) == EBB_OK)
-        allow_named(r, path.data);
+        ebb_cli_allow_named(r, path.data);
     if (ebb_path_in(EBB_DIR_CONFIG, "prompts", &path, NULL) == EBB_OK)
-        allow_linked_texts(r, path.data);
+        ebb_cli_allow_linked_texts(r, path.data);
     if (ebb_path_in(EBB_DIR_CONFIG, "themes", &path, NULL) == EBB_OK)
-        allow_linked_texts(r, path.data);
+        ebb_cli_allow_linked_texts(r, path.data);
     ebb_buf_fini(&path);
 }
 
-/* The name of what is at that path in the folder; NULL: it lies elsewhere. */
-static const char *name_in(const char *folder, const char *path)
-{
-    size_t n = strlen(folder);
-    const char *name = strncmp(path, folder, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
-
-    return name && *name && !strchr(name, '/') ? name : NULL;
-}
-
-/* Is it at the end of a link, or made beside that: sessions.db, -wal, .0123456789abcdef.new?  Or a link on the way? */
-static bool is_of_links(const link_ends *ends, const char *folder, const char *name)
-{
-    for (size_t i = 0; i < ends->n; i++) {
-        const char *base = name_in(folder, ends->list[i]);
-        size_t k = base ? strlen(base) : 0;
-
-        if (k > 0 && strncmp(name, base, k) == 0 && strchr("-.", name[k]))       /* strchr finds the 0, too */
-            return true;
-    }
-    for (size_t i = 0; i < ends->n_passed; i++) {
-        const char *base = name_in(folder, ends->passed[i]);
-
-        if (base && strcmp(name, base) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* A file is kept by making others beside it, so its folder is written, and nothing of anybody else's may be there. */
-static bool is_only_for_links(const link_ends *ends, const char *folder)
-{
-    DIR *d = opendir(folder);
-    const struct dirent *e;
-    bool is = d != NULL;
-
-    while (is && (e = readdir(d)))
-        is = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || is_of_links(ends, folder, e->d_name);
-    if (d)
-        closedir(d);
-    return is;
-}
-
-/* A folder behind a link is kept in as if it were here; a file is, if it has a folder of its own, else it is read. */
-static void allow_link_end(reach *r, const link_ends *ends, const char *real, ebb_reach how)
-{
-    ebb_buf folder = { 0 };
-
-    if (is_a(real, S_IFDIR))
-        ebb_buf_adds(&folder, real);
-    else if (how == EBB_REACH_WRITE)
-        ebb_buf_add(&folder, real, (size_t)(strrchr(real, '/') - real));
-    if (folder.len && !holds_home(r, folder.data) && (is_a(real, S_IFDIR) || is_only_for_links(ends, folder.data)))
-        ebb_confine_allow(&r->c, folder.data, how);
-    else if (is_a(real, S_IFREG))
-        allow_named(r, real);
-    ebb_buf_fini(&folder);
-}
-
-/* A folder in which ebb keeps things, and what its links lead to. */
-static void allow_kept(reach *r, ebb_dir dir, ebb_reach how, bool makes)
-{
-    ebb_buf path = { 0 };
-    link_ends ends = { .n = 0 };
-
-    allow_own(r, dir, how, makes);
-    if (ebb_path_in(dir, NULL, &path, NULL) == EBB_OK)
-        find_links(path.data, &ends);
-    for (size_t i = 0; i < ends.n; i++)
-        allow_link_end(r, &ends, ends.list[i], how);
-    free_links(&ends);
-    ebb_buf_fini(&path);
-}
-
-/* -- What each command reaches ----------------------------------------------------------------------- */
-
-static void allow_system(reach *r)
+static void allow_system(ebb_cli_reach *r)
 {
     static const char *const devices[] = { "/dev/null", "/dev/tty", "/dev/pts", "/proc/pressure" };
 
@@ -478,13 +250,13 @@ static void allow_system(reach *r)
         ebb_confine_allow(&r->c, "/", EBB_REACH_READ);
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
         ebb_confine_allow(&r->c, devices[i], EBB_REACH_DEVICE);
-    allow_named(r, "/proc/self/exe");
-    allow_named(r, "~/.terminfo");
-    allow_named(r, ".");
+    ebb_cli_allow_named(r, "/proc/self/exe");
+    ebb_cli_allow_named(r, "~/.terminfo");
+    ebb_cli_allow_named(r, ".");
 }
 
 /* Files that this command was told to write; one has to be there to be allowed. */
-static void allow_outputs(reach *r, const ebb_args *a)
+static void allow_outputs(ebb_cli_reach *r, const ebb_args *a)
 {
     int fd = a->out_path ? open(a->out_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
 
@@ -494,7 +266,7 @@ static void allow_outputs(reach *r, const ebb_args *a)
 }
 
 /* Where a model that is fetched goes to; and what may say whose certificates count. */
-static void allow_pull(reach *r)
+static void allow_pull(ebb_cli_reach *r)
 {
     static const char *const variables[] = { "SSL_CERT_FILE", "SSL_CERT_DIR" };
     ebb_buf folder = { 0 };
@@ -508,29 +280,29 @@ static void allow_pull(reach *r)
 
 /* Where /pull will put a model.  In a folder that is newer than the rules the broker opens it, but not in a hidden one,
  * which therefore has to be there; others, of a disk that is not mounted yet perhaps, are none of our making. */
-static void allow_pulled(reach *r)
+static void allow_pulled(ebb_cli_reach *r)
 {
     ebb_buf folder = { 0 };
     bool is_there = ebb_models_folder(&folder, NULL) == EBB_OK &&
                     (!ebb_path_models() || !strstr(folder.data, "/.") || ebb_file_mkdirs(folder.data, NULL) == EBB_OK);
 
     if (is_there)
-        allow_named(r, folder.data);
+        ebb_cli_allow_named(r, folder.data);
     ebb_buf_fini(&folder);
 }
 
-static void allow_files(reach *r, const ebb_args *a, const needs *n, ebb_cli_needs kind)
+static void allow_files(ebb_cli_reach *r, const ebb_args *a, const needs *n, ebb_cli_needs kind)
 {
     ebb_reach own = a->is_private ? EBB_REACH_READ : EBB_REACH_WRITE;   /* then the kernel sees to it, too */
     bool makes = !a->is_private, keeps = kind != EBB_CLI_LOOK && kind != EBB_CLI_PROBE && kind != EBB_CLI_PULL;
 
     allow_system(r);
     allow_config(r);
-    allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, makes && kind == EBB_CLI_CHAT);
+    ebb_cli_allow_own(r, EBB_DIR_DATA, EBB_REACH_READ, makes && kind == EBB_CLI_CHAT);
     if (makes && kind == EBB_CLI_CHAT)
         allow_pulled(r);
-    allow_kept(r, EBB_DIR_STATE, own, makes && keeps);
-    allow_kept(r, EBB_DIR_CACHE, own, makes);
+    ebb_cli_allow_kept(r, EBB_DIR_STATE, own, makes && keeps);
+    ebb_cli_allow_kept(r, EBB_DIR_CACHE, own, makes);
     if (n->drafts.len)
         ebb_confine_allow(&r->c, n->drafts.data, EBB_REACH_WRITE);
     allow_models(r, a);
@@ -539,13 +311,13 @@ static void allow_files(reach *r, const ebb_args *a, const needs *n, ebb_cli_nee
         allow_pull(r);
     allow_outputs(r, a);
     if (a->template_name)
-        allow_named(r, a->template_name);
+        ebb_cli_allow_named(r, a->template_name);
     for (size_t i = 0; i < n->n_engines; i++) {
         const ebb_engine_entry *e = &n->engines[i].entry;
         if (e->key_file)
-            allow_named(r, e->key_file);
+            ebb_cli_allow_named(r, e->key_file);
         if (e->ca_file)
-            allow_named(r, e->ca_file);
+            ebb_cli_allow_named(r, e->ca_file);
     }
 }
 
@@ -561,7 +333,7 @@ static bool is_off(void)
 static void enter(const ebb_args *a, ebb_cli_needs kind, const char *editor, needs *n)
 {
     const char *home = getenv("HOME");
-    reach r = { .home = home && home[0] == '/' ? realpath(home, NULL) : NULL };
+    ebb_cli_reach r = { .home = home && home[0] == '/' ? realpath(home, NULL) : NULL };
     ebb_pull_words pull = ebb_pull_process_words(ebb_cli_program());
     bool has_figures = kind == EBB_CLI_CHAT || kind == EBB_CLI_ANSWER || kind == EBB_CLI_SERVE;   /* `ebb stat` */
     ebb_error err = { 0 };

@@ -35,6 +35,10 @@ ebb_model_file *ebb_finding_add(ebb_model_finding *f, const char *path, const st
 typedef void ebb_finding_fn(ebb_model_finding *f, const char *path, const char *name, void *arg);
 void ebb_finding_each(ebb_model_finding *f, const char *dir, ebb_finding_fn *fn, void *arg);
 
+/* Those of ebb_models_find that are no old versions. */
+EBB_MUST_CHECK
+ebb_status ebb_models_find_present(ebb_model_file **out, size_t *n, ebb_error *err);
+
 /* Of two names of a file the one that is shown: the shorter, of the same length always the same. */
 bool ebb_models_is_better_name(const char *name, const char *than);
 
@@ -44,7 +48,7 @@ void ebb_stores_scan(ebb_model_finding *f);
 void ebb_stores_each_place(void (*fn)(void *arg, const char *dir), void *arg);
 /* The real path of `path` if that lies in the folder `root` (a real path), else NULL.  For
  * free(). */
-char *ebb_store_path_inside(const char *root, const char *path);
+char *ebb_stores_path_inside(const char *root, const char *path);
 
 /* -- store_ollama.c ----------------------------------------------------------------------- */
 

@@ -43,7 +43,7 @@ static char *blob_path(const char *root, const char *digest, struct stat *st)
 
     if (digest && strlen(digest) == 71 && strncmp(digest, "sha256:", 7) == 0 &&
         strspn(digest + 7, "0123456789abcdef") == 64 && ebb_buf_addf(&path, "%s/blobs/sha256-%s", root, digest + 7))
-        real = ebb_store_path_inside(root, ebb_buf_text(&path));
+        real = ebb_stores_path_inside(root, ebb_buf_text(&path));
     ebb_buf_fini(&path);
     if (real && stat(real, st) == 0 && S_ISREG(st->st_mode))
         return real;
@@ -138,7 +138,7 @@ static void visit_manifest(const walk *w, const char *path)
 {
     ebb_ollama_model m = { .root = w->root };
     ebb_buf name = { 0 };
-    char *real = ebb_store_path_inside(w->root, path), *weights = NULL;
+    char *real = ebb_stores_path_inside(w->root, path), *weights = NULL;
     json_t *o = real ? read_manifest_file(real) : NULL;
 
     if (o)

@@ -13,7 +13,7 @@
 #define HUB_DEPTH 4              /* folders inside a repository that are looked into */
 #define JAN_DEPTH 3              /* models/OWNER/NAME/model.gguf */
 
-char *ebb_store_path_inside(const char *root, const char *path)
+char *ebb_stores_path_inside(const char *root, const char *path)
 {
     char *real = realpath(path, NULL);
     size_t n = strlen(root);
@@ -48,7 +48,7 @@ static void scan_snapshot(ebb_model_finding *f, const char *path, const char *na
     }
     if (n <= k || strcmp(name + n - k, f->ending) != 0)
         return;
-    real = ebb_store_path_inside(s->root, path);
+    real = ebb_stores_path_inside(s->root, path);
     if (real && stat(real, &st) == 0 && S_ISREG(st.st_mode))
         (void)ebb_finding_add(f, path, &st, NULL);
     free(real);
