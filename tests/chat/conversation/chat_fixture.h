@@ -68,6 +68,11 @@ static inline void say(ebb_chat *c, const char *text)
     done(c);
 }
 
+static inline const ebb_message *last(const ebb_chat *c)
+{
+    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
+}
+
 /* The path as "user:hi assistant:a1.0 a1.1 ". */
 static inline const char *path(const ebb_chat *c)
 {

@@ -4,11 +4,6 @@
 #include "chat/conversation/chat_fixture.h"
 #include "store/store_sql.h"
 
-static const ebb_message *last(const ebb_chat *c)
-{
-    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
-}
-
 static ebb_phase phase(const ebb_chat *c)
 {
     ebb_stats s;

@@ -7,11 +7,6 @@
 #include "support/small_disk.h"
 #include "support/sound_database.h"
 
-static const ebb_message *last(const ebb_chat *c)
-{
-    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
-}
-
 /* -- A disk that is full ---------------------------------------------------------------- */
 
 static int setup_disk(void **state)

@@ -3,11 +3,6 @@
 
 #include "chat/conversation/chat_fixture.h"
 
-static const ebb_message *last(const ebb_chat *c)
-{
-    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
-}
-
 static void test_goes_on_from_that_token(void **state)
 {
     ebb_chat *c = open_ready(NULL);

@@ -3,11 +3,6 @@
 
 #include "chat/conversation/chat_fixture.h"
 
-static const ebb_message *last(const ebb_chat *c)
-{
-    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
-}
-
 static void type(ebb_chat *c, const char *text)
 {
     script.n_prefilled_early = 0;

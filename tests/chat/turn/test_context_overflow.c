@@ -6,15 +6,20 @@
 
 static const char system_text[] = "Be good.";
 
+/* A context that a conversation soon fills. */
+static int setup_small(void **state)
+{
+    int rc = setup(state);
+
+    script.n_ctx = 200;
+    script.n_tokens = 5;
+    return rc;
+}
+
 static ebb_chat *open_with(ebb_overflow_policy how, bool goes_on)
 {
     return open_ready(&(ebb_chat_opts){ .overflow = how, .system = goes_on ? NULL : system_text,
                                         .continue_last = goes_on });
-}
-
-static const ebb_message *last(const ebb_chat *c)
-{
-    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
 }
 
 static size_t n_ui_events(const ebb_chat *c)
@@ -57,8 +62,6 @@ static void test_forget(void **state)
     size_t n;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     c = open_with(EBB_OVERFLOW_FORGET, false);
     for (int i = 0; i < 50; i += 10) {
         talk(c, i, i + 10);
@@ -90,8 +93,6 @@ static void test_slide(void **state)
     size_t n;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     c = open_with(EBB_OVERFLOW_SLIDE, false);
     for (int i = 0; i < 50; i += 10) {
         talk(c, i, i + 10);
@@ -121,7 +122,6 @@ static void test_slide_in_a_long_message(void **state)
     (void)state;
     memset(paste, 'x', sizeof paste - 1);
     paste[sizeof paste - 1] = '\0';
-    script.n_ctx = 200;
     script.n_tokens = 10;
     c = open_with(EBB_OVERFLOW_SLIDE, false);
     say(c, paste);
@@ -138,8 +138,6 @@ static void test_slide_behind_a_system_prompt_without_end(void **state)
     ebb_chat *c;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.hides_system = true;
     c = open_with(EBB_OVERFLOW_SLIDE, false);
     talk(c, 0, 20);
@@ -154,8 +152,6 @@ static void test_slide_behind_a_text_of_the_template(void **state)
     static const char own[] = "<Own text.>";
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.own_text = own;
     for (int hides = 0; hides < 2; hides++) {
         ebb_chat *c = open_ready(&(ebb_chat_opts){ .overflow = EBB_OVERFLOW_SLIDE });
@@ -177,8 +173,6 @@ static void test_forget_that_fails(void **state)
     ebb_error err;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     c = open_with(EBB_OVERFLOW_FORGET, false);
     talk(c, 0, 5);
     script.refuse = true;
@@ -197,8 +191,6 @@ static void test_forget_and_compute(void **state)
     size_t n_more = 0;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.cannot_forget = true;
     c = open_with(EBB_OVERFLOW_FORGET, false);
     for (int i = 0; i < 50; i++) {
@@ -327,8 +319,6 @@ static void test_grow(void **state)
     size_t n = 0;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.info.n_ctx_train = 1000;
     script.plan_fits = true;
     c = open_with(EBB_OVERFLOW_GROW, false);
@@ -360,8 +350,6 @@ static void assert_limit_holds(ebb_overflow_policy how)
 
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.info.n_ctx_train = 1000;
     script.plan_fits = true;
     c = open_ready(&(ebb_chat_opts){ .overflow = how, .system = system_text, .n_predict = 80 });
@@ -397,8 +385,6 @@ static void test_grow_for_a_question_that_waits(void **state)
     ebb_chat_event ev;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.info.n_ctx_train = 1000;
     script.plan_fits = true;
     script.hold_load = true;
@@ -437,8 +423,6 @@ static void test_growth_fails(void **state)
     ebb_error err;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.info.n_ctx_train = 1000;
     script.plan_fits = true;
     ops.open = open_small_only;
@@ -472,8 +456,6 @@ static void test_cannot_grow(void **state)
     bool is_said = false;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.info.n_ctx_train = 1000;
     c = open_with(EBB_OVERFLOW_GROW, false);
     for (int i = 0; i < 20; i++) {
@@ -498,8 +480,6 @@ static void test_asked_context(void **state)
     ebb_error err = { 0 };
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.info.n_ctx_train = 1000;
     c = open_with(EBB_OVERFLOW_STOP, false);
     talk(c, 0, 3);
@@ -527,8 +507,6 @@ static ebb_chat *open_file(ebb_overflow_policy how)
     assert_non_null(f);
     fclose(f);
     script.info.path = own_file;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     script.info.n_ctx_train = 1000;
     script.plan_fits = true;
     return open_ready(&(ebb_chat_opts){ .model_path = own_file, .overflow = how });
@@ -609,8 +587,6 @@ static void test_stop(void **state)
     int i;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     c = open_with(EBB_OVERFLOW_STOP, false);
     for (i = 0; i < 50; i++) {
         if (ebb_chat_send(c, "and then what", 13, &err) != EBB_OK)
@@ -645,8 +621,6 @@ static void test_ask(void **state)
     int n_asked = 0;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     c = open_with(EBB_OVERFLOW_ASK, false);
     for (int i = 0; i < 50; i++) {
         send(c, "and then what");
@@ -681,8 +655,6 @@ static void test_unattended(void **state)
     ebb_chat *c;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     c = open_ready(&(ebb_chat_opts){ .system = system_text, .is_unattended = true });
     talk(c, 0, 30);
     assert_true(n_ui_events(c) >= 3);
@@ -695,8 +667,6 @@ static void check_pins(ebb_overflow_policy how)
     ebb_chat *c;
     ebb_error err;
 
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     c = open_with(how, false);
     talk(c, 0, 3);
     assert_int_equal(ebb_chat_pin(c, 4, true, &err), EBB_OK);          /* the answer of the second turn */
@@ -874,7 +844,6 @@ static void test_in_the_middle_of_an_answer(void **state)
     ebb_chat *c;
 
     (void)state;
-    script.n_ctx = 200;
     script.n_tokens = 30;
     c = open_with(EBB_OVERFLOW_FORGET, false);
     for (int i = 0; i < 3; i++)
@@ -934,7 +903,6 @@ static void test_room_for_another_models_answer(void **state)
     size_t n_text;
 
     (void)state;
-    script.n_ctx = 200;
     c = open_with(EBB_OVERFLOW_ASK, false);
     talk(c, 0, 4);
     script.n_tokens = 1000;
@@ -962,7 +930,6 @@ static void test_a_larger_model_is_asked(void **state)
     ebb_error err;
 
     (void)state;
-    script.n_ctx = 200;
     c = open_with(EBB_OVERFLOW_ASK, false);
     for (int i = 0; !ebb_chat_awaits_overflow_choice(c); i++) {
         assert_in_range(i, 0, 50);
@@ -987,8 +954,6 @@ static void test_back_before_it(void **state)
     ebb_error err;
 
     (void)state;
-    script.n_ctx = 200;
-    script.n_tokens = 5;
     c = open_with(EBB_OVERFLOW_FORGET, false);
     talk(c, 0, 9);
     assert_null(ebb_chat_truncation_note(c));
@@ -1009,25 +974,24 @@ static void test_back_before_it(void **state)
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define SMALL(name) cmocka_unit_test_setup_teardown(name, setup_small, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_forget), T(test_slide), T(test_slide_in_a_long_message),
-        T(test_slide_behind_a_system_prompt_without_end), T(test_slide_behind_a_text_of_the_template),
-        T(test_forget_that_fails), T(test_forget_and_compute), T(test_compact),
-        T(test_a_summary_stays_behind_forgotten_turns),
-        T(test_a_summary_stays_while_the_context_slides), T(test_stop_a_summary), T(test_grow),
-        T(test_the_file_of_the_model_is_gone),
-        T(test_limit_while_the_context_grows), T(test_limit_while_the_context_slides),
-        T(test_grow_for_a_question_that_waits), T(test_asked_context), T(test_smaller_context), T(test_cannot_grow),
-        T(test_growth_fails),
-        T(test_stop), T(test_ask), T(test_unattended), T(test_pins), T(test_pins_before_a_slide),
-        T(test_unpinned_turns_go), T(test_tokens_of_the_first_turn), T(test_tokens_of_one_piece),
-        T(test_forget_what_has_no_ids), T(test_smaller_context_without_ids),
-        T(test_in_the_middle_of_an_answer),
-        T(test_room_for_another_models_answer), T(test_a_larger_model_is_asked),
-        T(test_back_before_it), T(test_room_beforehand),
+        SMALL(test_forget), SMALL(test_slide), SMALL(test_slide_in_a_long_message),
+        SMALL(test_slide_behind_a_system_prompt_without_end), SMALL(test_slide_behind_a_text_of_the_template),
+        SMALL(test_forget_that_fails), SMALL(test_forget_and_compute), T(test_compact),
+        T(test_a_summary_stays_behind_forgotten_turns), T(test_a_summary_stays_while_the_context_slides),
+        T(test_stop_a_summary), SMALL(test_grow), SMALL(test_the_file_of_the_model_is_gone),
+        SMALL(test_limit_while_the_context_grows), SMALL(test_limit_while_the_context_slides),
+        SMALL(test_grow_for_a_question_that_waits), SMALL(test_asked_context), T(test_smaller_context),
+        SMALL(test_cannot_grow), SMALL(test_growth_fails), SMALL(test_stop), SMALL(test_ask),
+        SMALL(test_unattended), SMALL(test_pins), SMALL(test_pins_before_a_slide), T(test_unpinned_turns_go),
+        T(test_tokens_of_the_first_turn), T(test_tokens_of_one_piece), T(test_forget_what_has_no_ids),
+        T(test_smaller_context_without_ids), SMALL(test_in_the_middle_of_an_answer),
+        SMALL(test_room_for_another_models_answer), SMALL(test_a_larger_model_is_asked), SMALL(test_back_before_it),
+        T(test_room_beforehand),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,11 +22,6 @@ static ebb_chat *open_everyday(void)
     return c;
 }
 
-static const ebb_message *last(const ebb_chat *c)
-{
-    return ebb_chat_message(c, ebb_chat_n_messages(c) - 1);
-}
-
 /* Until the answer has ended and the everyday file is back. */
 static void there_and_back(ebb_chat *c, char *notice, size_t cap, bool *was_better)
 {
