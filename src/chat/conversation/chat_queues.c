@@ -15,6 +15,10 @@
 #include "base/text.h"
 #include "conversation/chat_priv.h"
 
+enum { FIRST_EVENTS = 64, RESERVED = EBB_BACKEND_MAX_ANSWERS + 4 };      /* slots, and those that only ends take */
+
+static const char no_memory[] = "out of memory";
+
 /* -- The descriptors ------------------------------------------------------------------ */
 
 static bool watch_fd(ebb_chat *c, int fd)
@@ -26,11 +30,17 @@ static bool watch_fd(ebb_chat *c, int fd)
 
 ebb_status ebb_chat_events_init(ebb_chat *c, ebb_error *err)
 {
+    c->queues.ui_events = calloc(FIRST_EVENTS, sizeof *c->queues.ui_events);
+    c->queues.cap_ui_events = c->queues.ui_events ? FIRST_EVENTS : 0;
+    c->queues.backend_events = calloc(FIRST_EVENTS, sizeof *c->queues.backend_events);
+    c->queues.cap_backend_events = c->queues.backend_events ? FIRST_EVENTS : 0;
     c->queues.epoll = epoll_create1(EPOLL_CLOEXEC);
     c->queues.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     c->queues.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (c->queues.epoll < 0 || !watch_fd(c, c->queues.wake) || !watch_fd(c, c->queues.timer))
         return EBB_FAIL(err, EBB_IO, "no descriptors for the chat's events: %s", strerror(errno));
+    if (!c->queues.ui_events || !c->queues.backend_events)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the chat's events");
     return EBB_OK;
 }
 
@@ -79,22 +89,42 @@ void ebb_chat_arm_timer(ebb_chat *c, uint32_t ms)
 
 /* -- For the front end ------------------------------------------------------------------ */
 
+/* Others come after it: without memory it may be left out. */
+static bool may_be_lost(ebb_chat_event_kind kind)
+{
+    return kind == EBB_EVENT_TEXT || kind == EBB_EVENT_LOADING || kind == EBB_EVENT_PREFILL;
+}
+
+static bool queue_ui_event(ebb_chat *c, ebb_chat_event ev, const char *text)
+{
+    ebb_queued_ui_event queued = { .ev = ev }, *p;
+
+    if (c->queues.first_ui_event == c->queues.n_ui_events)
+        c->queues.first_ui_event = c->queues.n_ui_events = 0;
+    p = ebb_grow(c->queues.ui_events, c->queues.n_ui_events + RESERVED, &c->queues.cap_ui_events, sizeof *p);
+    if (p)
+        c->queues.ui_events = p;
+    else if (may_be_lost(ev.kind) || c->queues.n_ui_events == c->queues.cap_ui_events)
+        return false;
+    if (text && !(queued.text = ebb_text_copy(text, ev.n_text))) {
+        if (may_be_lost(ev.kind))
+            return false;
+        queued.ev.text = no_memory;
+        queued.ev.n_text = sizeof no_memory - 1;
+    }
+    c->queues.ui_events[c->queues.n_ui_events++] = queued;
+    return true;
+}
+
 void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text, uint64_t done,
                          uint64_t total)
 {
-    ebb_queued_ui_event queued = { .ev = { .kind = kind, .done = done, .total = total, .n_text = n_text } }, *p;
+    ebb_chat_event ev = { .kind = kind, .done = done, .total = total, .n_text = n_text };
 
     if (kind == EBB_EVENT_READY || (kind == EBB_EVENT_CHANGED && !c->turn.answer))
         c->turn.is_path_changed = true;
-    if (c->queues.first_ui_event == c->queues.n_ui_events)
-        c->queues.first_ui_event = c->queues.n_ui_events = 0;
-    p = ebb_grow(c->queues.ui_events, c->queues.n_ui_events, &c->queues.cap_ui_events, sizeof *p);
-    if (!p)
-        return;
-    c->queues.ui_events = p;
-    if (text && !(queued.text = ebb_text_copy(text, n_text)))
-        return;
-    c->queues.ui_events[c->queues.n_ui_events++] = queued;
+    if (!queue_ui_event(c, ev, text) && kind == EBB_EVENT_TEXT)
+        c->turn.has_lost_text = true;
     ebb_chat_wake(c);
 }
 
@@ -123,6 +153,21 @@ static bool is_newer_progress(const ebb_chat *c, const ebb_backend_event *ev)
            c->queues.backend_events[c->queues.n_backend_events - 1].ev.kind == EBB_BACKEND_LOADING;
 }
 
+static bool is_in_between(ebb_backend_event_kind kind)
+{
+    return kind == EBB_BACKEND_TOKEN || kind == EBB_BACKEND_LOADING || kind == EBB_BACKEND_PREFILL;
+}
+
+/* Its text could not be copied.  What an answer still lacked is not replaced by a line. */
+static void replace_text(ebb_chat_queues *q, ebb_backend_event *ev)
+{
+    bool is_line = ev->kind != EBB_BACKEND_END || ev->finish == EBB_FINISH_ERROR;
+
+    q->has_lost_text |= !is_line;
+    ev->text = is_line ? no_memory : NULL;
+    ev->n_text = is_line ? sizeof no_memory - 1 : 0;
+}
+
 static bool queue_backend_event(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_queued_backend_event queued = { .ev = *ev }, *p;
@@ -131,13 +176,19 @@ static bool queue_backend_event(ebb_chat *c, const ebb_backend_event *ev)
         c->queues.first_backend_event = c->queues.n_backend_events = 0;
     if (is_newer_progress(c, ev))
         c->queues.n_backend_events--;
-    p = ebb_grow(c->queues.backend_events, c->queues.n_backend_events, &c->queues.cap_backend_events, sizeof *p);
-    if (!p)
+    p = ebb_grow(c->queues.backend_events, c->queues.n_backend_events + RESERVED, &c->queues.cap_backend_events,
+                 sizeof *p);
+    if (p)
+        c->queues.backend_events = p;
+    else if (is_in_between(ev->kind) || c->queues.n_backend_events == c->queues.cap_backend_events)
         return false;
-    c->queues.backend_events = p;
-    if (ev->n_text && !(queued.text = ebb_text_copy(ev->text, ev->n_text)))
-        return false;
+    queued.text = ev->n_text ? ebb_text_copy(ev->text, ev->n_text) : NULL;
     queued.ev.text = queued.text;
+    if (ev->n_text && !queued.text) {
+        if (is_in_between(ev->kind))
+            return false;
+        replace_text(&c->queues, &queued.ev);
+    }
     c->queues.backend_events[c->queues.n_backend_events++] = queued;
     return true;
 }
@@ -147,7 +198,8 @@ void ebb_chat_sink(void *chat, const ebb_backend_event *ev)
     ebb_chat *c = chat;
 
     pthread_mutex_lock(&c->queues.lock);
-    c->queues.has_lost_event |= !queue_backend_event(c, ev);
+    if (!queue_backend_event(c, ev) && ev->kind == EBB_BACKEND_TOKEN)
+        c->queues.has_lost_text = true;
     pthread_mutex_unlock(&c->queues.lock);
     ebb_chat_wake(c);
 }

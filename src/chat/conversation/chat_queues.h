@@ -27,19 +27,20 @@ typedef struct ebb_chat_queues {
     size_t            first_ui_event, n_ui_events, cap_ui_events;
     char             *shown;             /* text of the event given out last */
 
-    pthread_mutex_t   lock;              /* protects backend_events and has_lost_event */
+    pthread_mutex_t   lock;              /* protects backend_events and has_lost_text */
     ebb_queued_backend_event *backend_events;
     size_t            first_backend_event, n_backend_events, cap_backend_events;
-    bool              has_lost_event;    /* no memory for an event */
+    bool              has_lost_text;     /* no memory for a piece of the answer */
 } ebb_chat_queues;
 
 /* Opens what a front end polls: wakes of the backend, a timer.  To be followed by
- * ebb_chat_events_fini, also after a failure.  Errors: IO (no descriptors). */
+ * ebb_chat_events_fini, also after a failure.  Errors: IO (no descriptors), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_events_init(ebb_chat *c, ebb_error *err);
 void ebb_chat_events_fini(ebb_chat *c);
-/* An event for the front end; with no memory for it, it is not told.  READY and, between answers,
- * CHANGED say that the backend does not have the path yet (ebb_turn.is_path_changed). */
+/* An event for the front end.  Without memory its text becomes "out of memory"; progress is left
+ * out, and of a piece of text ebb_turn.has_lost_text tells.  READY and, between answers, CHANGED
+ * say that the backend does not have the path yet (ebb_turn.is_path_changed). */
 void ebb_chat_emit_event(ebb_chat *c, ebb_chat_event_kind kind, const char *text, size_t n_text,
                          uint64_t done, uint64_t total);
 void ebb_chat_notice(ebb_chat *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

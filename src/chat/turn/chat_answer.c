@@ -128,6 +128,7 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
     c->turn.n_asked = (uint32_t)p->n_ids;
     c->turn.n_new = (uint32_t)(c->overflow.is_view_changed ? p->n_ids : p->n_ids - p->n_kept + c->turn.n_retokenized);
     c->turn.stats_before = (ebb_turn_stats){ 0 };
+    c->turn.has_lost_text = false;
     c->overflow.asked_at = NULL;
     ebb_overflow_drop_gap(c);
     c->overflow.is_view_changed = false;
@@ -255,8 +256,7 @@ void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
     if (!node)
         return;
     node->is_dirty |= ev->which > 0;
-    if (!add_piece(c, node, ev))
-        ebb_chat_notice(c, "out of memory: a part of the answer was lost");
+    c->turn.has_lost_text |= !add_piece(c, node, ev);
     ebb_chat_arm_timer(c, SAVE_WITHIN_MS);
 }
 
@@ -286,9 +286,8 @@ void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev)
 
     if (!node)
         return;
-    if (ev->n_text && !ebb_node_add_text(node, ev->text, ev->n_text))
-        ebb_chat_notice(c, "out of memory: a part of the answer was lost");
-    node->m.finish = ev->finish;
+    c->turn.has_lost_text |= ev->n_text && !ebb_node_add_text(node, ev->text, ev->n_text);
+    node->m.finish = c->turn.has_lost_text ? EBB_FINISH_ERROR : ev->finish;
     ebb_chat_end_sample_record(&node->m, &ev->cache_salt);
     node->m.turn_stats = ev->turn_stats;
     node->is_dirty = true;
@@ -361,32 +360,60 @@ static void emit_error(ebb_chat *c, const ebb_backend_event *ev, const ebb_messa
 
     ebb_buf_add(&line, ev->text, ev->n_text);
     ebb_buf_adds(&line, m ? outlook_of(c, m) : "");
-    ebb_chat_emit_event(c, EBB_EVENT_ERROR, ebb_buf_text(&line), line.len, 0, 0);
+    if (line.failed)
+        ebb_chat_emit_event(c, EBB_EVENT_ERROR, ev->text, ev->n_text, 0, 0);
+    else
+        ebb_chat_emit_event(c, EBB_EVENT_ERROR, ebb_buf_text(&line), line.len, 0, 0);
     ebb_buf_fini(&line);
 }
 
-bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev)
+void ebb_turn_end_with_loss(const ebb_chat *c, ebb_backend_event *ev)
+{
+    static const char line[] = "out of memory: a part of the answer was lost";
+
+    if (!c->turn.has_lost_text || ev->finish == EBB_FINISH_ERROR)
+        return;
+    ev->finish = EBB_FINISH_ERROR;
+    ev->text = line;
+    ev->n_text = sizeof line - 1;
+}
+
+/* Its ids are those of more than its text: the text is what the user has seen. */
+static void leave_ids_of_lost_text(const ebb_chat *c, ebb_node *node)
+{
+    if (!c->turn.has_lost_text || !node->m.n_ids || !ebb_node_set_ids(node, NULL, 0, c->info->fingerprint))
+        return;
+    ebb_message_keep_begin(&node->m);
+}
+
+bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *sent)
 {
     ebb_node *node = c->turn.answer;
-    bool is_error = ev->finish == EBB_FINISH_ERROR, is_dropped;
-    ebb_turn_stats turn_stats = complete_cost(c, ev->turn_stats);
+    ebb_backend_event ev = *sent;
+    bool has_rest = ev.finish != EBB_FINISH_ERROR && ev.n_text, is_error, is_dropped;
+    ebb_turn_stats turn_stats = complete_cost(c, ev.turn_stats);
 
-    if (!is_error && ev->n_text && ebb_node_add_text(node, ev->text, ev->n_text))
-        ebb_chat_emit_event(c, EBB_EVENT_TEXT, ev->text, ev->n_text, 0, 0);
-    node->m.finish = ev->finish;
-    ebb_chat_end_sample_record(&node->m, &ev->cache_salt);
+    if (has_rest && ebb_node_add_text(node, ev.text, ev.n_text))
+        ebb_chat_emit_event(c, EBB_EVENT_TEXT, ev.text, ev.n_text, 0, 0);
+    else
+        c->turn.has_lost_text |= has_rest;
+    ebb_turn_end_with_loss(c, &ev);
+    is_error = ev.finish == EBB_FINISH_ERROR;
+    node->m.finish = ev.finish;
+    ebb_chat_end_sample_record(&node->m, &ev.cache_salt);
+    leave_ids_of_lost_text(c, node);
     node->m.turn_stats = sum_turn_stats(c->turn.stats_before, &turn_stats);
     c->turn.n_spent += turn_stats.n_generated;
     node->is_dirty = true;
     ebb_chat_record_away(c, &node->m);
-    is_dropped = drop_empty_answers(c, ev->finish);
+    is_dropped = drop_empty_answers(c, ev.finish);
     c->turn.answer = NULL;
     ebb_chat_save(c, true);
     ebb_turn_release_lock(c);
     if (is_dropped)
         ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
     if (is_error)
-        emit_error(c, ev, is_dropped ? NULL : &node->m);
+        emit_error(c, &ev, is_dropped ? NULL : &node->m);
     else if (is_dropped)
         ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
     return !is_error && !is_dropped;

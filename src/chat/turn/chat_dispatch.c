@@ -86,18 +86,12 @@ static void handle_backend_event(ebb_chat *c, const ebb_backend_event *ev)
     }
 }
 
-static void report_lost_events(ebb_chat *c)
+static void note_lost_text(ebb_chat *c)
 {
-    bool has_lost_event;
-
     pthread_mutex_lock(&c->queues.lock);
-    has_lost_event = c->queues.has_lost_event;
-    c->queues.has_lost_event = false;
+    c->turn.has_lost_text |= c->queues.has_lost_text;
+    c->queues.has_lost_text = false;
     pthread_mutex_unlock(&c->queues.lock);
-    if (has_lost_event)
-        c->awaits_budget = c->awaits_plan = false;
-    if (has_lost_event)
-        ebb_chat_notice(c, "out of memory: a part of the answer was lost");
 }
 
 /* All tokens that wait make one event. */
@@ -121,13 +115,13 @@ static bool handle_next(ebb_chat *c)
 
     if (!ebb_chat_next_backend_event(c, false, &queued))
         return false;
+    note_lost_text(c);                           /* what was lost before an end counts with it */
     if (queued.ev.kind == EBB_BACKEND_TOKEN) {
         on_token_run(c, &queued);
     } else {
         handle_backend_event(c, &queued.ev);
         free(queued.text);
     }
-    report_lost_events(c);
     return true;
 }
 
@@ -174,7 +168,7 @@ static bool pop_ui_event(ebb_chat *c, ebb_chat_event *out)
     free(c->queues.shown);
     c->queues.shown = c->queues.ui_events[c->queues.first_ui_event].text;
     *out = c->queues.ui_events[c->queues.first_ui_event++].ev;
-    out->text = c->queues.shown;
+    out->text = c->queues.shown ? c->queues.shown : out->text;
     return true;
 }
 

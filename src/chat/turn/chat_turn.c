@@ -326,10 +326,12 @@ static ebb_status continue_or_finish(ebb_chat *c, turn_input *in, ebb_error *err
 
 static ebb_status end_summary(ebb_chat *c, turn_input *in, ebb_error *err)
 {
+    ebb_backend_event end = *in->ev;
     ebb_status st;
 
-    ebb_chat_record_cache_salt(c, &in->ev->cache_salt);
-    if (ebb_overflow_end_summary(c, in->ev, &in->next, &st, err)) {
+    ebb_chat_record_cache_salt(c, &end.cache_salt);
+    ebb_turn_end_with_loss(c, &end);
+    if (ebb_overflow_end_summary(c, &end, &in->next, &st, err)) {
         bool goes_on = c->backend && (in->next == EBB_NEXT_ANSWER || in->next == EBB_NEXT_CONTINUE);
 
         if (st == EBB_OK && goes_on) {

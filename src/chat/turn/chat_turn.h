@@ -43,6 +43,8 @@ typedef struct ebb_turn {
     size_t         n_retokenized;        /* of an answer that was cut: they count as this turn's */
     ebb_turn_stats stats_before; /* of the answer that is continued */
     char          *grammar;      /* ebb_chat_opts.grammar */
+    bool           has_lost_text;        /* there was no memory for a piece of the answer: it ends
+                                          * as an error */
     bool           is_prefilling;
     uint32_t       prefill_seen; /* tokens, when the timer rang last */
 } ebb_turn;
@@ -90,6 +92,8 @@ void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev);
 /* It has ended and is saved.  true: there is an answer; false: it was an error, or nothing came,
  * which the front end was told. */
 bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev);
+/* An end becomes an error if a piece of the text was lost. */
+void ebb_turn_end_with_loss(const ebb_chat *c, ebb_backend_event *ev);
 /* Drop the newest answers that were begun and have no token: the program that wrote them was
  * killed, and nobody writes them now.  Their question is the leaf again, and saved so. */
 void ebb_turn_drop_unbegun(ebb_chat *c);

@@ -12,15 +12,22 @@ struct ebb_detok {
     ebb_buf              text;   /* what was given out last */
 };
 
+enum { HELD = 4, REPLACED = 3 };         /* bytes of the beginning of a character, and of U+FFFD */
+
+/* No piece is lost for want of memory later: there is room for the longest. */
 ebb_detok *ebb_tokenizer_detok(const ebb_tokenizer *t, bool special)
 {
     ebb_detok *d = calloc(1, sizeof *d);
+    size_t most = ebb_tokenizer_longest_piece(t) + HELD;
 
-    if (d) {
-        d->tokenizer = t;
-        d->special = special;
-    }
-    return d;
+    if (!d)
+        return NULL;
+    d->tokenizer = t;
+    d->special = special;
+    if (ebb_buf_reserve(&d->bytes, most) && ebb_buf_reserve(&d->text, REPLACED * most))
+        return d;
+    ebb_detok_free(d);
+    return NULL;
 }
 
 void ebb_detok_free(ebb_detok *d)
@@ -65,7 +72,6 @@ const char *ebb_detok_push(ebb_detok *d, ebb_token id, size_t *n_bytes)
 {
     size_t n = ebb_tokenizer_piece(d->tokenizer, id, d->special, NULL, 0);
 
-    d->bytes.failed = false;     /* a piece lost for want of memory does not end the stream */
     if (n > 0 && ebb_buf_reserve(&d->bytes, n)) {
         ebb_tokenizer_piece(d->tokenizer, id, d->special, d->bytes.data + d->bytes.len, n);
         d->bytes.len += n;

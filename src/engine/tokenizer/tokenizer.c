@@ -237,6 +237,11 @@ static bool spells_spaces(const ebb_tokenizer *t)
     return t->is_spm || t->bpe.is_chars;
 }
 
+size_t ebb_tokenizer_longest_piece(const ebb_tokenizer *t)
+{
+    return t->table.max_len;
+}
+
 size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, char *out, size_t cap)
 {
     const uint16_t attr = attr_of(t, id), unread = EBB_TOK_IS_CONTROL | EBB_TOK_IS_UNKNOWN;

@@ -85,6 +85,7 @@ bool ebb_tokenizer_is_control(const ebb_tokenizer *t, ebb_token id);
 ebb_token ebb_tokenizer_find(const ebb_tokenizer *t, const char *text);
 size_t ebb_tokenizer_piece(const ebb_tokenizer *t, ebb_token id, bool special, char *out,
                            size_t cap);
+size_t ebb_tokenizer_longest_piece(const ebb_tokenizer *t);          /* bytes that none exceeds */
 
 /* ebb_detok_new of ebb/model.h for a tokenizer, which must outlive it.
  * ebb_detok_free, _push and _flush are implemented here, in detok.c. */
