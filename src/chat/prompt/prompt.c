@@ -160,31 +160,36 @@ static void reuse_earlier(prompt_build *w, size_t n, size_t same)
 
 /* The last message with ids is k.  No ids are reused if the old conversation can no longer be
  * rendered. */
-static void find_reuse_end(prompt_build *w, size_t k)
+static ebb_status find_reuse_end(prompt_build *w, size_t k, ebb_error *err)
 {
     bool answered = w->job.messages[k]->role == EBB_ROLE_ASSISTANT;
     size_t n_old = answered ? k : k + 1, same, end;
     ebb_render_job job = w->job;
     ebb_rendering old = { 0 };
     bool agrees = n_old == w->job.n;             /* nothing is new */
+    ebb_status st = EBB_OK;
 
     same = w->now.text.len;
     if (!agrees) {
         job.n = n_old;
         same = 0;
-        if (ebb_prompt_render(w->p, &job, &old, NULL) == EBB_OK && old.text.len > 0)
+        st = ebb_prompt_render(w->p, &job, &old, NULL);
+        if (st == EBB_OK && old.text.len > 0)
             same = common_bytes(&old.text, &w->now.text, &agrees);
         ebb_rendering_fini(&old);
     }
+    if (st == EBB_NOMEM)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
     if (!agrees) {
         reuse_earlier(w, n_old, same);
-        return;
+        return EBB_OK;
     }
     w->n_reused = n_old;
     w->reuse_end = same;
     end = answered ? match_answer_text(w, k, same) : 0;
     if (end > 0)
         reuse_through(w, k, end);
+    return EBB_OK;
 }
 
 /* -- Ids ---------------------------------------------------------------------------------------- */
@@ -650,9 +655,9 @@ static ebb_status build_prompt(prompt_build *w, ebb_error *err)
         return st;
     while (k > 0 && w->job.messages[k - 1]->n_ids == 0)
         k--;
-    if (k > 0)
-        find_reuse_end(w, k - 1);
-    st = add_reused_ids(w, err);
+    st = k > 0 ? find_reuse_end(w, k - 1, err) : EBB_OK;
+    if (st == EBB_OK)
+        st = add_reused_ids(w, err);
     if (st == EBB_OK)
         st = add_new(w, err);
     if (st == EBB_OK && w->job.opts->counts_system)

@@ -67,13 +67,14 @@ static ebb_status render_sample(const ebb_prompter *p, const char *answer, ebb_r
 
 /* The file's template counts if it can render a question and its answer.  A
  * template that refuses by raise_exception is no failure. */
-static bool template_works(const ebb_prompter *p, ebb_error *err)
+static ebb_status try_template(const ebb_prompter *p, ebb_error *err)
 {
     ebb_rendering r;
-    bool ok = render_sample(p, "1", &r, err) == EBB_OK || r.raised;
+    ebb_status st = render_sample(p, "1", &r, err);
+    bool raised = r.raised;
 
     ebb_rendering_fini(&r);
-    return ok;
+    return raised ? EBB_OK : st;
 }
 
 /* -- What it does with thoughts ------------------------------------------------------------ */
@@ -156,11 +157,16 @@ static ebb_status choose_template(ebb_prompter *p, ebb_error *err)
     const ebb_template_family *family;
     char why[80];
     ebb_error bad = { 0 };
+    ebb_status st = own ? compile_and_keep(p, own, strlen(own), &bad) : EBB_NOTFOUND;
 
-    if (own && compile_and_keep(p, own, strlen(own), &bad) == EBB_OK && template_works(p, &bad)) {
+    if (st == EBB_OK)
+        st = try_template(p, &bad);
+    if (st == EBB_OK) {
         snprintf(p->origin, sizeof p->origin, "the file's own template");
         return EBB_OK;
     }
+    if (st == EBB_NOMEM)                         /* which says nothing of the template */
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for the chat template");
     ebb_template_free(p->tpl);
     p->tpl = NULL;
     family = ebb_template_family_choose(p->m, why, sizeof why);

@@ -4,6 +4,8 @@
 
 #include <ctype.h>
 
+#include "ebb_alloc.h"
+
 #include "os/file.h"
 #include "prompt/prompt_render.h"
 #include "template/family.h"
@@ -989,6 +991,38 @@ static void test_named_templates(void **state)
     ebb_buf_fini(&file);
 }
 
+/* Want of memory says nothing of a template, and no other one is taken. */
+static void test_choice_without_memory(void **state)
+{
+    (void)state;
+#if ALLOC_CAN_FAIL
+    static const chat_vocab c = { .tokens = { "<s>", "</s>" },
+                                  .source = "{% for m in messages %}{{ m.role + m.content }}{% endfor %}" };
+    ebb_buf file;
+    ebb_model *m = chat_vocab_open(&c, &file);
+    bool reached = true;
+
+    for (int nth = 1; reached; nth++) {
+        ebb_prompter *p;
+        ebb_error err = { 0 };
+        ebb_status st;
+
+        alloc_fail_nth(nth);
+        st = ebb_prompter_new(m, &p, &err);
+        reached = alloc_fail_nth(0);
+        if (st == EBB_OK)
+            assert_string_equal(ebb_prompter_origin(p), "the file's own template");
+        else
+            assert_int_equal(st, EBB_NOMEM);
+        ebb_prompter_free(p);
+    }
+    ebb_model_close(m);
+    ebb_buf_fini(&file);
+#else
+    skip();
+#endif
+}
+
 static void test_choice(void **state)
 {
     static const struct { chat_vocab c; const char *part; } rows[] = {
@@ -1228,11 +1262,13 @@ int main(void)
         cmocka_unit_test(test_system_refused_or_lost), cmocka_unit_test(test_refusal_is_told),
         cmocka_unit_test(test_template_prints_out_of_proportion),
         cmocka_unit_test(test_pinned_date), cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_choice), cmocka_unit_test(test_named_templates),
+        cmocka_unit_test(test_choice), cmocka_unit_test(test_choice_without_memory),
+        cmocka_unit_test(test_named_templates),
         cmocka_unit_test(test_families),
         cmocka_unit_test(test_real_templates), cmocka_unit_test(test_thinkers),
         cmocka_unit_test(test_real_vocabularies),
     };
 
+    alloc_start();
     return cmocka_run_group_tests_name("prompt", tests, NULL, NULL);
 }
