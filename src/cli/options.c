@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/sampling_range.h"
 #include "base/buf.h"
 #include "base/size.h"
 #include "models/plan_text.h"
@@ -505,6 +506,22 @@ const size_t ebb_n_options = sizeof ebb_options / sizeof *ebb_options;
 
 /* -- What an option does with its value ------------------------------------------------- */
 
+/* Whether the option sets a parameter of sampling. */
+static bool is_sampling(const ebb_option *o)
+{
+    return o->offset >= AT(sampling) && o->offset < AT(sampling) + sizeof(ebb_sampler_params);
+}
+
+/* Of a parameter of sampling; any number is right for other options. */
+static ebb_status check_range(const ebb_option *o, const char *shown, const char *value, double x, ebb_error *err)
+{
+    const ebb_sampling_range *r = is_sampling(o) ? ebb_sampling_range_at(o->offset - AT(sampling)) : NULL;
+
+    if (!r || ebb_sampling_range_has(r, x))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_USAGE, "%s %s: it takes %g to %.7g (%s)", shown, value, r->min, r->max, r->neutral);
+}
+
 static ebb_status set_number(const ebb_option *o, const char *shown, void *field, const char *value, ebb_error *err)
 {
     uint64_t v;
@@ -518,12 +535,14 @@ static ebb_status set_number(const ebb_option *o, const char *shown, void *field
             return EBB_FAIL(err, EBB_USAGE, "%s %s: give a whole number%s", shown, value,
                             value[strspn(value, "0123456789")] ? "" : " up to 100000000");
         *(uint32_t *)field = (uint32_t)v;
+        return check_range(o, shown, value, (double)v, err);
     } else {
         char *end;
-        float x = strtof(value, &end);
-        if (end == value || *end || !(x >= 0 && x <= 1e6f))
+        double x = strtod(value, &end);
+        if (end == value || *end)
             return EBB_FAIL(err, EBB_USAGE, "%s %s: give a number", shown, value);
-        *(float *)field = x;
+        *(float *)field = (float)x;
+        return check_range(o, shown, value, x, err);
     }
     return EBB_OK;
 }
@@ -553,7 +572,7 @@ ebb_status ebb_option_apply(const ebb_option *o, ebb_args *a, const char *value,
     const char *shown = o->long_name;
     int i;
 
-    if (o->offset >= AT(sampling) && o->offset < AT(sampling) + sizeof a->sampling)
+    if (is_sampling(o))
         a->sampling_given |= EBB_SAMPLING_BIT_AT(o->offset - AT(sampling));
     switch (o->kind) {
     case FLAG: *(bool *)field = true; return EBB_OK;

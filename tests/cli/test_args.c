@@ -66,6 +66,23 @@ static void test_errors(void **state)
     assert_true(a.sampling.temp == 0.25f);
 }
 
+/* Scores are divided by the penalty: what /set and ebb serve refuse ruins every answer from here, too. */
+static void test_ranges_of_sampling(void **state)
+{
+    ebb_args a = read_config("temp = -3\ntop-p = 7\nmin-p = nan\nrepeat-penalty = 0\ntop-k = 2000000\n", EBB_FOR_CHAT);
+
+    (void)state;
+    assert_string_equal(said, "config:1: --temp -3: it takes 0 to 10 (0: greedy)\n"
+                              "config:2: --top-p 7: it takes 0 to 1 (1: off)\n"
+                              "config:3: --min-p nan: it takes 0 to 1 (0: off)\n"
+                              "config:4: --repeat-penalty 0: it takes 0.1 to 10 (1: off)\n"
+                              "config:5: --top-k 2000000: it takes 0 to 1000000 (0: off)\n");
+    assert_int_equal(a.sampling_config, 0);
+    a = read_config("temp = 10\nrepeat-penalty = 0.1\ntop-k = 1000000\n", EBB_FOR_CHAT);
+    assert_string_equal(said, "");
+    assert_true(a.sampling.temp == 10 && a.sampling.repeat_penalty == 0.1f && a.sampling.top_k == 1000000);
+}
+
 /* A seed is taken to its last digit, or not at all. */
 static void test_seeds(void **state)
 {
@@ -408,7 +425,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_wrong_lines_change_nothing),
         cmocka_unit_test(test_quotes),
-        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_seeds), cmocka_unit_test(test_ranges_of_sampling),
         cmocka_unit_test(test_many_errors),
         cmocka_unit_test(test_options_of_other_commands),
         cmocka_unit_test(test_names_of_several_commands),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/sampling_range.h"
 #include "base/utf8.h"
 #include "conversation/chat_priv.h"
 #include "conversation/template_choice.h"
@@ -19,7 +20,8 @@ typedef struct setting {
     const char *name, *help;
     kind        kind;
     size_t      at;              /* offset in ebb_chat_settings */
-    double      min, max;        /* of numbers; a whole one above 2^53 - 1 would be rounded */
+    double      min, max;        /* of numbers that have no range in backend/sampling_range.h; a whole
+                                  * one above 2^53 - 1 would be rounded */
     const char *key;             /* where a model's file recommends a value; NULL: it cannot */
 } setting;
 
@@ -38,17 +40,17 @@ static const char *const thinking_names[] = {
 };
 
 static const setting settings[] = {
-    { "temp", "how freely words are chosen; 0: always the likeliest", FLOAT, AT(sampling.temp), 0, 10,
+    { "temp", "how freely words are chosen; 0: always the likeliest", FLOAT, AT(sampling.temp), 0, 0,
       ADVICE("temp") },
-    { "top-k", "choose among this many of the likeliest tokens; 0: no limit", UINT32, AT(sampling.top_k), 0, 1e6,
+    { "top-k", "choose among this many of the likeliest tokens; 0: no limit", UINT32, AT(sampling.top_k), 0, 0,
       ADVICE("top_k") },
     { "top-p", "choose among the likeliest tokens that together have this probability; 1: off", FLOAT,
-      AT(sampling.top_p), 0, 1, ADVICE("top_p") },
+      AT(sampling.top_p), 0, 0, ADVICE("top_p") },
     { "min-p", "leave out tokens below this share of the likeliest one's probability; 0: off", FLOAT,
-      AT(sampling.min_p), 0, 1, ADVICE("min_p") },
+      AT(sampling.min_p), 0, 0, ADVICE("min_p") },
     { "repeat-penalty", "above 1, recently used tokens become less likely; 1: off", FLOAT, AT(sampling.repeat_penalty),
-      0.1, 10, ADVICE("penalty_repeat") },
-    { "repeat-last", "how many tokens back the penalty looks", UINT32, AT(sampling.repeat_last_n), 0, 1e6,
+      0, 0, ADVICE("penalty_repeat") },
+    { "repeat-last", "how many tokens back the penalty looks", UINT32, AT(sampling.repeat_last_n), 0, 0,
       ADVICE("penalty_last_n") },
     { "seed", "the same seed gives the same answer; 0: a new one each time", UINT64, AT(sampling.seed), 0,
       9007199254740991.0, NULL },
@@ -96,12 +98,21 @@ static const char *const *names_of(const setting *s)
     return s->at == AT(overflow) ? ebb_overflow_policy_names : s->at == AT(prefill) ? on_off : thinking_names;
 }
 
+/* Of a number. */
+static ebb_sampling_range range_of(const setting *s)
+{
+    const ebb_sampling_range *shared = ebb_sampling_range_at(s->at);
+
+    return shared ? *shared : (ebb_sampling_range){ .min = s->min, .max = s->max };
+}
+
 static bool is_in_range(const setting *s, double x)
 {
+    ebb_sampling_range r = range_of(s);
     size_t n = 0;
 
     if (s->kind != CHOICE)
-        return x >= s->min && x <= s->max;
+        return ebb_sampling_range_has(&r, x);
     while (names_of(s)[n])
         n++;
     return x >= 0 && x < (double)n;
@@ -175,13 +186,14 @@ static void print_value(const setting *s, const ebb_chat_settings *v, char *out,
 
 static void print_range(const setting *s, char *out, size_t cap)
 {
+    ebb_sampling_range r = range_of(s);
     size_t n = 0;
 
     if (s->kind == CHOICE)
         for (int i = 0; names_of(s)[i]; i++)
             n += (size_t)snprintf(out + n, cap - n, "%s%s", i ? ", " : "", names_of(s)[i]);
     else
-        snprintf(out, cap, "%.16g to %.16g", s->min, s->max);
+        snprintf(out, cap, "%.16g to %.16g", r.min, r.max);
 }
 
 ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err)

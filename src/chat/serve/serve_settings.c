@@ -3,28 +3,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/sampling_range.h"
 #include "conversation/chat.h"
 #include "serve/serve_priv.h"
 
-/* Numbers in a request: the parameter that they set, and their range.  If a request has two names
- * of one parameter, the later row counts. */
-typedef struct number_row {
-    const char *name;
-    enum { REAL, WHOLE } kind;
-    size_t      at;              /* offset in ebb_sampler_params; */
-    double      min, max;
-} number_row;
-
 #define AT(field) offsetof(ebb_sampler_params, field)
 
+/* Numbers in a request, and the parameter that they set.  If a request has two names of one parameter, the later row
+ * counts. */
+typedef struct number_row {
+    const char *name;
+    size_t      at;              /* offset in ebb_sampler_params; its range: backend/sampling_range.h */
+} number_row;
+
 static const number_row numbers[] = {
-    { "temperature", REAL, AT(temp), 0, 10 },
-    { "top_p", REAL, AT(top_p), 0, 1 },
-    { "min_p", REAL, AT(min_p), 0, 1 },
-    { "top_k", WHOLE, AT(top_k), 0, 1e6 },
-    { "repetition_penalty", REAL, AT(repeat_penalty), 0.1, 10 },
-    { "repeat_penalty", REAL, AT(repeat_penalty), 0.1, 10 },
-    { "repeat_last_n", WHOLE, AT(repeat_last_n), 0, 1e6 },
+    { "temperature", AT(temp) }, { "top_p", AT(top_p) }, { "min_p", AT(min_p) }, { "top_k", AT(top_k) },
+    { "repetition_penalty", AT(repeat_penalty) }, { "repeat_penalty", AT(repeat_penalty) },
+    { "repeat_last_n", AT(repeat_last_n) },
 };
 
 /* Parameters that would change an answer and are not supported: refused, unless they have a value that switches them
@@ -65,16 +60,17 @@ ebb_status ebb_serve_check_switches(const json_t *o, ebb_error *err)
 static ebb_status read_number(const json_t *o, const number_row *row, ebb_sampler_params *p, ebb_error *err)
 {
     const json_t *v = json_object_get(o, row->name);
+    const ebb_sampling_range *r = ebb_sampling_range_at(row->at);
     double x = json_number_value(v);
 
     if (!v || json_is_null(v))
         return EBB_OK;
-    if (row->kind == WHOLE && x == -1)           /* elsewhere: no limit */
-        x = row->at == AT(top_k) ? 0 : row->max;
-    if (!json_is_number(v) || !(x >= row->min && x <= row->max) || (row->kind == WHOLE && x != floor(x)))
-        return EBB_FAIL(err, EBB_USAGE, "%s is a %s from %g to %g", row->name,
-                        row->kind == WHOLE ? "whole number" : "number", row->min, row->max);
-    if (row->kind == WHOLE)
+    if (r->is_whole && x == -1)                  /* elsewhere: no limit */
+        x = row->at == AT(top_k) ? 0 : r->max;
+    if (!json_is_number(v) || !ebb_sampling_range_has(r, x) || (r->is_whole && x != floor(x)))
+        return EBB_FAIL(err, EBB_USAGE, "%s is a %s from %g to %g", row->name, r->is_whole ? "whole number" : "number",
+                        r->min, r->max);
+    if (r->is_whole)
         *(uint32_t *)((char *)p + row->at) = (uint32_t)x;
     else
         *(float *)((char *)p + row->at) = (float)x;
