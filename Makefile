@@ -210,6 +210,13 @@ install: all lib                               ## DESTDIR, PREFIX and LIBDIR are
 	$(STRIP) $(DESTDIR)$(PREFIX)/bin/$(NAME)
 	$(STRIP) --strip-unneeded $(DESTDIR)$(LIBDIR)/$(SONAME)
 	$(STRIP) --strip-debug --enable-deterministic-archives $(DESTDIR)$(LIBDIR)/libebb.a
+# Of folders only that which is ebb's alone; nothing in a home: conversations, models and settings stay.
+uninstall:                                     ## remove what `make install` put there: with the same DESTDIR, PREFIX and LIBDIR
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,bin/$(NAME) share/man/man1/$(NAME).1 share/bash-completion/completions/$(NAME) \
+	    share/zsh/site-functions/_$(NAME) share/fish/vendor_completions.d/$(NAME).fish \
+	    lib/systemd/user/$(NAME).socket lib/systemd/user/$(NAME).service $(HEADERS))
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libebb.a $(SONAME) libebb.so pkgconfig/ebb.pc)
+	[ ! -d $(DESTDIR)$(PREFIX)/include/ebb ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/include/ebb
 # The same bytes each time: names in order, the time of the package's version, nobody's name.
 DIST := $(NAME)-$(VERSION)
 dist: build/$(DIST).tar.gz                     ## the sources as a tarball in build/, the same bytes each time
@@ -231,5 +238,5 @@ help:                                          ## this list
 
 -include $(shell find build -path build/deb -prune -o -name '*.d' -print 2>/dev/null)
 .DELETE_ON_ERROR:
-.PHONY: checkkern all lib dist deb run test check check-long valgrind analyze soak check-arm fuzz run-fuzzers coverage count-lines bench screenshot guide guide-check install clean help FORCE
+.PHONY: checkkern all lib dist deb run test check check-long valgrind analyze soak check-arm fuzz run-fuzzers coverage count-lines bench screenshot guide guide-check install uninstall clean help FORCE
 .SECONDARY:
