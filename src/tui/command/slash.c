@@ -8,6 +8,7 @@
 #include "base/closest.h"
 #include "command/clipboard.h"
 #include "command/slash_impl.h"
+#include "panel/panel.h"
 #include "prompt/system_prompts.h"
 #include "store/title.h"
 
@@ -232,16 +233,26 @@ static const char *heading_before(const char *command)
     return NULL;
 }
 
+/* Of keys, or of the panel. */
+static void add_pairs(ebb_buf *out, const char *const pairs[][2])
+{
+    for (size_t i = 0; pairs[i][0]; i++)
+        ebb_slash_explain(out, pairs[i][0], pairs[i][1]);
+}
+
 static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_buf out = { 0 };
     const ebb_slash_command *one;
+    bool is_panel = strcmp(arg, "panel") == 0;
 
     arg += *arg == '/';
     one = *arg ? ebb_slash_command_find(arg, strlen(arg)) : NULL;
-    if (*arg && !one)
+    if (*arg && !one && !is_panel)
         return EBB_FAIL(err, EBB_NOTFOUND, "no command /%s; /help lists them all", arg);
-    if (one) {
+    if (is_panel) {
+        add_pairs(&out, ebb_panel_help);
+    } else if (one) {
         add_usage(&out, one);
     } else {
         for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++) {
@@ -254,10 +265,12 @@ static ebb_status slash_help(ebb_frontend *f, const char *arg, ebb_error *err)
         ebb_slash_explain(&out, "//text", "Send text that begins with a slash.");
         if (f->edit)
             ebb_slash_explain(&out, "!command", "Run it, after a second Enter, and attach its output (--shell).");
-        if (f->set_theme)
+        if (f->set_theme) {
             ebb_buf_adds(&out, "\nKeys\n");
-        for (size_t i = 0; f->set_theme && ebb_key_help[i][0]; i++)
-            ebb_slash_explain(&out, ebb_key_help[i][0], ebb_key_help[i][1]);
+            add_pairs(&out, ebb_key_help);
+            ebb_buf_adds(&out, "\nThe panel\n");
+            ebb_slash_explain(&out, "/help panel", "What its rows mean.");
+        }
     }
     while (out.len > 0 && out.data[out.len - 1] == '\n')
         ebb_buf_remove(&out, out.len - 1, 1);
@@ -272,6 +285,7 @@ static void complete_help(ebb_frontend *f, const char *typed, ebb_candidate_fn *
     (void)typed;
     for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
         fn(arg, c->name, c->help);
+    fn(arg, "panel", "What the rows of the panel mean.");
 }
 
 static ebb_status slash_quit(ebb_frontend *f, const char *arg, ebb_error *err)

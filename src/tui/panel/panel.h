@@ -51,6 +51,10 @@ void ebb_panel_draw(ebb_canvas *c, const ebb_figures *f);
 /* Gauges in words, for one line of `width` columns: as many as fit, by rank. */
 void ebb_panel_brief(ebb_buf *out, const ebb_figures *f, bool ascii, int width);
 
+/* What its rows are called, "a, b" where one line explains two, and what they mean; ends with
+ * NULL. */
+extern const char *const ebb_panel_help[][2];
+
 /* What one waits for and how fast it goes: progress and speed. */
 void ebb_panel_live(ebb_buf *out, const ebb_figures *f, bool ascii);
 

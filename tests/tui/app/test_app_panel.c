@@ -7,6 +7,51 @@
 #include "support/own_folder.h"
 #include "tui/screen.h"
 
+/* Whether ebb_panel_help has it: "a" is in "a, b". */
+static bool is_explained(const char *label, size_t n)
+{
+    for (size_t i = 0; ebb_panel_help[i][0]; i++)
+        for (const char *name = ebb_panel_help[i][0]; *name; name += strcspn(name, ","), name += strspn(name, ", "))
+            if (strcspn(name, ",") == n && memcmp(name, label, n) == 0)
+                return true;
+    return false;
+}
+
+/* A label has its value at the right edge, behind two blanks or more. */
+static void assert_labels_are_explained(screen *s)
+{
+    int n = 0;
+
+    for (const char *row = screen_text(s), *end; *row; row = *end ? end + 1 : end) {
+        const char *label, *gap;
+
+        end = row + strcspn(row, "\n");
+        label = memrchr(row, '|', (size_t)(end - row));
+        label = label ? label + 1 + strspn(label + 1, " ") : NULL;
+        gap = label && label < end ? strstr(label, "  ") : NULL;
+        if (!gap || gap > end)
+            continue;
+        if (!is_explained(label, (size_t)(gap - label)))
+            fail_msg("/help panel does not explain %.*s", (int)(gap - label), label);
+        n++;
+    }
+    assert_true(n >= 6);
+}
+
+static void the_panel_is_explained(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 40, 140);
+    assert_has(&s, "# pin = map + part * read . disk");
+    screen_keys(&s, "/help panel\r");
+    assert_has(&s, "  PSI                 Share of the last 10 seconds");
+    assert_has(&s, "  pin                 Copied");
+    assert_lacks(&s, "no command");
+    screen_close(&s);
+}
+
 static void wide_has_a_panel(void **state)
 {
     screen s;
@@ -34,6 +79,7 @@ static void wide_has_a_panel(void **state)
     assert_has(&s, "  in a file              25.0 MiB");
     assert_has(&s, "  in swap                2.00 MiB");
     assert_has(&s, "  for each token         80.0 MiB");
+    assert_labels_are_explained(&s);
     screen_close(&s);
 }
 
@@ -65,6 +111,7 @@ static void an_engine_elsewhere_has_its_own_panel(void **state)
     assert_lacks(&s, "layers");
     assert_lacks(&s, "memory (RSS)");
     assert_lacks(&s, "reused + new");
+    assert_labels_are_explained(&s);
     fake_stats(s.chat)->n_ctx = 0;               /* not told: not invented */
     screen_keys(&s, "again\r");
     screen_step(&s, 1);
@@ -105,6 +152,7 @@ static void the_machine_over_there_has_its_gauges(void **state)
     assert_has(&s, "###.");
     assert_has(&s, "disk                    1.25 GB/s");
     assert_has(&s, "3 of 4 layers");
+    assert_labels_are_explained(&s);
     assert_lacks(&s, "\x1b");
     fake_remote(s.chat)->server.taken_ms = 2000;         /* others come: drawn again */
     fake_remote(s.chat)->server.stats.n_resident = 4;
@@ -279,7 +327,7 @@ static void what_is_fetched_is_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wide_has_a_panel),
+        cmocka_unit_test(wide_has_a_panel), cmocka_unit_test(the_panel_is_explained),
         cmocka_unit_test(an_engine_elsewhere_has_its_own_panel),
         cmocka_unit_test(the_machine_over_there_has_its_gauges),
         cmocka_unit_test(memory),

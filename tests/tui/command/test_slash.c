@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "command/slash_impl.h"
 #include "os/file.h"
+#include "panel/panel.h"
 #include "text/render.h"
 
 /* The manual page and /help say the same. */
@@ -21,6 +22,9 @@ static void manual_has_all(void **state)
     for (size_t i = 0; ebb_key_help[i][0]; i++)
         if (!strstr(page.data, ebb_key_help[i][1]))
             fail_msg("docs/ebb.1 lacks the key %s: %s", ebb_key_help[i][0], ebb_key_help[i][1]);
+    for (size_t i = 0; ebb_panel_help[i][0]; i++)
+        if (!strstr(page.data, ebb_panel_help[i][1]))
+            fail_msg("docs/ebb.1 lacks the panel's %s: %s", ebb_panel_help[i][0], ebb_panel_help[i][1]);
     ebb_buf_fini(&page);
     ebb_buf_fini(&want);
 }
