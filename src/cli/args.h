@@ -80,6 +80,7 @@ typedef struct ebb_args {
     size_t          n_filters;
     bool            runs_shell;      /* --shell: !command may be run */
     enum { EBB_EDITING_EMACS, EBB_EDITING_VI } editing;
+    unsigned        layout;          /* --status: EBB_LAYOUT_* of tui.h */
     enum { EBB_COLOR_AUTO, EBB_COLOR_ALWAYS, EBB_COLOR_NEVER } color;
     uint32_t        linger_s;        /* --linger */
     const char     *unlock_path;     /* --unlock; NULL: EBB_UNLOCK, or the terminal */

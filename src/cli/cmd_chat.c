@@ -99,6 +99,7 @@ int ebb_cmd_chat(ebb_args *a)
         .no_title = a->no_title, .links = a->links,
         .no_color = has_no_color(a), .ascii = a->ascii || !ebb_cli_has_utf8(),
         .is_inline = a->is_inline, .has_vi_keys = a->editing == EBB_EDITING_VI, .reflows = reflows(),
+        .layout = a->layout,
         .in_tmux = get_set("TMUX") != NULL, .accessible = get_set("ACCESSIBLE") != NULL,
         .editor = get_set("VISUAL") ? get_set("VISUAL") : get_set("EDITOR"),
     };

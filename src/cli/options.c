@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/size.h"
 #include "models/plan_text.h"
+#include "tui.h"
 
 enum { MOST = 100000000 };       /* largest value of a COUNT option */
 
@@ -474,6 +475,8 @@ const ebb_option ebb_options[] = {
     { 0, 0, "--ascii", 0, "only ASCII, except in the conversation itself", EBB_FOR_CHAT, FLAG,
       AT(ascii), 0, 0 },
     { 0, 0, "--editing", "KEYS", "emacs or vi", EBB_FOR_CHAT, NAME, AT(editing), editing_names, 0 },
+    { 0, 0, "--status", "WHERE", "the figures: panel, two (lines), one, hidden, or auto; F2 changes it", EBB_FOR_CHAT,
+      NAME, AT(layout), ebb_layout_names, 0 },
     { 0, 0, "--bell", "WHEN", "when an answer ends: long (after over a minute), always or never", EBB_FOR_CHAT, NAME,
       AT(bell), bell_names, 0 },
     { 0, 0, "--notify", "HOW", "how: desktop (bell and notification) or bell", EBB_FOR_CHAT, NAME,

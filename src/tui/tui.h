@@ -10,6 +10,13 @@
 
 struct ebb_filters;
 
+/* Where the figures are: beside the conversation, in two lines below it or in one, nowhere; AUTO:
+ * where the terminal has room. */
+typedef enum ebb_layout { EBB_LAYOUT_AUTO, EBB_LAYOUT_WIDE, EBB_LAYOUT_NARROW, EBB_LAYOUT_LINE,
+                          EBB_LAYOUT_OFF, EBB_LAYOUTS } ebb_layout;
+/* As --status has them: "auto" ...; ends with NULL. */
+extern const char *const ebb_layout_names[EBB_LAYOUTS + 1];
+
 /* What the command line and the environment say; zero is the default of every field. */
 typedef struct ebb_tui_opts {
     const char *theme;           /* NULL: for the background that the terminal tells ... */
@@ -29,6 +36,7 @@ typedef struct ebb_tui_opts {
     /* --links */
     enum { EBB_HYPERLINKS_AUTO, EBB_HYPERLINKS_ALWAYS, EBB_HYPERLINKS_NEVER } links;
     bool        has_vi_keys;     /* --editing vi */
+    ebb_layout  layout;          /* at the start; F2 changes it */
     bool        reflows;         /* the terminal is known to break lines anew when it is resized */
     bool        in_tmux;         /* $TMUX is set: /copy goes through it */
     bool        accessible;      /* ACCESSIBLE=1: plain text comes by whole sentences */

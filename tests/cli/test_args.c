@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include "args.h"
+#include "tui.h"
 
 static char said[1024];
 
@@ -81,6 +82,15 @@ static void test_ranges_of_sampling(void **state)
     a = read_config("temp = 10\nrepeat-penalty = 0.1\ntop-k = 1000000\n", EBB_FOR_CHAT);
     assert_string_equal(said, "");
     assert_true(a.sampling.temp == 10 && a.sampling.repeat_penalty == 0.1f && a.sampling.top_k == 1000000);
+}
+
+static void test_status(void **state)
+{
+    ebb_args a = read_config("status = one\nstatus = three\n", EBB_FOR_CHAT);
+
+    (void)state;
+    assert_string_equal(said, "config:2: --status three: give auto, panel, two, one or hidden\n");
+    assert_int_equal(a.layout, EBB_LAYOUT_LINE);
 }
 
 /* A seed is taken to its last digit, or not at all. */
@@ -425,7 +435,7 @@ int main(void)
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_wrong_lines_change_nothing),
         cmocka_unit_test(test_quotes),
-        cmocka_unit_test(test_seeds), cmocka_unit_test(test_ranges_of_sampling),
+        cmocka_unit_test(test_seeds), cmocka_unit_test(test_status), cmocka_unit_test(test_ranges_of_sampling),
         cmocka_unit_test(test_many_errors),
         cmocka_unit_test(test_options_of_other_commands),
         cmocka_unit_test(test_names_of_several_commands),

@@ -152,6 +152,7 @@ void ebb_app_init(ebb_app *a, ebb_term *term, ebb_chat *chat, const ebb_tui_opts
     a->preview.due_s = a->unsent.due_s = a->marks.menu_due_s = -1;
     a->unsent.file.fd = a->external.lock = -1;
     ebb_vi_set(&a->vi, &a->editor, opts->has_vi_keys);
+    a->layout = opts->layout;
     a->term = term;
     suit_background(a);
     ebb_transcript_init(&a->view, chat, !term->utf8);

@@ -37,8 +37,6 @@
 #include "transcript/transcript.h"
 
 typedef enum ebb_search_state { EBB_FIND_OFF, EBB_FIND_TYPING, EBB_FIND_GOING } ebb_search_state;
-typedef enum ebb_layout { EBB_LAYOUT_AUTO, EBB_LAYOUT_WIDE, EBB_LAYOUT_NARROW, EBB_LAYOUT_LINE,
-                          EBB_LAYOUT_OFF, EBB_LAYOUTS } ebb_layout;
 
 #define EBB_TEXT_COLUMNS 100     /* longer lines are hard to read */
 
@@ -163,7 +161,7 @@ typedef struct ebb_app {
     ebb_redraw     frame;
 
     ebb_buf        hint;         /* shown in the status row until the next key */
-    ebb_layout     layout;       /* F2 */
+    ebb_layout     layout;       /* F2, --status */
     bool           after_ctrl_x;
     ebb_external   external;     /* Ctrl-G, /bare */
     ebb_command_output output;   /* !command */

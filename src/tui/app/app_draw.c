@@ -9,6 +9,11 @@ enum { TWO_ROWS_FROM = 16, TWO_COLS_FROM = 60, RULE_FROM = 12, SECOND_RULE_FROM 
 
 enum { SAYS_LITTLE = 3 };        /* columns of a session's name that is cut off */
 
+const char *const ebb_layout_names[EBB_LAYOUTS + 1] = {
+    [EBB_LAYOUT_AUTO] = "auto", [EBB_LAYOUT_WIDE] = "panel", [EBB_LAYOUT_NARROW] = "two", [EBB_LAYOUT_LINE] = "one",
+    [EBB_LAYOUT_OFF] = "hidden", NULL,
+};
+
 typedef struct layout {
     int rows, cols;              /* the terminal */
     int main_cols;               /* left of the panel */

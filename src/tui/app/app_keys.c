@@ -226,7 +226,7 @@ static void next_layout(ebb_app *a)
     do                                           /* each press changes something */
         a->layout = (a->layout + 1) % EBB_LAYOUTS;
     while (a->layout != EBB_LAYOUT_AUTO && ebb_app_layout_shape(a) == was);
-    ebb_app_hint(a, "status: %s", names[a->layout]);
+    ebb_app_hint(a, "status: %s (--status %s)", names[a->layout], ebb_layout_names[a->layout]);
 }
 
 /* The place of the pattern in a line that was typed later. */

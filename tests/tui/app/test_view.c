@@ -377,8 +377,34 @@ static void layouts(void **state)
     screen_keys(&s, "\x1bOQ ");
     assert_lacks(&s, "Fake 8B Q4_K_M |");
     screen_keys(&s, "\x1bOQ");
-    assert_has(&s, "status: automatic");
+    assert_has(&s, "status: automatic (--status auto)");
     screen_close(&s);
+}
+
+/* --status: F2 goes on from there. */
+static void layout_of_the_start(void **state)
+{
+    static const ebb_layout chosen[] = { EBB_LAYOUT_WIDE, EBB_LAYOUT_LINE, EBB_LAYOUT_OFF };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
+        static ebb_tui_opts opts;
+        screen s = { .term = ebb_term_mem(20, 80), .chat = fake_chat_new() };
+
+        opts = (ebb_tui_opts){ .config_dir = "/nonexistent", .state_dir = "", .layout = chosen[i] };
+        ebb_app_init(&s.app, s.term, s.chat, &opts);
+        fake_ready(s.chat);
+        *fake_stats(s.chat) = (ebb_stats){ .n_ctx = 4096, .n_layers = 8, .n_resident = 6 };
+        screen_step(&s, 1);
+        (chosen[i] == EBB_LAYOUT_WIDE ? assert_has : assert_lacks)(&s, "| Fake 8B");
+        (chosen[i] == EBB_LAYOUT_LINE ? assert_has : assert_lacks)(&s, "ctx 0/4,096");
+        assert_lacks(&s, "layers 6/8 ");
+        screen_keys(&s, "\x1bOQ");
+        assert_has(&s, chosen[i] == EBB_LAYOUT_WIDE   ? "status: two lines (--status two)"
+                       : chosen[i] == EBB_LAYOUT_LINE ? "status: hidden (--status hidden)"
+                                                      : "status: automatic (--status auto)");
+        screen_close(&s);
+    }
 }
 
 /* Enter where nothing was found sends nothing, and an n after it is no message. */
@@ -847,7 +873,7 @@ int main(void)
         cmocka_unit_test(bell), cmocka_unit_test(notification), cmocka_unit_test(background),
         cmocka_unit_test(a_command),
         cmocka_unit_test(raw_and_bare),
-        cmocka_unit_test(layouts),
+        cmocka_unit_test(layouts), cmocka_unit_test(layout_of_the_start),
         cmocka_unit_test(greets),
         cmocka_unit_test(preview),
         cmocka_unit_test(left_out),
