@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/closest.h"
 #include "cli.h"
 #include "models/models.h"
 
@@ -85,23 +84,13 @@ static ebb_status match_word(const char *word, const ebb_model_file *files, size
 
 static ebb_status ask_about_slip(const char *word, const ebb_model_file *files, size_t n, ebb_error *err)
 {
-    ebb_closest near = ebb_closest_begin(word, strlen(word));
-    char **names = calloc(n + 1, sizeof *names);
+    char *nearly = ebb_models_nearly(word, files, n);
     ebb_status st = EBB_OK;
 
-    for (size_t i = 0; names && i < n; i++) {
-        size_t len = strlen(ebb_models_name(&files[i]));
-        len -= len > 5 && strcasecmp(ebb_models_name(&files[i]) + len - 5, ".gguf") == 0 ? 5 : 0;
-        names[i] = strndup(ebb_models_name(&files[i]), len);
-        if (names[i])
-            ebb_closest_try(&near, names[i]);
-    }
-    if (near.best)
+    if (nearly)
         st = EBB_FAIL(err, EBB_USAGE, "run: no model %s; did you mean %s? If it belongs to the text: -p TEXT",
-                      word, near.best);
-    for (size_t i = 0; names && i < n; i++)
-        free(names[i]);
-    free(names);
+                      word, nearly);
+    free(nearly);
     return st;
 }
 

@@ -190,6 +190,8 @@ status 0 "$EBB" run tiny2 --json --greedy -n 3 'Once upon'
 grep -q tiny2-1b.gguf "$dir/out" || fail "the first word is no model: $(cat "$dir/out")"
 status 2 "$EBB" run tiny3-1b 'Once upon'
 grep -q 'did you mean tiny2-1b' "$dir/err" || fail "a slip: $(cat "$dir/err")"
+status 2 "$EBB" run tniy2 'Once upon'
+grep -q 'no model tniy2; did you mean tiny2?' "$dir/err" || fail "a slip in the beginning: $(cat "$dir/err")"
 mkdir "$dir/.local/share/ebb/models/more" && cp models/guide.gguf "$dir/.local/share/ebb/models/more/tiny2-1b.gguf"
 status 2 "$EBB" run tiny2-1b 'Once upon'
 grep -q 'several models are called tiny2-1b (/.*models/.*tiny2-1b.gguf, /.*tiny2-1b.gguf)' "$dir/err" ||

@@ -77,6 +77,10 @@ bool ebb_models_is_file(const char *path);
 EBB_MUST_CHECK
 ebb_status ebb_models_resolve(const char *name, char **path, ebb_error *err);
 
+/* The name of one for a chat that `name` is nearly, or the beginning of one, up to a sign that is
+ * no letter; for free().  NULL: none is near (or no memory). */
+char *ebb_models_nearly(const char *name, const ebb_model_file *files, size_t n);
+
 /* -- What its store recommends (models_advice.c) --------------------------------------------- */
 
 enum { EBB_ADVICE_NUMBERS = 6 };

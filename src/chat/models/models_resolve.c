@@ -110,6 +110,7 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     ebb_model_file *files;
     ebb_buf names = { 0 };
     name_match *by;
+    char *nearly = NULL;
     size_t n, i, n_meant;
     ebb_status st = ebb_models_find_present(&files, &n, err);
 
@@ -118,6 +119,8 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
     i = find_model_named(files, n, name, &by, &n_meant);
     if (i < n && files[i].kind == EBB_KIND_CHAT)
         *path = strdup(files[i].path);
+    if (i == n && n_meant == 0)
+        nearly = ebb_models_nearly(name, files, n);
     add_names(&names, files, n, n_meant > 1 ? by : has_in_name, n_meant > 1 ? name : "");
     if (n_meant > 1)
         st = EBB_FAIL(err, EBB_LIMIT, "%.100s: which one?  %s", name, ebb_buf_text(&names));
@@ -126,6 +129,9 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
                       ebb_model_kind_name(files[i].kind));
     else if (i == n && strchr(name, '/'))
         st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file; `ebb models` lists the models found here", name);
+    else if (i == n && nearly)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here has that name; did you mean %s?  "
+                                         "There are %s", name, nearly, ebb_buf_text(&names));
     else if (i == n && n > 0)
         st = EBB_FAIL(err, EBB_NOTFOUND, "%.100s: no such file, and no model here has that name; there are %s", name,
                       ebb_buf_text(&names));
@@ -134,6 +140,7 @@ static ebb_status find_here(const char *name, char **path, ebb_error *err)
                                          "OWNER/NAME` gets one, `ebb models` says where to put them", name);
     else if (!*path)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+    free(nearly);
     ebb_buf_fini(&names);
     ebb_models_free(files, n);
     return st;

@@ -164,6 +164,9 @@ static void test_by_name(void **state)
     resolves("tiny", EBB_OK, "tiny.gguf");       /* the whole name comes before a part of others */
     resolves("llama", EBB_LIMIT, "llama: which one?  Llama-3.2-1B-Q4_K_M.gguf, Llama-3.1-8B-Q4_K_M.gguf");
     resolves("qwen", EBB_NOTFOUND, "no model here has that name; there are tiny-2.gguf, tiny.gguf, Llama");
+    resolves("tniy", EBB_NOTFOUND, "no model here has that name; did you mean tiny?  There are tiny-2.gguf, tiny");
+    resolves("LALMA-3.1.gguf", EBB_NOTFOUND, "did you mean Llama-3.1?");         /* the beginning of one */
+    resolves("lalmo-3.1", EBB_NOTFOUND, "has that name; there are");             /* two slips are too many for that */
     snprintf(path, sizeof path, "%s/tiny.gguf", dir);
     resolves(path, EBB_OK, "tiny.gguf");
     resolves("/nowhere/tiny.gguf", EBB_NOTFOUND, "/nowhere/tiny.gguf: no such file");
