@@ -5,7 +5,10 @@
 
 #include "conversation/chat_priv.h"
 
-#define SAVE_WITHIN_MS 700       /* how much of an answer under way a crash may take */
+/* How much of an answer under way a crash may take; of a long one more, as each time it is written whole: on the disk
+ * that layers may be read from. */
+#define SAVE_WITHIN_MS     700
+#define SAVED_BYTES_PER_MS 200
 
 /* -- Requesting an answer ------------------------------------------------------------------ */
 
@@ -249,6 +252,13 @@ static bool add_piece(const ebb_chat *c, ebb_node *node, const ebb_backend_event
     return (!node->m.n_ids || !ev->n_text || leave_ids(c, node)) && ebb_node_add_text(node, ev->text, ev->n_text);
 }
 
+static uint32_t save_within_ms(const ebb_message *m)
+{
+    size_t ms = (m->n_text + m->n_ids * sizeof *m->ids) / SAVED_BYTES_PER_MS;
+
+    return ms < SAVE_WITHIN_MS ? SAVE_WITHIN_MS : ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
 void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_node *node = answer_of(c, ev);
@@ -257,7 +267,7 @@ void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
         return;
     node->is_dirty |= ev->which > 0;
     c->turn.has_lost_text |= !add_piece(c, node, ev);
-    ebb_chat_arm_timer(c, SAVE_WITHIN_MS);
+    ebb_chat_arm_timer(c, save_within_ms(&node->m));
 }
 
 static ebb_turn_stats sum_turn_stats(ebb_turn_stats a, const ebb_turn_stats *b)

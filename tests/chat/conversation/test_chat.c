@@ -1,6 +1,7 @@
 /* A whole chat on a scripted backend: events, ids, branches, stopping, the store. */
 #include "ebb_test.h"
 
+#include "base/clock.h"
 #include "chat/conversation/chat_fixture.h"
 #include "store/store_sql.h"
 
@@ -1100,6 +1101,28 @@ static void test_saved_while_under_way(void **state)
     ebb_chat_close(c);
 }
 
+/* A long one is written whole each time, so the less often. */
+static void test_a_long_answer_is_saved_less_often(void **state)
+{
+    static char text[600000];
+    ebb_chat_event ev;
+    ebb_chat *c;
+
+    (void)state;
+    memset(text, 'x', sizeof text);
+    script.hold_at = 1;
+    c = open_ready(NULL);
+    send(c, "go");
+    assert_true(fake_wait(c, EBB_EVENT_PREFILL, NULL, 0));
+    c->queues.timer_ns = 0;                      /* which rings for that */
+    ebb_chat_sink(c, &(ebb_backend_event){ .kind = EBB_BACKEND_TOKEN, .text = text, .n_text = sizeof text });
+    do {
+        assert_true(fake_next(c, &ev));
+    } while (ev.kind != EBB_EVENT_TEXT);
+    assert_true(c->queues.timer_ns > ebb_clock_ns() + 1000000000u);
+    ebb_chat_close(c);
+}
+
 /* What was asked about memory comes as a notice and a report, and is awaited until then. */
 static void test_memory(void **state)
 {
@@ -1169,7 +1192,7 @@ int main(void)
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
         T(test_an_option_is_for_its_run), T(test_a_template_that_is_gone),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_in_memory_is_not_saved),
-        T(test_saved_while_under_way), T(test_memory),
+        T(test_saved_while_under_way), T(test_a_long_answer_is_saved_less_often), T(test_memory),
         T(test_a_budget_stays),
     };
     return cmocka_run_group_tests_name("chat", tests, NULL, NULL);
