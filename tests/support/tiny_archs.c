@@ -60,7 +60,7 @@ static const struct traits { const char *arch; uint64_t has;
     { "lfm2moe", QK_NORM | EXPERTS | CHOICE_BIAS },
     { "nemotron_h", 0 },
     { "nemotron_h_moe", EXPERTS },
-    { "granitehybrid", MULTIPLIERS | EXPERTS },
+    { "granitehybrid", MULTIPLIERS | EXPERTS | UNTURNED },
     { "falcon-h1", 0 },
     { "mamba2", 0 },
     { "mamba", 0 },

@@ -263,6 +263,8 @@ static void trait_keys(tiny_writer *w, const ebb_tiny_opts *o)
         key_f32(w, o->arch, ".attention.temperature_scale", 0.1f);
     if (tiny_has(o, IMAGES))
         section_keys(w, o);
+    if (tiny_has(o, UNTURNED))
+        key_bool(w, o->arch, ".rope.scaling.finetuned", false);
     if (tiny_has(o, XIELU)) {
         key_f32(w, "xielu", ".alpha_n", 0.8f);
         key_f32(w, "xielu", ".alpha_p", 0.5f);
@@ -340,4 +342,28 @@ void tiny_write_keys(tiny_writer *w, const ebb_tiny_opts *o)
         for (uint32_t i = 0; i < o->n_suppressed; i++)
             tiny_add_u32(&w->keys, i);
     }
+}
+
+bool ebb_tiny_next_key(char *bytes, size_t n, const char *arch, ebb_tiny_key *k)
+{
+    char prefix[64], *end = memmem(bytes, n, "tokenizer.ggml.model", 20), *p = k->value ? k->value : bytes;
+    size_t n_prefix = (size_t)snprintf(prefix, sizeof prefix, "%s.", arch);
+    uint64_t len;
+
+    for (; (p = memmem(p, (size_t)(end - p), prefix, n_prefix)) != NULL; p += n_prefix) {
+        memcpy(&len, p - 8, 8);
+        if (len >= sizeof k->name)
+            continue;                            /* a value that begins like a key */
+        snprintf(k->name, sizeof k->name, "%.*s", (int)(len - n_prefix + 1), p + n_prefix - 1);
+        memcpy(&k->type, p + len, 4);
+        k->value = p + len + 4;
+        if (k->type == ARR) {
+            memcpy(&k->type, k->value, 4);
+            k->value += 12;
+        } else if (k->type == STR) {
+            k->value += 8;
+        }
+        return true;
+    }
+    return false;
 }

@@ -47,4 +47,15 @@ ebb_model *ebb_tiny_open(const ebb_tiny_opts *o, char **bytes);
 /* The same as a file; false if it cannot be written. */
 bool ebb_tiny_write(const ebb_tiny_opts *o, const char *path);
 
+/* A key of the architecture in such a file. */
+typedef struct ebb_tiny_key {
+    char     name[128];          /* from the point on: ".block_count" */
+    uint32_t type;               /* GGUF's; of an array, that of its items */
+    char    *value;              /* in the file's bytes; of an array its first item, of a string its
+                                    first letter */
+} ebb_tiny_key;
+
+/* The next key (value NULL: the first), in the order of the file; false: there is none. */
+bool ebb_tiny_next_key(char *bytes, size_t n, const char *arch, ebb_tiny_key *k);
+
 #endif

@@ -89,6 +89,7 @@ enum {
 #define SOFT_BIAS   TRAIT(36)    /* exp_probs_b without groups and scales */
 #define FOUR        TRAIT(37)    /* layers of several kinds: four are needed to see them */
 #define GEMMA3N     TRAIT(38)
+#define UNTURNED    TRAIT(39)    /* rope.scaling.finetuned says that there is no RoPE */
 
 enum { N_STREAMS = 4, LAUREL_RANK = 64, DIM_LAYER_INPUT = 256, GEMMA3N_SHARED = 5 };
 

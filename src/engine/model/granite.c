@@ -7,7 +7,7 @@ static void bind_rope_switch(ebb_binder *b)
 {
     bool has_rope = ebb_bind_bool_or(b, ".rope.scaling.finetuned", true);
 
-    for (uint32_t i = 0; !has_rope && i < b->net->n_layers; i++)
+    for (uint32_t i = 0; !has_rope && b->st == EBB_OK && i < b->net->n_layers; i++)
         b->net->layers[i].rope = EBB_NO_ROPE;
 }
 

@@ -2,6 +2,8 @@
  * with one line, or it computes; nothing else happens (sanitizers watch). */
 #include "ebb_test.h"
 
+#include <math.h>
+
 #include "ebb/session.h"
 #include "support/tiny_model.h"
 
@@ -52,6 +54,11 @@ static bool try_mutant(const char *bytes, size_t n)
     return is_open;
 }
 
+static ebb_tiny_opts tiny_of(const char *arch)
+{
+    return (ebb_tiny_opts){ .arch = arch, .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .head_dim = 32 };
+}
+
 static void test_mutants(void **state)
 {
     static const uint8_t values[] = { 0, 1, 2, 3, 5, 16, 127, 128, 255 };
@@ -59,8 +66,7 @@ static void test_mutants(void **state)
 
     (void)state;
     for (size_t i = 0; ebb_tiny_archs[i]; i++) {
-        ebb_tiny_opts tiny = { .arch = ebb_tiny_archs[i], .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96,
-                               .head_dim = 32 };
+        ebb_tiny_opts tiny = tiny_of(ebb_tiny_archs[i]);
         uint64_t random = i;
         size_t n;
         char *good = ebb_tiny_bytes(&tiny, &n), *bad = malloc(n);
@@ -78,9 +84,58 @@ static void test_mutants(void **state)
     assert_true(n_open > 0 && n_open < n_tried);
 }
 
+/* What stands there in the file becomes value i of those that its type is tried with; false: there are no more. */
+static bool set_value(const ebb_tiny_key *k, size_t i)
+{
+    static const uint32_t whole[] = { 0, 1000, UINT32_MAX };
+    static const float real[] = { NAN, 2 };
+
+    switch (k->type) {
+    case 4:
+    case 5:
+        if (i < sizeof whole / sizeof *whole)
+            memcpy(k->value, &whole[i], sizeof *whole);
+        return i < sizeof whole / sizeof *whole;
+    case 6:
+        if (i < sizeof real / sizeof *real)
+            memcpy(k->value, &real[i], sizeof *real);
+        return i < sizeof real / sizeof *real;
+    case 7:
+        *k->value = (char)i;
+        return i < 2;
+    default:
+        return false;
+    }
+}
+
+/* One number at a time; so whatever a value makes the rest of binding do without is met. */
+static void test_wrong_numbers(void **state)
+{
+    uint32_t n_open = 0, n_tried = 0;
+
+    (void)state;
+    for (size_t i = 0; ebb_tiny_archs[i]; i++) {
+        ebb_tiny_opts tiny = tiny_of(ebb_tiny_archs[i]);
+        size_t n;
+        char *bytes = ebb_tiny_bytes(&tiny, &n);
+
+        for (ebb_tiny_key k = { 0 }; ebb_tiny_next_key(bytes, n, tiny.arch, &k);) {
+            char before[4];
+
+            memcpy(before, k.value, sizeof before);
+            for (size_t v = 0; set_value(&k, v); v++, n_tried++)
+                n_open += try_mutant(bytes, n);
+            memcpy(k.value, before, sizeof before);
+        }
+        free(bytes);
+    }
+    print_message("%u of %u could be opened\n", n_open, n_tried);
+    assert_true(n_tried > 2000 && n_open > 0 && n_open < n_tried);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_mutants) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_mutants), cmocka_unit_test(test_wrong_numbers) };
 
     return cmocka_run_group_tests_name("bind mutate", tests, NULL, NULL);
 }
