@@ -60,7 +60,9 @@ bool     ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise);
 /* a * n, of which the metadata at `key` says one; beyond max a failure that names it, and 0. */
 uint32_t ebb_bind_product(ebb_binder *b, const char *key, uint64_t a, uint64_t n, uint32_t max);
 const char *ebb_bind_string(ebb_binder *b, const char *key);     /* NULL: there is none */
-/* Keys that may be there but can not be honoured: any other value is refused. */
+/* Whether the architecture lists it as one that says nothing about what is computed (arch.h). */
+bool     ebb_bind_is_harmless(const ebb_binder *b, const char *key);
+/* Keys that may be there but can not be honoured: any other value is refused, if not harmless. */
 void     ebb_bind_only(ebb_binder *b, const char *key, double value);
 void     ebb_bind_either(ebb_binder *b, const char *key, double value, double or_value);
 /* The key itself; NULL if the file has none.  All others are read through it: whoever asks for a

@@ -164,7 +164,7 @@ void ebb_bind_only(ebb_binder *b, const char *key, double value)
 
 void ebb_bind_either(ebb_binder *b, const char *key, double value, double or_value)
 {
-    double v = ebb_bind_f64_or(b, key, value);
+    double v = ebb_bind_is_harmless(b, key) ? value : ebb_bind_f64_or(b, key, value);
     char name[160], why[120];
 
     if (fabs(v - value) <= 1e-4 * fabs(value) || fabs(v - or_value) <= 1e-4 * fabs(or_value))

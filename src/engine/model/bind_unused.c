@@ -89,6 +89,11 @@ static bool is_listed(const char *const *list, const char *key)
     return false;
 }
 
+bool ebb_bind_is_harmless(const ebb_binder *b, const char *key)
+{
+    return is_listed(b->net->arch->harmless, key);
+}
+
 /* NULL: a key that says nothing about what this architecture computes; else as lists have it. */
 static const char *asking_part(const ebb_binder *b, const ebb_gguf_kv *kv)
 {
@@ -107,8 +112,7 @@ static void check_keys(ebb_binder *b)
         const char *key = asking_part(b, kv);
         char what[160];
 
-        if (b->is_read[i] || !key || is_listed(harmless_keys, key) ||
-            is_listed(b->net->arch->harmless, key))
+        if (b->is_read[i] || !key || is_listed(harmless_keys, key) || ebb_bind_is_harmless(b, key))
             continue;
         snprintf(what, sizeof what, "metadata %.*s", (int)(kv->key_bytes < 120 ? kv->key_bytes : 120), kv->key);
         ebb_bind_leave_out(b, EBB_UNSUPPORTED, what, "not understood");

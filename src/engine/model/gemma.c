@@ -49,7 +49,8 @@ static void bind_gemma2(ebb_binder *b)
 
 const ebb_arch ebb_arch_gemma2 = { .name = "gemma2", .bind = bind_gemma2 };
 
-/* -- Gemma 3: heads normed, five local layers for each global one, with a rope of their own */
+/* -- Gemma 3: heads normed, five local layers for each global one, with a rope of their own.  Rnj-1 (Essential AI 2025)
+ * goes by its name: no window in the file, so all layers are global. */
 
 static void bind_gemma3_layer(ebb_binder *b, ebb_layer *l)
 {
@@ -66,8 +67,11 @@ static void bind_gemma3(ebb_binder *b)
     net->logit_softcap = (float)ebb_bind_f64_or(b, ".final_logit_softcapping", 0);
     scale_scores(net, 62);
     ebb_bind_local_rope(b, ebb_bind_f64_or(b, ".rope.freq_base_swa", 10000.0));
-    ebb_bind_windows(b, 1024, 6, 1);
+    ebb_bind_windows(b, 0, 6, 1);
     ebb_bind_layers(b, bind_gemma3_layer);
 }
 
-const ebb_arch ebb_arch_gemma3 = { .name = "gemma3", .bind = bind_gemma3 };
+/* Rnj-1 has another than 32, and was tried with readers that do not look. */
+static const char *const gemma3_harmless[] = { ".rope.scaling.yarn_beta_fast", NULL };
+
+const ebb_arch ebb_arch_gemma3 = { .name = "gemma3", .bind = bind_gemma3, .harmless = gemma3_harmless };

@@ -9,6 +9,7 @@
 #include "support/tiny_engine.h"
 
 #define N_IDS 70u                /* windows are 16 long, contexts before scaling 64 */
+#define N_RECORD 96u             /* of what add_value adds to a file */
 
 static ebb_tiny_opts tiny_of(const char *arch)
 {
@@ -79,24 +80,32 @@ static char *add_key(const char *bytes, size_t n, const char *arch, char name[12
     return insert(bytes, n, 24, record, sizeof record, 16);
 }
 
-/* A list of no strings in front of all other keys; 96 bytes with one more key behind it, of nobody's. */
-static char *add_empty_list(const char *bytes, size_t n, const char *name)
+/* A key in front of all others, its type and value as in the file; N_RECORD bytes with one more key behind it, of
+ * nobody's. */
+static char *add_value(const char *bytes, size_t n, const char *name, const void *value, size_t n_value)
 {
-    static const struct { uint32_t type, of; uint64_t n; } list = { 9, 8, 0 };
-    char record[96] = "";
+    char record[N_RECORD] = "", padding[N_RECORD];
     size_t at = put_text(record, name, strlen(name));
     uint64_t count;
     char *out;
 
-    memcpy(record + at, &list, sizeof list);
-    at += sizeof list;
-    at += put_text(record + at, "padding_________________________________", sizeof record - at - 16);
+    memcpy(record + at, value, n_value);
+    at += n_value;
+    memset(padding, '_', sizeof padding);
+    at += put_text(record + at, padding, sizeof record - at - 16);
     memcpy(record + at, &(uint32_t){ 4 }, 4);
     out = insert(bytes, n, 24, record, sizeof record, 16);
     memcpy(&count, out + 16, 8);
     count++;                                     /* of these two `insert` has counted one */
     memcpy(out + 16, &count, 8);
     return out;
+}
+
+static char *add_empty_list(const char *bytes, size_t n, const char *name)
+{
+    static const struct { uint32_t type, of; uint64_t n; } list = { 9, 8, 0 };
+
+    return add_value(bytes, n, name, &list, sizeof list);
 }
 
 /* A vector of one F32 in the first layer, in front of all others and of their data. */
@@ -197,8 +206,8 @@ static void test_keys_about_tensors(void **state)
         char *more = add_empty_list(bytes, n, keys[i].name);
 
         if (!keys[i].is_known)
-            check_surplus("llama", more, n, 96, keys[i].name, want);
-        else if (!compute(more, n + 96, false, got, &plan, &err))
+            check_surplus("llama", more, n, N_RECORD, keys[i].name, want);
+        else if (!compute(more, n + N_RECORD, false, got, &plan, &err))
             fail_msg("%s", err.msg);
         else
             assert_memory_equal(got, want, sizeof got);
@@ -313,6 +322,105 @@ static void test_another_value_is_refused_or_counts(void **state)
     assert_true(ok);
 }
 
+/* -- Keys that files of some models have not, or have for nothing ------------------------------ */
+
+static ebb_tiny_key find_key(char *bytes, size_t n, const char *arch, const char *name)
+{
+    ebb_tiny_key k = { 0 };
+
+    while (ebb_tiny_next_key(bytes, n, arch, &k))
+        if (strcmp(k.name, name) == 0)
+            return k;
+    fail_msg("%s has no %s", arch, name);
+    return k;
+}
+
+/* The file of the key is without it: it is called as what belongs to images. */
+static void hide_key(const ebb_tiny_key *k)
+{
+    size_t n_before = k->type == 8 ? 12 : 4;     /* between name and value; no array is hidden */
+
+    memcpy(k->value - n_before - strlen(k->name), ".vision.", 8);
+}
+
+static void must_compute(const char *bytes, size_t n, float out[EBB_TINY_VOCAB])
+{
+    ebb_error err = { 0 };
+    ebb_plan plan;
+
+    if (!compute(bytes, n, false, out, &plan, &err))
+        fail_msg("%s", err.msg);
+    assert_string_equal(plan.left_out, "");
+}
+
+/* As in files of Rnj-1: every layer is global, and has the global layers' rope. */
+static void test_gemma3_without_a_window(void **state)
+{
+    static const uint32_t none = 0;
+    ebb_tiny_opts tiny = tiny_of("gemma3");
+    float local[EBB_TINY_VOCAB], want[EBB_TINY_VOCAB], got[EBB_TINY_VOCAB];
+    ebb_tiny_key window, base;
+    size_t n;
+    char *bytes = ebb_tiny_bytes(&tiny, &n);
+
+    (void)state;
+    window = find_key(bytes, n, "gemma3", ".attention.sliding_window");
+    base = find_key(bytes, n, "gemma3", ".rope.freq_base");
+    must_compute(bytes, n, local);
+    memcpy(window.value, &none, sizeof none);
+    must_compute(bytes, n, want);
+    assert_memory_not_equal(want, local, sizeof want);
+    hide_key(&window);
+    must_compute(bytes, n, got);
+    assert_memory_equal(got, want, sizeof got);
+    assert_true(change_value(base.value, base.type));
+    must_compute(bytes, n, got);
+    assert_memory_not_equal(got, want, sizeof got);
+    free(bytes);
+}
+
+/* YaRN in a file that says nothing of it, or something else; for free(). */
+static char *add_yarn(const char *arch, char *bytes, size_t n)
+{
+    static const struct __attribute__((packed)) { uint32_t type; uint64_t len; char text[4]; } yarn = { 8, 4, "yarn" };
+    ebb_tiny_key type = find_key(bytes, n, arch, ".rope.scaling.type");
+    char name[64];
+
+    snprintf(name, sizeof name, "%s.rope.scaling.type", arch);
+    hide_key(&type);
+    return add_value(bytes, n, name, &yarn, sizeof yarn);
+}
+
+/* A beta of YaRN that the architecture's files have without its being read; of others it is refused. */
+static void test_beta_of_yarn(void **state)
+{
+    static const struct { const char *arch; bool is_harmless; } cases[] = { { "gemma3", true }, { "olmo2", false } };
+    static const struct { uint32_t type; float beta; } value = { 6, 64 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_tiny_opts tiny = tiny_of(cases[i].arch);
+        float want[EBB_TINY_VOCAB], got[EBB_TINY_VOCAB];
+        ebb_error err = { 0 };
+        ebb_plan plan;
+        char name[64];
+        size_t n;
+        char *bytes = ebb_tiny_bytes(&tiny, &n), *yarn = add_yarn(tiny.arch, bytes, n), *more;
+
+        snprintf(name, sizeof name, "%s.rope.scaling.yarn_beta_fast", tiny.arch);
+        more = add_value(yarn, n + N_RECORD, name, &value, sizeof value);
+        must_compute(yarn, n + N_RECORD, want);
+        assert_int_equal(compute(more, n + 2 * N_RECORD, false, got, &plan, &err), cases[i].is_harmless);
+        if (cases[i].is_harmless)
+            assert_memory_equal(got, want, sizeof got);
+        else if (!strstr(err.msg, name))
+            fail_msg("\"%s\" names no %s", err.msg, name);
+        free(more);
+        free(yarn);
+        free(bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +428,8 @@ int main(void)
         cmocka_unit_test(test_what_is_not_known_is_refused),
         cmocka_unit_test(test_keys_about_tensors),
         cmocka_unit_test(test_another_value_is_refused_or_counts),
+        cmocka_unit_test(test_gemma3_without_a_window),
+        cmocka_unit_test(test_beta_of_yarn),
     };
 
     return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
