@@ -3,8 +3,11 @@
  * it changes what is computed. */
 #include "ebb_test.h"
 
+#include <math.h>
+
 #include "ebb/experimental/plan.h"
 #include "ebb/session.h"
+#include "gguf/gguf.h"
 #include "model/arch.h"
 #include "support/tiny_engine.h"
 
@@ -421,6 +424,75 @@ static void test_beta_of_yarn(void **state)
     }
 }
 
+/* Rows of heads whose turned pairs are half of what is turned apart come to stand side by side. */
+static void set_side_by_side(char *rows, size_t row_bytes, size_t n_rows, const ebb_tiny_opts *tiny, uint32_t n_rot)
+{
+    char *head = malloc(n_rot * row_bytes);
+
+    for (size_t first = 0; first < n_rows; first += tiny->head_dim) {
+        char *to = rows + first * row_bytes;
+
+        memcpy(head, to, n_rot * row_bytes);
+        for (uint32_t i = 0; i < n_rot; i++)
+            memcpy(to + i * row_bytes, head + (i % 2 * (n_rot / 2) + i / 2) * row_bytes, row_bytes);
+    }
+    free(head);
+}
+
+/* The weights and biases of all q and k. */
+static void set_pairs_side_by_side(char *bytes, size_t n, const ebb_tiny_opts *tiny, uint32_t n_rot)
+{
+    ebb_gguf *g = NULL;
+
+    assert_int_equal(ebb_gguf_open_memory(bytes, n, "tiny", &g, NULL), EBB_OK);
+    for (size_t i = 0; i < ebb_gguf_n_tensors(g); i++) {
+        const ebb_gguf_tensor *t = ebb_gguf_get_tensor(g, i);
+        size_t n_rows = t->n_dims == 1 ? t->dims[0] : t->dims[1];
+
+        if (strstr(t->name, ".attn_q.") || strstr(t->name, ".attn_k."))
+            set_side_by_side(bytes + t->offset, t->n_bytes / n_rows, n_rows, tiny, n_rot);
+    }
+    ebb_gguf_close(g);
+}
+
+static float max_difference(const float a[EBB_TINY_VOCAB], const float b[EBB_TINY_VOCAB])
+{
+    float most = 0;
+
+    for (size_t i = 0; i < EBB_TINY_VOCAB; i++)
+        most = fmaxf(most, fabsf(a[i] - b[i]));
+    return most;
+}
+
+/* As in files of GLM 4.1V, whose rows of q and k are in another order; sections of no length are none. */
+static void test_glm4_with_sections(void **state)
+{
+    struct { uint32_t type, of; uint64_t n; uint32_t sections[4]; } value = { 9, 5, 4, { 3, 3, 2, 0 } };
+    ebb_tiny_opts tiny = tiny_of("glm4");
+    float plain[EBB_TINY_VOCAB], halves[EBB_TINY_VOCAB], got[EBB_TINY_VOCAB];
+    uint32_t n_rot;
+    ebb_tiny_key k;
+    size_t n;
+    char *bytes = ebb_tiny_bytes(&tiny, &n), *more = add_value(bytes, n, "glm4.rope.dimension_sections", &value,
+                                                               sizeof value);
+
+    (void)state;
+    must_compute(bytes, n, plain);
+    must_compute(more, n + N_RECORD, halves);
+    assert_true(max_difference(plain, halves) > 0.1f);
+    k = find_key(bytes, n, "glm4", ".rope.dimension_count");
+    memcpy(&n_rot, k.value, sizeof n_rot);
+    set_pairs_side_by_side(bytes, n, &tiny, n_rot);
+    must_compute(bytes, n, got);
+    assert_true(max_difference(got, halves) < 1e-4f);    /* sums in another order */
+    k = find_key(more, n + N_RECORD, "glm4", ".rope.dimension_sections");
+    memset(k.value, 0, 4);
+    must_compute(more, n + N_RECORD, got);
+    assert_memory_equal(got, plain, sizeof got);
+    free(more);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_another_value_is_refused_or_counts),
         cmocka_unit_test(test_gemma3_without_a_window),
         cmocka_unit_test(test_beta_of_yarn),
+        cmocka_unit_test(test_glm4_with_sections),
     };
 
     return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
