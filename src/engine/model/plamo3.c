@@ -4,7 +4,7 @@
 
 static void bind_plamo3_windows(ebb_binder *b)
 {
-    ebb_bind_local_rope(b, ebb_bind_f64_or(b, ".rope.freq_base_swa", b->net->ropes[0].freq_base));
+    ebb_bind_local_rope(b, ebb_bind_f64_or(b, ".rope.freq_base_swa", 10000.0));
     ebb_bind_windows(b, 0, 8, 1);
 }
 

@@ -237,6 +237,7 @@ static bool may_change_nothing(const char *arch, const char *key)
         { "phimoe", ".rope.scaling.original_context_length" },
         { "gemma3", ".rope.freq_base" },
         { "gemma3", ".rope.scaling.factor" }, /* of global layers: here is none */
+        { "plamo3", ".rope.freq_base" },
         { "gpt2", ".rope.freq_base" },
         { "gpt2", ".rope.dimension_count" }, /* nothing is rotated */
         { "nemotron_h", ".rope.freq_base" },
@@ -493,6 +494,28 @@ static void test_glm4_with_sections(void **state)
     free(bytes);
 }
 
+/* As the network is defined, whatever base the global layers have; here is none of these. */
+static void test_local_base_of_plamo3(void **state)
+{
+    static const struct { uint32_t type; float base; } local = { 6, 10000 };
+    static const float global = 1000000;
+    ebb_tiny_opts tiny = tiny_of("plamo3");
+    float want[EBB_TINY_VOCAB], got[EBB_TINY_VOCAB];
+    ebb_tiny_key base;
+    size_t n;
+    char *bytes = ebb_tiny_bytes(&tiny, &n), *more;
+
+    (void)state;
+    base = find_key(bytes, n, "plamo3", ".rope.freq_base");
+    memcpy(base.value, &global, sizeof global);
+    more = add_value(bytes, n, "plamo3.rope.freq_base_swa", &local, sizeof local);
+    must_compute(more, n + N_RECORD, want);
+    must_compute(bytes, n, got);
+    assert_memory_equal(got, want, sizeof got);
+    free(more);
+    free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_gemma3_without_a_window),
         cmocka_unit_test(test_beta_of_yarn),
         cmocka_unit_test(test_glm4_with_sections),
+        cmocka_unit_test(test_local_base_of_plamo3),
     };
 
     return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
