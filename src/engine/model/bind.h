@@ -137,8 +137,8 @@ void *ebb_bind_reserve(ebb_binder *b, void *items, uint32_t n, size_t *cap, size
 void ebb_bind_shape(ebb_binder *b, bool rope_is_halves);
 /* net->ropes[0], as the metadata and rope_freqs or rope_factors_* say (bind_rope.c). */
 void ebb_bind_rope(ebb_binder *b, bool is_halves);
-/* The rope of `metadata` again as net->ropes[1], unscaled and with another base: for local
- * layers. */
+/* The rope of `metadata` again as net->ropes[1], for local layers: of another base, frequencies
+ * unscaled. */
 void ebb_bind_local_rope(ebb_binder *b, double freq_base);
 /* Whether the parts of a bound layer agree: heads, KV heads and widths with its tensors and with
  * the layer whose K and V it uses, RoPE with its heads; the net's n_ff is no smaller than the

@@ -28,13 +28,19 @@ static void bind_yarn(ebb_binder *b, ebb_rope *rope)
         ebb_bind_fail(b, EBB_FORMAT, "metadata %s.rope.scaling.yarn_beta: not above 0", b->net->arch->name);
 }
 
+/* What the file makes q and k longer by; YaRN's temperature is not in it. */
+static double bind_attn_factor(ebb_binder *b)
+{
+    return ebb_bind_f64_or(b, ".rope.scaling.attn_factor", 1.0);
+}
+
 static void bind_scaling(ebb_binder *b, ebb_rope *rope)
 {
     const char *type = ebb_bind_string(b, ".rope.scaling.type");
     double linear = ebb_bind_f64_or(b, ".rope.scale_linear", 1.0),
            factor = ebb_bind_f64_or(b, ".rope.scaling.factor", linear);
 
-    rope->magnitude = ebb_bind_f64_or(b, ".rope.scaling.attn_factor", 1.0);
+    rope->magnitude = bind_attn_factor(b);
     rope->n_ctx_orig = ebb_bind_u32_or(b, ".rope.scaling.original_context_length", 0, 0, 1u << 30);
     if (factor == 0)
         factor = 1.0;
@@ -82,7 +88,7 @@ void ebb_bind_local_rope(ebb_binder *b, double freq_base)
 
     net->ropes[1] = (ebb_rope){
         .n_rot = net->ropes[0].n_rot, .is_halves = net->ropes[0].is_halves, .freq_base = freq_base,
-        .freq_scale = 1.0, .magnitude = 1.0,
+        .freq_scale = 1.0, .magnitude = bind_attn_factor(b),
     };
     net->n_ropes = 2;
     if (!(freq_base > 0))

@@ -9,6 +9,7 @@ static void bind_olmo2_windows(ebb_binder *b)
 
     ebb_bind_only(b, ".rope.freq_base_swa", base);       /* readers take rope.freq_base for both */
     ebb_bind_local_rope(b, base);
+    b->net->ropes[1].magnitude = 1.0;                    /* nor is rope.scaling.attn_factor for it */
     ebb_bind_windows(b, 0, 4, 1);
 }
 

@@ -516,6 +516,61 @@ static void test_local_base_of_plamo3(void **state)
     free(bytes);
 }
 
+/* The weights of q's norm in the layers of a mask, times 4. */
+static void enlarge_queries(char *bytes, size_t n, uint32_t layers)
+{
+    ebb_gguf *g = NULL;
+
+    assert_int_equal(ebb_gguf_open_memory(bytes, n, "tiny", &g, NULL), EBB_OK);
+    for (uint32_t i = 0; i < 32; i++) {
+        char name[64];
+        const ebb_gguf_tensor *t;
+
+        snprintf(name, sizeof name, "blk.%u.attn_q_norm.weight", i);
+        t = ebb_gguf_find_tensor(g, name);
+        for (uint64_t k = 0; t && (layers >> i & 1) && k < t->n_elems; k++) {
+            float w;
+
+            memcpy(&w, bytes + t->offset + 4 * k, sizeof w);
+            w *= 4;
+            memcpy(bytes + t->offset + 4 * k, &w, sizeof w);
+        }
+    }
+    ebb_gguf_close(g);
+}
+
+/* A factor of 2 makes q and k twice as long in all layers that turn them, local ones too; OLMo 3's local ones have
+ * nothing of the scaling. */
+static void test_attn_factor(void **state)
+{
+    static const struct { const char *arch; uint32_t layers; } cases[] = {
+        { "gemma3", ~0u }, { "gemma3n", ~0u }, { "gemma4", ~0u }, { "plamo3", ~0u }, { "muse-glimmer", 7 },
+        { "olmo2", 8 },
+    };
+    static const struct { uint32_t type; float factor; } value = { 6, 2 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ebb_tiny_opts tiny = tiny_of(cases[i].arch);
+        float plain[EBB_TINY_VOCAB], want[EBB_TINY_VOCAB], got[EBB_TINY_VOCAB];
+        char name[64], *more;
+        size_t n;
+        char *bytes = ebb_tiny_bytes(&tiny, &n);
+
+        snprintf(name, sizeof name, "%s.rope.scaling.attn_factor", tiny.arch);
+        more = add_value(bytes, n, name, &value, sizeof value);
+        must_compute(bytes, n, plain);
+        must_compute(more, n + N_RECORD, got);
+        enlarge_queries(bytes, n, cases[i].layers);
+        must_compute(bytes, n, want);
+        assert_memory_not_equal(want, plain, sizeof want);
+        if (memcmp(got, want, sizeof got) != 0)
+            fail_msg("%s: differs by %g", tiny.arch, (double)max_difference(got, want));
+        free(more);
+        free(bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -527,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_beta_of_yarn),
         cmocka_unit_test(test_glm4_with_sections),
         cmocka_unit_test(test_local_base_of_plamo3),
+        cmocka_unit_test(test_attn_factor),
     };
 
     return cmocka_run_group_tests_name("understood", tests, NULL, NULL);
