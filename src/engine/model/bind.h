@@ -60,8 +60,8 @@ bool     ebb_bind_bool_or(ebb_binder *b, const char *key, bool otherwise);
 /* a * n, of which the metadata at `key` says one; beyond max a failure that names it, and 0. */
 uint32_t ebb_bind_product(ebb_binder *b, const char *key, uint64_t a, uint64_t n, uint32_t max);
 const char *ebb_bind_string(ebb_binder *b, const char *key);     /* NULL: there is none */
-/* Whether the architecture lists it as one that says nothing about what is computed (arch.h). */
-bool     ebb_bind_is_harmless(const ebb_binder *b, const char *key);
+/* Whether a key, from the point on, is in such a list as ebb_arch.harmless (arch.h). */
+bool     ebb_bind_is_listed(const char *const *list, const char *key);
 /* Keys that may be there but can not be honoured: any other value is refused, if not harmless. */
 void     ebb_bind_only(ebb_binder *b, const char *key, double value);
 void     ebb_bind_either(ebb_binder *b, const char *key, double value, double or_value);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "model/arch.h"
@@ -157,6 +158,17 @@ void ebb_bind_leave_out(ebb_binder *b, ebb_status st, const char *name, const ch
         snprintf(net->left_out, sizeof net->left_out, "%s", name);
 }
 
+bool ebb_bind_is_listed(const char *const *list, const char *key)
+{
+    for (; list && *list; list++) {
+        size_t n = strlen(*list);
+
+        if (strcmp(*list, key) == 0 || ((*list)[n - 1] == '.' && strncmp(*list, key, n) == 0))
+            return true;
+    }
+    return false;
+}
+
 void ebb_bind_only(ebb_binder *b, const char *key, double value)
 {
     ebb_bind_either(b, key, value, value);
@@ -164,7 +176,7 @@ void ebb_bind_only(ebb_binder *b, const char *key, double value)
 
 void ebb_bind_either(ebb_binder *b, const char *key, double value, double or_value)
 {
-    double v = ebb_bind_is_harmless(b, key) ? value : ebb_bind_f64_or(b, key, value);
+    double v = ebb_bind_is_listed(b->net->arch->harmless, key) ? value : ebb_bind_f64_or(b, key, value);
     char name[160], why[120];
 
     if (fabs(v - value) <= 1e-4 * fabs(value) || fabs(v - or_value) <= 1e-4 * fabs(or_value))

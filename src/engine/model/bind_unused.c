@@ -79,21 +79,6 @@ static const char *const harmless_keys[] = {
     NULL,
 };
 
-/* Whether `key`, without the architecture's prefix, is in a list, whose items may end in a point: all that begins
- * so. */
-static bool is_listed(const char *const *list, const char *key)
-{
-    for (; list && *list; list++)
-        if (strcmp(*list, key) == 0 || (starts_with(key, *list) && (*list)[strlen(*list) - 1] == '.'))
-            return true;
-    return false;
-}
-
-bool ebb_bind_is_harmless(const ebb_binder *b, const char *key)
-{
-    return is_listed(b->net->arch->harmless, key);
-}
-
 /* NULL: a key that says nothing about what this architecture computes; else as lists have it. */
 static const char *asking_part(const ebb_binder *b, const ebb_gguf_kv *kv)
 {
@@ -112,7 +97,8 @@ static void check_keys(ebb_binder *b)
         const char *key = asking_part(b, kv);
         char what[160];
 
-        if (b->is_read[i] || !key || is_listed(harmless_keys, key) || ebb_bind_is_harmless(b, key))
+        if (b->is_read[i] || !key || ebb_bind_is_listed(harmless_keys, key) ||
+            ebb_bind_is_listed(b->net->arch->harmless, key))
             continue;
         snprintf(what, sizeof what, "metadata %.*s", (int)(kv->key_bytes < 120 ? kv->key_bytes : 120), kv->key);
         ebb_bind_leave_out(b, EBB_UNSUPPORTED, what, "not understood");
