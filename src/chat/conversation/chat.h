@@ -361,9 +361,10 @@ EBB_MUST_CHECK ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t
                                           ebb_chat_hit **out, size_t *n, ebb_error *err);
 EBB_MUST_CHECK ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err);
 /* name "": the session at hand; then a new one begins.  BUSY: an answer is written in it, here or
- * by another process. */
+ * by another process; LIMIT: others that were deleted here before could not be brought back any
+ * more, which the same call once more accepts. */
 EBB_MUST_CHECK ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err);
-/* The one deleted last here; opens it. */
+/* The one deleted last here, then the one before; opens it.  USAGE: there is none (any more). */
 EBB_MUST_CHECK ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err);
 /* Keep every conversation of the file as a session, all or none, and open the last.  It is done
  * meanwhile; then CHANGED and a notice tell, or REFUSED says why nothing was kept.  Errors: BUSY,

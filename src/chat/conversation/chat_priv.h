@@ -35,7 +35,7 @@ struct ebb_chat {
     ebb_chat_saving      saving;
     ebb_session_facts    facts;
     ebb_tree             tree;
-    ebb_deleted_session  deleted;
+    ebb_deleted_sessions deleted;
     char                *template_name;  /* ebb_chat_opts.template_name */
     bool                 template_given; /* ebb_chat_opts.template_given */
     char                *system;         /* the system prompt that a new session begins with */

@@ -69,7 +69,8 @@ static bool replace_store(ebb_chat *c)
     ebb_store_close(c->store);
     c->store = s;
     ebb_session_leave_store(&c->facts, &c->tree);
-    ebb_session_leave_store(&c->deleted.facts, &c->deleted.tree);
+    for (ebb_deleted_session *d = c->deleted.newest; d; d = d->older)
+        ebb_session_leave_store(&d->facts, &d->tree);
     ebb_chat_notice(c, "%s was moved, removed, replaced or cut short while it was open; this session goes to the file "
                        "that is there now", ebb_store_path(s));
     return true;

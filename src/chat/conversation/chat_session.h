@@ -15,12 +15,24 @@ typedef struct ebb_chat_saving {
     uint64_t  retry_ns;          /* when to save again; 0: not by itself */
 } ebb_chat_saving;
 
-/* The session that was deleted last. */
-typedef struct ebb_deleted_session {
-    bool              is_there;  /* false: none was */
-    ebb_session_facts facts;     /* id 0: the store that it was in is another one by now */
-    ebb_tree          tree;
-} ebb_deleted_session;
+typedef struct ebb_deleted_session ebb_deleted_session;
+
+struct ebb_deleted_session {
+    ebb_deleted_session *older;
+    ebb_session_facts    facts;  /* id 0: the store that it was in is another one by now */
+    ebb_tree             tree;
+    size_t               n_bytes; /* of memory, about */
+};
+
+enum { EBB_DELETED_BYTES_MOST = 64 << 20 };
+
+/* What was deleted here can come back until this chat ends: each session was told so.  Above
+ * EBB_DELETED_BYTES_MOST the oldest are given up, and before that it is asked. */
+typedef struct ebb_deleted_sessions {
+    ebb_deleted_session *newest;
+    int64_t              asked;  /* the session whose deletion gives up others, as the user was told
+                                  * just now; 0: none */
+} ebb_deleted_sessions;
 
 /* -- chat_session.c ---------------------------------------------------------------- */
 /* The store, and the session that the options name.  One that cannot be read is a notice, and no
@@ -91,7 +103,7 @@ ebb_status ebb_chat_enter_imported(ebb_chat *c, ebb_session_facts *facts, ebb_tr
 /* BUSY: something is under way; IO: there is no store. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_check_store_idle(ebb_chat *c, ebb_error *err);
-void ebb_chat_free_deleted(ebb_chat *c);
+void ebb_chat_free_deleted(ebb_chat *c);         /* all of them */
 
 /* -- chat_away.c ------------------------------------------------------------------- */
 /* The answer has ended: if nobody looks, that is kept for later.  Before the save. */

@@ -1,4 +1,5 @@
 /* Sessions as the user handles them: another one, names, files, search, delete and its undo (chat.h). */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,11 +143,80 @@ ebb_status ebb_chat_search(ebb_chat *c, const char *words, size_t limit, ebb_cha
 
 /* -- Deleting ------------------------------------------------------------------------------ */
 
+static size_t deleted_bytes(const ebb_deleted_session *d)
+{
+    size_t n = sizeof *d;
+
+    for (size_t i = 0; i < d->tree.n_nodes; i++) {
+        const ebb_message *m = &d->tree.nodes[i]->m;
+
+        n += sizeof(ebb_node) + m->n_text + m->n_ids * sizeof *m->ids;
+    }
+    return n;
+}
+
+static void free_deleted(ebb_deleted_session *d)
+{
+    if (!d)
+        return;
+    ebb_session_facts_fini(&d->facts);
+    ebb_tree_fini(&d->tree);
+    free(d);
+}
+
+/* This one and all older ones. */
+static void give_up_deleted(ebb_deleted_session **from)
+{
+    while (*from) {
+        ebb_deleted_session *d = *from;
+
+        *from = d->older;
+        free_deleted(d);
+    }
+}
+
 void ebb_chat_free_deleted(ebb_chat *c)
 {
-    c->deleted.is_there = false;
-    ebb_session_facts_fini(&c->deleted.facts);
-    ebb_tree_fini(&c->deleted.tree);
+    give_up_deleted(&c->deleted.newest);
+    c->deleted.asked = 0;
+}
+
+/* Where those begin that cannot stay beside another of that size. */
+static ebb_deleted_session **find_surplus(ebb_chat *c, size_t n_bytes)
+{
+    ebb_deleted_session **at = &c->deleted.newest;
+
+    while (*at && (n_bytes += (*at)->n_bytes) <= EBB_DELETED_BYTES_MOST)
+        at = &(*at)->older;
+    return at;
+}
+
+/* They were deleted with the promise that they can come back: that is not taken back without a word. */
+static ebb_status ask_to_give_up(ebb_chat *c, const ebb_deleted_session *next, ebb_error *err)
+{
+    const ebb_deleted_session *first = *find_surplus(c, next->n_bytes);
+    size_t n_others = 0;
+    char others[48] = "";
+
+    if (!first || c->deleted.asked == next->facts.id)
+        return EBB_OK;
+    for (const ebb_deleted_session *d = first->older; d; d = d->older)
+        n_others++;
+    if (n_others)
+        snprintf(others, sizeof others, " and %zu deleted before it", n_others);
+    c->deleted.asked = next->facts.id;
+    return EBB_FAIL(err, EBB_LIMIT, "'%s'%s could not be brought back any more: more than %d MiB of deleted sessions "
+                    "are not kept. The same command once more deletes this one all the same",
+                    ebb_session_facts_label(&first->facts), others, EBB_DELETED_BYTES_MOST >> 20);
+}
+
+static void keep_deleted(ebb_chat *c, ebb_deleted_session *d)
+{
+    give_up_deleted(find_surplus(c, d->n_bytes));
+    d->facts.keeps_id = true;
+    d->older = c->deleted.newest;
+    c->deleted.newest = d;
+    c->deleted.asked = 0;
 }
 
 /* Deleting has left words in the search's index and K and V on disk. */
@@ -176,10 +246,28 @@ static void keep_current(ebb_chat *c)
     ebb_prompt_fini(&p);
 }
 
+/* Read the session, which can be brought back by that alone, and delete it.  On failure it is as it was. */
+static ebb_status take_from_store(ebb_chat *c, int64_t id, ebb_error *err)
+{
+    ebb_deleted_session *d = calloc(1, sizeof *d);
+    ebb_status st = d ? ebb_store_load(c->store, id, &d->facts, &d->tree, err)
+                      : EBB_FAIL(err, EBB_NOMEM, "no memory to delete a session such that it can be brought back");
+
+    if (st == EBB_OK) {
+        d->n_bytes = deleted_bytes(d);
+        st = ask_to_give_up(c, d, err);
+    }
+    if (st == EBB_OK)
+        st = ebb_store_delete(c->store, id, err);
+    if (st == EBB_OK)
+        keep_deleted(c, d);
+    else
+        free_deleted(d);
+    return st;
+}
+
 ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
 {
-    ebb_session_facts facts = { 0 };
-    ebb_tree tree = { 0 };
     ebb_status st = ebb_chat_check_store_idle(c, err);
     int64_t id = c->facts.id;
 
@@ -190,17 +278,9 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
     if (st == EBB_OK)
         st = ebb_writer_check_none(ebb_writer_find(c, id), err);
     if (st == EBB_OK)
-        st = ebb_store_load(c->store, id, &facts, &tree, err);
-    if (st == EBB_OK)
-        st = ebb_store_delete(c->store, id, err);
-    if (st != EBB_OK) {
-        ebb_session_facts_fini(&facts);
-        ebb_tree_fini(&tree);
+        st = take_from_store(c, id, err);
+    if (st != EBB_OK)
         return st;
-    }
-    ebb_chat_free_deleted(c);
-    c->deleted = (ebb_deleted_session){ .is_there = true, .facts = facts, .tree = tree };
-    c->deleted.facts.keeps_id = true;
     drop_deleted(c);
     ebb_chat_forget_reference(c);
     if (id != c->facts.id) {
@@ -213,18 +293,21 @@ ebb_status ebb_chat_delete(ebb_chat *c, const char *name, ebb_error *err)
 
 ebb_status ebb_chat_undelete(ebb_chat *c, ebb_error *err)
 {
+    ebb_deleted_session *d = c->deleted.newest;
     ebb_status st = ebb_chat_check_store_idle(c, err);
 
-    if (st == EBB_OK && !c->deleted.is_there)
-        st = EBB_FAIL(err, EBB_USAGE, "no session was deleted here");
+    if (st == EBB_OK && !d)
+        st = EBB_FAIL(err, EBB_USAGE, "there is no deleted session to bring back");
     if (st == EBB_OK)                            /* its row is deleted: insert all messages */
-        st = ebb_store_save(c->store, &c->deleted.facts, &c->deleted.tree, true, err);
-    if (st == EBB_USAGE && c->deleted.facts.name[0])
-        st = ebb_chat_save_under_title(c, &c->deleted.facts, &c->deleted.tree, true, err);
+        st = ebb_store_save(c->store, &d->facts, &d->tree, true, err);
+    if (st == EBB_USAGE && d && d->facts.name[0])
+        st = ebb_chat_save_under_title(c, &d->facts, &d->tree, true, err);
     if (st == EBB_OK)
-        st = ebb_chat_enter_session(c, c->deleted.facts.id, err);
+        st = ebb_chat_enter_session(c, d->facts.id, err);
     if (st != EBB_OK)
         return st;
-    ebb_chat_free_deleted(c);
+    c->deleted.newest = d->older;
+    c->deleted.asked = 0;
+    free_deleted(d);
     return ebb_chat_fit_engine(c, err);
 }

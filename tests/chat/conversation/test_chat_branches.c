@@ -176,6 +176,60 @@ static void test_delete_and_undelete(void **state)
     ebb_chat_close(c);
 }
 
+/* What each was deleted with, "until you leave", holds for all of them; the newest comes first. */
+static void test_undelete_several(void **state)
+{
+    static const char *const said[] = { "one", "two", "three" };
+    enum { N = sizeof said / sizeof *said };
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    for (size_t i = 0; i < N; i++) {
+        say(c, said[i]);
+        assert_int_equal(ebb_chat_delete(c, "", &err), EBB_OK);
+    }
+    for (size_t i = N; i-- > 0;) {
+        assert_int_equal(ebb_chat_undelete(c, &err), EBB_OK);
+        assert_int_equal(ebb_chat_session_id(c), i + 1);
+        assert_string_equal(ebb_chat_message(c, 0)->text, said[i]);
+        assert_int_equal(ebb_chat_n_messages(c), 2);
+    }
+    assert_int_equal(ebb_chat_undelete(c, &err), EBB_USAGE);
+    assert_string_equal(err.msg, "there is no deleted session to bring back");
+    ebb_chat_close(c);
+}
+
+/* They are not kept without end, and none is given up without a word. */
+static void test_deleted_are_bounded(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err;
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        say(c, i == 0 ? "one" : "two");
+        assert_int_equal(ebb_chat_delete(c, "", &err), EBB_OK);
+        assert_in_range(c->deleted.newest->n_bytes, sizeof *c->deleted.newest + 2 * sizeof(ebb_node), 10000);
+    }
+    c->deleted.newest->n_bytes = EBB_DELETED_BYTES_MOST - 20000;
+    say(c, "three");
+    assert_int_equal(ebb_chat_delete(c, "", &err), EBB_OK);
+    c->deleted.newest->older->n_bytes += 20000;
+    say(c, "four");
+    assert_int_equal(ebb_chat_delete(c, "", &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "'two' and 1 deleted before it could not be brought back any more: "));
+    assert_string_equal(ebb_chat_message(c, 0)->text, "four");
+    assert_int_equal(ebb_chat_load(c, "four", &err), EBB_OK);
+    assert_int_equal(ebb_chat_delete(c, "four", &err), EBB_OK);
+    assert_int_equal(ebb_chat_undelete(c, &err), EBB_OK);
+    assert_string_equal(ebb_chat_message(c, 0)->text, "four");
+    assert_int_equal(ebb_chat_undelete(c, &err), EBB_OK);
+    assert_string_equal(ebb_chat_message(c, 0)->text, "three");
+    assert_int_equal(ebb_chat_undelete(c, &err), EBB_USAGE);
+    ebb_chat_close(c);
+}
+
 static void test_undelete_without_its_name(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -325,7 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(test_labels_and_going), T(test_branch), T(test_many_siblings), T(test_many_roots),
         T(test_pin_and_title_are_kept), T(test_delete_and_undelete), T(test_undelete_without_its_name),
-        T(test_undelete_beside_its_number),
+        T(test_undelete_several), T(test_deleted_are_bounded), T(test_undelete_beside_its_number),
         T(test_search), T(test_export_and_import),
         T(test_notes_that_make_sense), T(test_turns_write_what_is_new),
     };
