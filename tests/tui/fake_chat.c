@@ -38,7 +38,7 @@ struct ebb_chat {
     ebb_remote_figures remote;   /* name "": the engine is here */
     ebb_stats    stats;
     ebb_model_info info;
-    char         session[128], refuse[128], unsaved[128], temp[32], draft[64];
+    char         session[128], title[128], refuse[128], unsaved[128], temp[32], draft[64];
     char        *said;
     int64_t      clock;
     const char  *job;            /* of ebb_chat_job_under_way */
@@ -250,6 +250,7 @@ bool ebb_chat_is_question_open(const ebb_chat *c)
 }
 const ebb_model_info *ebb_chat_model(const ebb_chat *c) { return c->ready ? &c->info : NULL; }
 const char *ebb_chat_session_name(const ebb_chat *c) { return c->session; }
+const char *ebb_chat_session_title(const ebb_chat *c) { return c->title; }
 int64_t ebb_chat_session_id(const ebb_chat *c)
 {
     return strcmp(c->session, "trip") == 0 || strcmp(c->session, "sea") == 0 ? 2 : strcmp(c->session, "tree") == 0;
@@ -694,7 +695,8 @@ bool ebb_chat_linger(ebb_chat *c, const ebb_linger *how)
 
 ebb_status ebb_chat_set_title(ebb_chat *c, const char *title, ebb_error *err)
 {
-    return ebb_chat_save_as(c, title, err);
+    snprintf(c->title, sizeof c->title, "%s", title);
+    return strcmp(c->session, "new session") == 0 ? ebb_chat_save_as(c, title, err) : EBB_OK;
 }
 
 ebb_status ebb_chat_export(ebb_chat *c, const char *path, ebb_error *err)

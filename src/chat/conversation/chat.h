@@ -154,7 +154,8 @@ bool ebb_chat_awaits_overflow_choice(const ebb_chat *c);
 /* A budget or a plan was requested, and its report has not arrived yet. */
 bool ebb_chat_awaits_report(const ebb_chat *c);
 const ebb_model_info *ebb_chat_model(const ebb_chat *c);        /* NULL until ready */
-const char *ebb_chat_session_name(const ebb_chat *c);           /* title or name; never NULL */
+const char *ebb_chat_session_name(const ebb_chat *c);   /* its name, else title; never NULL */
+const char *ebb_chat_session_title(const ebb_chat *c);  /* "": it has none yet */
 int64_t ebb_chat_session_id(const ebb_chat *c);  /* its number; 0: it is not kept yet */
 /* What `ebb -s` finds it by: its number, perhaps behind zeros. */
 void ebb_chat_session_word(const ebb_chat *c, char out[static EBB_SESSION_WORD]);

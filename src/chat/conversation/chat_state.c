@@ -91,6 +91,11 @@ const char *ebb_chat_session_name(const ebb_chat *c)
     return *label ? label : "new session";
 }
 
+const char *ebb_chat_session_title(const ebb_chat *c)
+{
+    return c->facts.title;
+}
+
 bool ebb_chat_is_newest_session(const ebb_chat *c)
 {
     int64_t last = 0;

@@ -166,9 +166,13 @@ ebb_status ebb_slash_search(ebb_frontend *f, const char *arg, ebb_error *err)
 ebb_status ebb_slash_title(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     ebb_status st = *arg ? ebb_chat_set_title(f->chat, arg, err) : EBB_OK;
+    const char *title = ebb_chat_session_title(f->chat), *name = ebb_chat_session_name(f->chat);
 
-    if (st == EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "title: %s", *arg ? arg : ebb_chat_session_name(f->chat));
+    if (st == EBB_OK && *title && strcmp(title, name) != 0)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "title: %s; lists show its name, %s (/save NAME changes that)", title,
+                          name);
+    else if (st == EBB_OK)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "title: %s", name);
     return st;
 }
 

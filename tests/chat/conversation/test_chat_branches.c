@@ -133,6 +133,9 @@ static void test_pin_and_title_are_kept(void **state)
     assert_true(ebb_chat_message(c, 1)->pinned);
     assert_false(ebb_chat_message(c, 0)->pinned);
     assert_string_equal(ebb_chat_session_name(c), "The sea");
+    assert_int_equal(ebb_chat_save_as(c, "trip", &err), EBB_OK);
+    assert_string_equal(ebb_chat_session_name(c), "trip");
+    assert_string_equal(ebb_chat_session_title(c), "The sea");
     ebb_chat_close(c);
 }
 

@@ -395,6 +395,10 @@ static void sessions(void **state)
         "Note: saved as sea\n"
         "Note: the conversation has 0 messages now\n"
         "Note: this session is named lake; it is kept from its first question on\n");
+    expect("/save alpha\n/title Beta\n/title\n",       /* a name goes before it, and that is said */
+        "Note: this session is named alpha; it is kept from its first question on\n"
+        "Note: title: Beta; lists show its name, alpha (/save NAME changes that)\n"
+        "Note: title: Beta; lists show its name, alpha (/save NAME changes that)\n");
     expect("/title A Trip, to Sea!\n/export\n/export x.doc\n/import nope\n",
         "Note: title: A Trip, to Sea!\n"
         "Note: written to a-trip-to-sea.md\n"
