@@ -96,7 +96,7 @@ void ebb_app_menu_close(ebb_app *a)
 {
     if (a->menu.is_previewed)
         show_theme(a, a->frontend.theme);
-    a->menu.is_previewed = a->menu.is_open = a->menu.is_chosen = a->marks.menu_typed = false;
+    a->menu.is_previewed = a->menu.is_open = a->menu.is_chosen = a->menu.is_picked = a->marks.menu_typed = false;
     a->marks.menu_due_s = -1;
     ebb_menu_begin(&a->menu, "");
 }
@@ -264,6 +264,14 @@ static bool menu_enter(ebb_app *a)
     return false;
 }
 
+/* Esc.  What nobody has typed is no beginning of the next message; a word behind it is. */
+static void leave_menu(ebb_app *a)
+{
+    if (a->menu.is_picked && a->editor.text.len == a->menu.at)
+        ebb_editor_set(&a->editor, "", 0);
+    ebb_app_menu_close(a);
+}
+
 bool ebb_app_menu_key(ebb_app *a, ebb_key key)
 {
     bool is_ctrl = key.mods == EBB_MOD_CTRL;
@@ -280,7 +288,7 @@ bool ebb_app_menu_key(ebb_app *a, ebb_key key)
     else if (key.mods == 0 && key.code == EBB_KEY_TAB)
         take_item(a, " ");
     else if (key.mods == 0 && key.code == EBB_KEY_ESC)
-        ebb_app_menu_close(a);
+        leave_menu(a);
     else
         return key.mods == 0 && key.code == EBB_KEY_ENTER && menu_enter(a);
     preview_theme(a);
@@ -293,6 +301,7 @@ void ebb_app_pick(ebb_frontend *f, const char *line)
 
     ebb_editor_set(&a->editor, line, strlen(line));
     follow_line(a);
+    a->menu.is_picked = true;
     for (size_t i = 0; i < a->menu.n_shown; i++) /* where one is in a tree: its last column says so */
         if (strstr(a->menu.items[a->menu.shown[i]].note, a->term->ascii ? " *" : " \u25C0"))
             a->menu.selected = i;

@@ -26,6 +26,7 @@ typedef struct ebb_menu {
     size_t  selected, top;       /* of `shown` */
     bool    is_open;
     bool    is_file;             /* the word is a file's, behind @ */
+    bool    is_picked;           /* a command has put the line there, which Esc takes away again */
     bool    is_chosen;           /* an arrow has moved the selection: Enter takes it */
     bool    is_previewed;        /* the screen has the colours of the theme that is selected */
 } ebb_menu;

@@ -83,6 +83,26 @@ static void menu_picks(void **state)
     screen_close(&s);
 }
 
+/* Nobody has typed "/go ", which /tree chooses for: Esc leaves none of it, but a word that was typed behind it. */
+static void esc_leaves_the_tree(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 24, 80);
+    screen_keys(&s, "hello\r");
+    screen_answer(&s, "Hi.");
+    screen_keys(&s, "/tree\r\033[A\033[27u");
+    assert_false(s.app.menu.is_open);
+    assert_true(ebb_editor_is_empty(&s.app.editor));
+    screen_keys(&s, "/tree\r1\033[27u");
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "/go 1");
+    screen_keys(&s, "\x15/go \033[27u");
+    assert_false(s.app.menu.is_open);
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "/go ");
+    screen_close(&s);
+}
+
 /* What is picked is the session that is shown, also where its title is another one's number. */
 static void menu_of_numbers(void **state)
 {
@@ -204,6 +224,7 @@ int main(void)
         cmocka_unit_test(completion),
         cmocka_unit_test(menu_of_commands),
         cmocka_unit_test(menu_picks),
+        cmocka_unit_test(esc_leaves_the_tree),
         cmocka_unit_test(menu_of_numbers),
         cmocka_unit_test(menu_of_models_there),
         cmocka_unit_test(a_menu_and_an_editor),
