@@ -229,6 +229,31 @@ bool ebb_cli_is_encrypted(void)
     return is;
 }
 
+/* Asked again where it is wrong: who has to begin anew may type it into the shell, and so into its history. */
+static ebb_status ask_for_key(const char *path, uint8_t data_key[EBB_SEAL_KEY], ebb_error *err)
+{
+    enum { TRIES = 3 };
+    ebb_error why = { 0 };
+    char prompt[sizeof why.msg + 32] = "Passphrase for the sessions: ";
+
+    for (int i = 1;; i++) {
+        ebb_secret_text secret = { .kind = EBB_KEY_OF_PASSPHRASE };
+        ebb_status st = ask(prompt, &secret.text, err);
+
+        if (st != EBB_OK) {
+            ebb_secret_text_fini(&secret);
+            return st;
+        }
+        st = ebb_key_file_read(path, secret.text.data, secret.text.len, data_key, &why);
+        ebb_secret_text_fini(&secret);
+        if (st == EBB_OK)
+            return EBB_OK;
+        if (st != EBB_IO || i == TRIES)
+            return EBB_FAIL(err, st, "%s", why.msg);
+        snprintf(prompt, sizeof prompt, "%s; once more: ", why.msg);
+    }
+}
+
 ebb_status ebb_cli_open_key(const ebb_args *a, const char *path, uint8_t data_key[EBB_SEAL_KEY], ebb_error *err)
 {
     const char *file = ebb_cli_unlock_file(a);
@@ -241,8 +266,10 @@ ebb_status ebb_cli_open_key(const ebb_args *a, const char *path, uint8_t data_ke
     if (st == EBB_OK && !file && secret.kind == EBB_KEY_OF_FILE)
         st = EBB_FAIL(err, EBB_USAGE,
                       "sessions are encrypted with a key file: name it with --unlock or EBB_UNLOCK");
+    if (st == EBB_OK && !file)
+        return ask_for_key(path, data_key, err);
     if (st == EBB_OK)
-        st = file ? read_secret(file, &secret, err) : ask("Passphrase for the sessions: ", &secret.text, err);
+        st = read_secret(file, &secret, err);
     if (st == EBB_OK)
         st = ebb_key_file_read(path, secret.text.data, secret.text.len, data_key, err);
     ebb_secret_text_fini(&secret);

@@ -269,8 +269,14 @@ grep -q opensesame "$dir/out" && fail "the passphrase is shown: $(cat "$dir/out"
 /usr/bin/python3 "$dir/quit.py" "$EBB" stop || fail "a stop at the prompt leaves the terminal without echo"
 typed opensesame sessions list || fail "list with a passphrase: $(cat "$dir/out")"
 [ "$(grep -c planted "$dir/out")" = 49 ] || fail "list with a passphrase: $(cat "$dir/out")"
-typed opensesamy sessions list; [ $? = 1 ] || fail "list with a wrong passphrase"
-grep -q "wrong passphrase" "$dir/out" || fail "a wrong passphrase: $(cat "$dir/out")"
+typed opensesamy,opensesame sessions list || fail "a slip in the passphrase: $(cat "$dir/out")"
+grep -q "wrong passphrase for the encrypted sessions; once more: " "$dir/out" || fail "a slip: $(cat "$dir/out")"
+[ "$(grep -c planted "$dir/out")" = 49 ] || fail "list behind a slip: $(cat "$dir/out")"
+typed opensesamy,opensesamz,sesame sessions list; [ $? = 1 ] || fail "list with a wrong passphrase"
+grep -q "^ebb: wrong passphrase" "$dir/out" || fail "three wrong passphrases: $(cat "$dir/out")"
+(umask 077; echo opensesamy >"$dir/word")
+typed opensesame sessions list --unlock "$dir/word"; [ $? = 1 ] || fail "a wrong passphrase in a file"
+grep -q "once more" "$dir/out" && fail "a wrong passphrase in a file: $(cat "$dir/out")"
 (umask 077; echo opensesame >"$dir/word")
 [ "$($EBB sessions list --unlock "$dir/word" | grep -c planted)" = 49 ] || fail "the passphrase in a file"
 (umask 077; mkdir -p "$HOME/.config/ebb"; echo "unlock = $dir/word" >"$HOME/.config/ebb/config")
