@@ -778,6 +778,7 @@ ebb_status ebb_chat_pin(ebb_chat *c, size_t i, bool is_pinned, ebb_error *err)
 {
     (void)err;
     c->messages[i].pinned = is_pinned;
+    post(c, EBB_EVENT_CHANGED, 0, 0, NULL);
     return EBB_OK;
 }
 

@@ -47,6 +47,9 @@ typedef struct plain {
     unsigned  milestone;         /* quarters of the prompt that were announced */
     unsigned  pulled_quarter;    /* of a model that is fetched, likewise */
     bool      is_rewriting;      /* /edit N TEXT is under way: where it fails, nothing is edited any more */
+    bool      has_told;          /* the command that is run has said itself what it did */
+    size_t    n_known;           /* messages when they were last spoken of, and the id of the last */
+    int64_t   last_known;
     bool      is_opening;        /* /load: its messages are shown once it is loaded */
     bool      has_prompt;        /* the output ends with "You: " */
     bool      in_answer;         /* "Model: " was printed */
@@ -84,6 +87,7 @@ static void plain_say(ebb_frontend *f, ebb_say kind, const char *text, size_t n)
 {
     plain *p = (plain *)f;
 
+    p->has_told |= kind == EBB_SAY_NOTICE;
     fresh_line(p);
     fputs(kind == EBB_SAY_ERROR ? "Error: " : kind == EBB_SAY_NOTICE ? "Note: " : "", stdout);
     plain_put(p, text, n);
@@ -117,7 +121,7 @@ static void plain_greet(plain *p)
 
 static void plain_prompt(plain *p)
 {
-    if (!p->is_terminal || p->has_prompt || p->is_end || !is_free(p))
+    if (!p->is_terminal || p->has_prompt || p->is_end || p->frontend.quit || !is_free(p))
         return;
     plain_greet(p);
     p->has_greeted = true;
@@ -125,6 +129,14 @@ static void plain_prompt(plain *p)
     fputs("You: ", stdout);
     p->has_prompt = true;
     p->at_line_start = false;
+}
+
+/* Where the output goes elsewhere (`ebb | tee log`), nothing would be on the terminal, as if ebb hung. */
+static void greet_aside(void)
+{
+    if (isatty(STDIN_FILENO) && !isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
+        fputs("ebb: the output is no terminal, so there is no prompt: type a message, or /help; Ctrl-D leaves\n",
+              stderr);
 }
 
 /* -- Answers ---------------------------------------------------------------------------- */
@@ -267,14 +279,27 @@ static void show_history(plain *p)
         show_message(p, ebb_chat_message(p->frontend.chat, i));
 }
 
-/* Another list of messages: a session was opened, something was undone. */
+/* true: the messages are not those that were last spoken of. */
+static bool note_messages(plain *p)
+{
+    size_t n = p->n_known;
+    int64_t last = p->last_known;
+
+    p->n_known = ebb_chat_n_messages(p->frontend.chat);
+    p->last_known = last_message(p) ? last_message(p)->id : 0;
+    return p->n_known != n || p->last_known != last;
+}
+
+/* Another list of messages: a session was opened, something was undone.  Or a mark on one: the command has told. */
 static void on_changed(plain *p)
 {
+    bool is_other_list = note_messages(p);
+
     if (p->is_opening)
         show_history(p);
     else if (show_what_followed(p) || show_other_branch(p))
         show_answer(p, false);
-    else if (!ebb_chat_is_busy(p->frontend.chat))
+    else if (!ebb_chat_is_busy(p->frontend.chat) && (is_other_list || !p->has_told))
         ebb_frontend_sayf(&p->frontend, EBB_SAY_NOTICE, "the conversation has %zu message%s now",
                        ebb_chat_n_messages(p->frontend.chat), ebb_chat_n_messages(p->frontend.chat) == 1 ? "" : "s");
     p->is_opening = false;
@@ -315,6 +340,8 @@ static void handle_chat_events(plain *p)
         case EBB_EVENT_CHANGED: on_changed(p); break;
         case EBB_EVENT_SPECULATIVE_PREFILL: break; /* what is typed here comes in whole lines */
         }
+    note_messages(p);
+    p->has_told = false;
 }
 
 /* -- Lines ---------------------------------------------------------------------------------- */
@@ -438,6 +465,7 @@ static void run_command(plain *p, const char *s)
     double share;
 
     p->is_opening = strncmp(s, "/load ", 6) == 0 || strncmp(s, "/import ", 8) == 0 || strcmp(s, "/undelete") == 0;
+    p->has_told = false;
     ebb_frontend_leave_edit(&p->frontend);
     ebb_slash_command_run(&p->frontend, s);
     p->is_opening &= ebb_chat_generation(p->frontend.chat) != generation ||
@@ -717,6 +745,8 @@ int ebb_plain_run(const ebb_chat_opts *chat_opts, const ebb_tui_opts *opts)
     if (!ebb_signals_open())
         p.frontend.quit = true;
     show_history(&p);
+    note_messages(&p);
+    greet_aside();
     skip_shown(&p);                              /* another process may be at it still */
     ebb_stat_server_open(&p.stat);
     ebb_stat_server_unlock(opts->begin_lock);

@@ -93,13 +93,16 @@ ebb_status ebb_slash_go(ebb_frontend *f, const char *arg, ebb_error *err)
 static ebb_status set_pinned(ebb_frontend *f, const char *arg, bool is_pinned, ebb_error *err)
 {
     size_t i;
+    bool was_pinned;
     ebb_status st = parse_index(f, arg, ebb_chat_n_messages(f->chat) - 1, &i, NULL, err);
 
+    was_pinned = st == EBB_OK && ebb_chat_message(f->chat, i)->pinned;
     if (st == EBB_OK)
         st = ebb_chat_pin(f->chat, i, is_pinned, err);
     if (st == EBB_OK)
-        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "message %zu is %s", i + 1, is_pinned ? "pinned; /unpin takes it back"
-                                                                                   : "not pinned");
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "message %zu %s", i + 1,
+                          is_pinned ? "is pinned; /unpin takes it back" : was_pinned ? "is no longer pinned"
+                                                                                     : "was not pinned");
     return st;
 }
 
@@ -193,6 +196,19 @@ static void add_tree_message(ebb_buf *out, const ebb_branch *row)
     ebb_buf_addf(out, "%s%s: %s", names[row->message->role], row->message->pinned ? " (pinned)" : "", title);
 }
 
+/* For who hears it: a branch is further in than what it leaves, and one row is where the conversation stands. */
+static void add_spoken_row(void *arg, const ebb_branch *row, indent at, bool ascii)
+{
+    ebb_buf *out = arg;
+
+    (void)ascii;
+    for (int i = 0; i < at.n + !row->is_only; i++)
+        ebb_buf_adds(out, "  ");
+    ebb_buf_addf(out, "%s %s", row->label, row->is_leaf ? "(here) " : "");
+    add_tree_message(out, row);
+    ebb_buf_addc(out, '\n');
+}
+
 static void add_tree_row(void *arg, const ebb_branch *row, indent at, bool ascii)
 {
     ebb_buf *out = arg;
@@ -236,7 +252,7 @@ ebb_status ebb_slash_tree(ebb_frontend *f, const char *arg, ebb_error *err)
         f->pick(f, "/go ");
         return EBB_OK;
     }
-    st = each_tree_row(f, add_tree_row, &out, err);
+    st = each_tree_row(f, f->view ? add_tree_row : add_spoken_row, &out, err);
     if (st == EBB_OK && out.len)
         f->say(f, EBB_SAY_TEXT, ebb_buf_text(&out), out.len - 1);
     else if (st == EBB_OK)

@@ -1,10 +1,18 @@
 /* Commands that change the view, not the conversation (slash_impl.h). */
 #include "command/slash_impl.h"
 
+/* Where a front end prints lines, and never draws them anew. */
+static const char *why_not_plain(ebb_view_act act)
+{
+    return act == EBB_VIEW_FIND ? "plain mode has no search in the conversation; /search WORDS looks in all of them"
+           : act == EBB_VIEW_EDITING ? "in plain mode the terminal edits the line; this is for the full screen"
+                                     : "plain mode has only one view; this is for the full screen";
+}
+
 static ebb_status change_view(ebb_frontend *f, ebb_view_act act, const char *arg, ebb_error *err)
 {
     if (!f->view)
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "plain mode has only one view; this is for the full screen");
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "%s", why_not_plain(act));
     return f->view(f, act, arg, err);
 }
 

@@ -351,12 +351,22 @@ static void messages_and_branches(void **state)
     expect("a\n/pin\n/tree\n/go 2a\n/go\n",
         "Model: You said: a\n"
         "Note: message 2 is pinned; /unpin takes it back\n"
-        "| 1 you: a\n"
-        "  |- 2a model (pinned): You said: a\n"
-        "  |  3 you: a\n"
-        "* `- 2b model (pinned): You said: a\n"
+        "1 you: a\n"
+        "  2a model (pinned): You said: a\n"
+        "  3 you: a\n"
+        "  2b (here) model (pinned): You said: a\n"
         "Note: the conversation has 2 messages now\n"
         "Error: /go NODE: where to?  /tree shows them\n");
+    expect("a\n/unpin 1\n/pin 1\n/unpin 1\n/undo\n",
+        "Model: You said: a\n"
+        "Note: message 1 was not pinned\n"
+        "Note: message 1 is pinned; /unpin takes it back\n"
+        "Note: message 1 is no longer pinned\n"
+        "Note: the conversation has 0 messages now\n");
+    expect("/find sea\n/editing vi\n/raw\n",
+        "Error: plain mode has no search in the conversation; /search WORDS looks in all of them\n"
+        "Error: in plain mode the terminal edits the line; this is for the full screen\n"
+        "Error: plain mode has only one view; this is for the full screen\n");
 }
 
 static void system_prompts(void **state)

@@ -58,4 +58,16 @@ wait_for 'Model:'
 tm send-keys /edit Enter
 wait_for 'the next line takes its place'
 screen | grep -q '^MINE' || fail "its file is not there"
+
+# Where it leaves there is no prompt any more; with the output elsewhere, the terminal is not left empty.
+tm respawn-pane -k "$EBB -m guide --plain; echo LEFT; sleep 1000"
+wait_gone 'MINE'
+wait_for 'You:'
+tm send-keys /quit Enter
+wait_for LEFT
+screen | grep -B1 LEFT | grep -q '^You: /quit' || fail "a prompt behind /quit"
+tm respawn-pane -k "$EBB -m guide --plain | cat >\"$dir/out\""
+wait_for 'type a message, or /help'
+tm send-keys 'how do I leave?' Enter
+wait_until 'grep -q "^Model: ." "$dir/out"'
 exit 0
