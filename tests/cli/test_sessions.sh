@@ -69,7 +69,7 @@ $EBB sessions import "$dir/b.md" 20261129 >/dev/null && $EBB sessions show 20261
 $EBB sessions import "$dir/b.md" 20261129 >/dev/null || fail "a date as a name, again"
 number=$($EBB sessions list | awk '{ print $1; exit }')
 $EBB sessions show "$number" >/dev/null && $EBB sessions export "$number" >/dev/null || fail "a date by its number"
-printf '/load %s\n/title\n' "$number" | $EBB --plain -m guide 2>&1 | grep -q 'title: 20261129$' || fail "/load of a number"
+printf '/load %s\n/title\n' "$number" | $EBB --plain -m guide 2>&1 | grep -q 'its name, 20261129 ' || fail "/load of a number"
 $EBB run -m guide -n 1 -s "$number" hi 2>"$dir/err"; [ $? -eq 1 ] || fail "a question went into another session"
 grep -q ": 0$number is that one" "$dir/err" || fail "which one it is: $(cat "$dir/err")"
 $EBB run -m guide -n 1 -s "0$number" hi >/dev/null || fail "the number of a date"
