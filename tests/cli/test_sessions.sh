@@ -68,6 +68,8 @@ $EBB sessions import "$dir/b.md" 20261129 >/dev/null && $EBB sessions show 20261
 # It is found by the number that lists show, in each command; only -s may mean a new one.
 $EBB sessions import "$dir/b.md" 20261129 >/dev/null || fail "a date as a name, again"
 number=$($EBB sessions list | awk '{ print $1; exit }')
+$EBB sessions rename "$number" '  ' 2>"$dir/err" && fail "a name of blanks"
+grep -q "may not begin or end with a blank" "$dir/err" || fail "a name of blanks: $(cat "$dir/err")"
 $EBB sessions show "$number" >/dev/null && $EBB sessions export "$number" >/dev/null || fail "a date by its number"
 printf '/load %s\n/title\n' "$number" | $EBB --plain -m guide 2>&1 | grep -q 'its name, 20261129 ' || fail "/load of a number"
 $EBB run -m guide -n 1 -s "$number" hi 2>"$dir/err"; [ $? -eq 1 ] || fail "a question went into another session"

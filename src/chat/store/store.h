@@ -139,8 +139,8 @@ ebb_status ebb_store_last(ebb_store *s, int64_t *session, ebb_error *err);
  * reading. */
 EBB_MUST_CHECK
 ebb_status ebb_store_list(ebb_store *s, ebb_session_row **out, size_t *n, ebb_error *err);
-/* May a user give a session this name?  Lists show it in a line, as it is, and it fits
- * ebb_session_facts.
+/* May a user give a session this name?  Lists show it in a line, as it is, commands take it without
+ * blanks around it, and it fits ebb_session_facts.
  * USAGE says what it may be. */
 EBB_MUST_CHECK
 ebb_status ebb_session_check_name(const char *name, ebb_error *err);

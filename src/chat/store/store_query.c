@@ -370,6 +370,8 @@ ebb_status ebb_session_check_name(const char *name, ebb_error *err)
 
     if (!*name || strlen(name) > MOST)
         return EBB_FAIL(err, EBB_USAGE, "a session's name must have 1 to %d bytes", (int)MOST);
+    if (*name == ' ' || name[strlen(name) - 1] == ' ')   /* a list does not show it, and commands take none */
+        return EBB_FAIL(err, EBB_USAGE, "a session's name may not begin or end with a blank");
     if (ebb_utf8_has_controls(name))
         return EBB_FAIL(err, EBB_USAGE, "a session's name may not contain control characters");
     if (!ebb_utf8_is_valid(name, strlen(name)))  /* a list would show another one, by which it is not found */

@@ -211,7 +211,7 @@ static void test_numbers_and_titles(void **state)
     assert_int_equal(id, 3);
     assert_int_equal(ebb_store_find(s, "    2", &id, &err), EBB_OK);     /* as a list pads it */
     assert_int_equal(id, 2);
-    assert_int_equal(ebb_store_rename(s, 3, "  2", &err), EBB_OK);       /* a name is what it is */
+    assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = '  2' WHERE id = 3", ""), SQLITE_OK);
     assert_int_equal(ebb_store_find(s, "  2", &id, &err), EBB_OK);
     assert_int_equal(id, 3);
     assert_int_equal(ebb_store_rename(s, 1, "44", &err), EBB_OK);
@@ -231,6 +231,27 @@ static void expect_word(ebb_store *s, int64_t session, const char *want)
     assert_int_equal(id, session);
     assert_int_equal(ebb_store_find_or_begin(s, word, &id, &err), EBB_OK);
     assert_int_equal(id, session);
+}
+
+/* What could not be seen in a list, or not be typed behind /load, is no name; a session that has one keeps it. */
+static void test_names_of_blanks(void **state)
+{
+    static const char *const names[] = { "", " ", "   ", " trip", "trip " };
+    ebb_store *s = open_db();
+    ebb_error err;
+    int64_t id;
+
+    (void)state;
+    talk(s, "t", "q", "a");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_int_equal(ebb_session_check_name(names[i], &err), EBB_USAGE);
+        assert_int_equal(ebb_store_rename(s, 1, names[i], &err), EBB_USAGE);
+    }
+    assert_string_equal(err.msg, "a session's name may not begin or end with a blank");
+    assert_int_equal(ebb_store_rename(s, 1, "my trip", &err), EBB_OK);
+    assert_int_equal(ebb_store_run(s, "UPDATE sessions SET name = ' ' WHERE id = 1", ""), SQLITE_OK);
+    assert_int_equal(ebb_store_find(s, " ", &id, &err), EBB_OK);
+    ebb_store_close(s);
 }
 
 /* A number is a name where no other session has it, be it as its number; where the two collide in an older database,
@@ -394,7 +415,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_delete_long), T(test_names),
-        T(test_numbers_and_titles), T(test_numbers_and_names), T(test_numbers_of_named),
+        T(test_numbers_and_titles), T(test_names_of_blanks), T(test_numbers_and_names), T(test_numbers_of_named),
         T(test_numbers_of_new_ones), T(test_titles_behind_names), T(test_no_names),
     };
     int failed = cmocka_run_group_tests_name("store", tests, NULL, NULL);
