@@ -195,14 +195,33 @@ const ebb_slash_command *ebb_slash_command_find(const char *name, size_t n)
     return NULL;
 }
 
+/* What does it here, where that is no command of the same arguments; NULL: nothing is known of it. */
+static const char *foreign_hint(const char *name, size_t n)
+{
+    static const char attach[] = "@FILE in a message attaches it";
+    static const char *const hints[][2] = {
+        { "file", attach }, { "read", attach }, { "attach", attach }, { "add", attach }, { "upload", attach },
+        { "image", "ebb takes text alone, so no pictures; @FILE in a message attaches a document" },
+        { "show", "/model shows the model, /system its system prompt, /set the settings" },
+    };
+
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (is_name_or_alias(hints[i][0], name, n))
+            return hints[i][1];
+    return NULL;
+}
+
 static void say_unknown_slash_command(ebb_frontend *f, const char *name, size_t n)
 {
     ebb_closest near = ebb_closest_begin(name, n);
+    const char *hint = foreign_hint(name, n);
 
     for (const ebb_slash_command *c = ebb_slash_commands; c->name; c++)
         ebb_closest_try(&near, c->name);
     n = n < 40 ? n : 40;
-    if (near.best)
+    if (hint)
+        ebb_frontend_sayf(f, EBB_SAY_ERROR, "no command /%.*s; %s", (int)n, name, hint);
+    else if (near.best)
         ebb_frontend_sayf(f, EBB_SAY_ERROR, "no command /%.*s; did you mean /%s? /help lists them all", (int)n,
                           name, near.best);
     else

@@ -132,6 +132,8 @@ ebb_status ebb_slash_set(ebb_frontend *f, const char *arg, ebb_error *err)
         add_context(f, &out, true);
         add_template(f, &out, true);
         ebb_buf_adds(&out, "\n/set NAME shows what it takes, /set NAME VALUE changes it");
+    } else if (strcmp(name, "system") == 0) {    /* as elsewhere */
+        st = EBB_FAIL(err, EBB_USAGE, "there is no setting 'system'; /system TEXT sets the system prompt");
     } else if (is_context(name)) {
         if (*value)
             st = set_context(f, value, err);

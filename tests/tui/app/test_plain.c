@@ -369,6 +369,20 @@ static void messages_and_branches(void **state)
         "Error: plain mode has only one view; this is for the full screen\n");
 }
 
+/* What other programs call so is not found in a list of names. */
+static void foreign_commands(void **state)
+{
+    (void)state;
+    expect("/file a.txt\n/read a.txt\n/attach a.txt\n/add a.txt\n/image a.png\n/show info\n/set system Be brief.\n",
+        "Error: no command /file; @FILE in a message attaches it\n"
+        "Error: no command /read; @FILE in a message attaches it\n"
+        "Error: no command /attach; @FILE in a message attaches it\n"
+        "Error: no command /add; @FILE in a message attaches it\n"
+        "Error: no command /image; ebb takes text alone, so no pictures; @FILE in a message attaches a document\n"
+        "Error: no command /show; /model shows the model, /system its system prompt, /set the settings\n"
+        "Error: there is no setting 'system'; /system TEXT sets the system prompt\n");
+}
+
 static void system_prompts(void **state)
 {
     (void)state;
@@ -445,6 +459,7 @@ int main(void)
         cmocka_unit_test(nothing_raw),
         cmocka_unit_test(same_commands),
         cmocka_unit_test(messages_and_branches),
+        cmocka_unit_test(foreign_commands),
         cmocka_unit_test(system_prompts),
         cmocka_unit_test(sessions),
         cmocka_unit_test(memory),
