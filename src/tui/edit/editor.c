@@ -21,6 +21,16 @@ size_t ebb_editor_prev(const ebb_editor *e, size_t at)
     return at > 0 ? ebb_cluster_prev(e->text.data, e->text.len, at) : 0;
 }
 
+size_t ebb_editor_shown_caret(const ebb_editor *e)
+{
+    size_t start;
+
+    if (e->caret == 0 || e->caret >= e->text.len)
+        return e->caret;
+    start = ebb_cluster_prev(e->text.data, e->text.len, e->caret);
+    return start + ebb_cluster_next(e->text.data + start, e->text.len - start, NULL);
+}
+
 size_t ebb_editor_line_start(const ebb_editor *e, size_t at)
 {
     while (at > 0 && e->text.data[at - 1] != '\n')
@@ -198,7 +208,7 @@ static bool editor_control_key(ebb_editor *e, uint32_t code)
     case 'a': e->caret = ebb_editor_line_start(e, c); return true;
     case 'e': e->caret = ebb_editor_line_end(e, c); return true;
     case 'b': e->caret = ebb_editor_prev(e, c); return true;
-    case 'f': e->caret = ebb_editor_next(e, c); return true;
+    case 'f': e->caret = ebb_editor_next(e, ebb_editor_shown_caret(e)); return true;
     case 'p': return ebb_editor_vertical(e, -1);
     case 'n': return ebb_editor_vertical(e, 1);
     case 'd': delete_range(e, c, ebb_editor_next(e, c)); return true;
@@ -242,7 +252,7 @@ static bool plain_key(ebb_editor *e, uint32_t code)
 
     switch (code) {
     case EBB_KEY_LEFT: e->caret = ebb_editor_prev(e, c); return true;
-    case EBB_KEY_RIGHT: e->caret = ebb_editor_next(e, c); return true;
+    case EBB_KEY_RIGHT: e->caret = ebb_editor_next(e, ebb_editor_shown_caret(e)); return true;
     case EBB_KEY_UP: return ebb_editor_vertical(e, -1);
     case EBB_KEY_DOWN: return ebb_editor_vertical(e, 1);
     case EBB_KEY_HOME: e->caret = ebb_editor_line_start(e, c); return true;
@@ -255,17 +265,6 @@ static bool plain_key(ebb_editor *e, uint32_t code)
         ebb_editor_replace(e, c, 0, bytes, ebb_utf8_encode(code, bytes));
         e->now = EBB_EDIT_TYPE;
         return true;
-    }
-}
-
-/* A mark typed after a letter joins it: the caret must not stay inside. */
-static void settle_caret(ebb_editor *e)
-{
-    if (e->caret > 0 && e->caret < e->text.len) {
-        size_t start = ebb_cluster_prev(e->text.data, e->text.len, e->caret);
-        size_t end = ebb_editor_next(e, start);
-        if (end > e->caret)
-            e->caret = end;
     }
 }
 
@@ -282,6 +281,7 @@ bool ebb_editor_vertical_key(ebb_editor *e, int direction)
 bool ebb_editor_key(ebb_editor *e, ebb_key key)
 {
     bool is_shift_enter = (key.mods & EBB_MOD_SHIFT) && !(key.mods & EBB_MOD_CTRL) && key.code == EBB_KEY_ENTER;
+    size_t n_edits = e->n_edits;
     bool is_known;
 
     e->now = EBB_EDIT_OTHER;
@@ -292,7 +292,7 @@ bool ebb_editor_key(ebb_editor *e, ebb_key key)
     else
         is_known = plain_key(e, key.code);
     e->last = e->now;
-    if (is_known)
-        settle_caret(e);
+    if (is_known && e->n_edits == n_edits)       /* what an edit joins stays apart: typing goes on in between */
+        e->caret = ebb_editor_shown_caret(e);
     return is_known;
 }

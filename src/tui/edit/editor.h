@@ -50,7 +50,8 @@ typedef struct ebb_kill {
 
 typedef struct ebb_editor {
     ebb_buf   text;              /* valid UTF-8 */
-    size_t    caret;             /* at a cluster's beginning */
+    size_t    caret;             /* at a cluster's beginning; after an edit, where that has ended:
+                                  * it may have joined what is behind it to what is before */
     int       width;             /* columns it was laid out for */
     int       goal;              /* column that vertical moves aim at */
     ebb_edit_last last, now;     /* what the key before did, and this one */

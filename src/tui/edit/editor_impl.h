@@ -17,6 +17,8 @@ bool ebb_editor_vertical_key(ebb_editor *e, int direction);
 /* Clusters and lines around byte `at`. */
 size_t ebb_editor_next(const ebb_editor *e, size_t at);
 size_t ebb_editor_prev(const ebb_editor *e, size_t at);
+/* Where the caret is drawn: behind the cluster that it is in, if it is in one. */
+size_t ebb_editor_shown_caret(const ebb_editor *e);
 size_t ebb_editor_line_start(const ebb_editor *e, size_t at);
 size_t ebb_editor_line_end(const ebb_editor *e, size_t at);
 /* A letter or a digit of any script. */

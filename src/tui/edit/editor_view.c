@@ -127,15 +127,15 @@ static int column_of(const ebb_editor *e, size_t row, size_t at)
 bool ebb_editor_vertical(ebb_editor *e, int direction)
 {
     ebb_buf scratch = { 0 };
-    size_t row, at, end;
+    size_t row, at = ebb_editor_shown_caret(e), end;
     int col = 0, w;
 
     ebb_editor_layout(e, e->width ? e->width : 80);
-    row = row_of(e, e->caret);
+    row = row_of(e, at);
     if (direction < 0 ? row == 0 : row + 1 >= e->n_rows)
         return false;
     if (e->last != EBB_EDIT_VERTICAL)
-        e->goal = column_of(e, row, e->caret);
+        e->goal = column_of(e, row, at);
     e->now = EBB_EDIT_VERTICAL;
     row = direction < 0 ? row - 1 : row + 1;
     end = row_end(e, row);
@@ -169,7 +169,7 @@ static void draw_editor_row(ebb_editor *e, ebb_term *term, int row, int col, siz
 
 void ebb_editor_draw(ebb_editor *e, ebb_term *term, int row, int col, int height, int *caret_row, int *caret_col)
 {
-    size_t caret = row_of(e, e->caret), shown = (size_t)(height > 0 ? height : 1);
+    size_t at = ebb_editor_shown_caret(e), caret = row_of(e, at), shown = (size_t)(height > 0 ? height : 1);
 
     if (caret < e->top)
         e->top = caret;
@@ -180,5 +180,5 @@ void ebb_editor_draw(ebb_editor *e, ebb_term *term, int row, int col, int height
     for (size_t i = 0; i < shown && e->top + i < e->n_rows; i++)
         draw_editor_row(e, term, row + (int)i, col, e->top + i);
     *caret_row = row + (int)(caret - e->top);
-    *caret_col = col + column_of(e, caret, e->caret);
+    *caret_col = col + column_of(e, caret, at);
 }

@@ -18,9 +18,11 @@ static unsigned effective_count(const ebb_vi *v)
     return n < COUNT_MAX ? n : COUNT_MAX;
 }
 
-/* In normal mode the caret is on a character, never after the last of its line. */
+/* In normal mode the caret is on a character, never within one that an edit made, nor after the last of its line. */
 static void settle_vi(const ebb_vi *v, ebb_editor *e)
 {
+    if (v->is_normal && e->caret != ebb_editor_shown_caret(e))
+        e->caret = ebb_editor_prev(e, e->caret);
     if (v->is_normal && e->caret == ebb_editor_line_end(e, e->caret) && e->caret > ebb_editor_line_start(e, e->caret))
         e->caret = ebb_editor_prev(e, e->caret);
 }

@@ -134,6 +134,57 @@ static void grapheme_breaks(void **state)
     points_of_file("GraphemeBreakTest.txt", '#', 10);
 }
 
+static bool is_typed_as_text(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7F)
+            return false;
+    return n > 0 && text[0] != '/';
+}
+
+static void type_in_front(screen *s, const char *front, const char *text, size_t n)
+{
+    ebb_buf want = { 0 };
+
+    ebb_buf_adds(&want, front);
+    ebb_buf_add(&want, text, n);
+    screen_keys(s, "\x15\x0B");
+    ebb_app_input(&s->app, &(ebb_input){ .kind = EBB_INPUT_PASTE, .text = text, .n = n });
+    screen_keys(s, "\x01");
+    screen_keys(s, front);
+    assert_string_equal(ebb_buf_text(&s->app.editor.text), ebb_buf_text(&want));
+    ebb_buf_fini(&want);
+}
+
+/* Its code points come one after the other; some join what stands behind them for a while, some for good. */
+static void typed_in_front(void **state)
+{
+    static const char *const names[] = { "emoji-test.txt", "GraphemeBreakTest.txt" };
+    ebb_buf file = { 0 };
+    char text[256], front[257] = "\u0915\u094D\u0930";
+    screen s;
+
+    (void)state;
+    open_wide(&s);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        unsigned n_lines = 0;
+        char *save = NULL;
+
+        ebb_buf_clear(&file);
+        read_shared(names[i], &file);
+        for (char *line = strtok_r(file.data, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+            size_t n = line[0] == '#' || n_lines++ % 4 > 0 ? 0 : parse_points(line, ";#"[i], text);
+            if (!is_typed_as_text(text, n))
+                continue;
+            type_in_front(&s, front, text, n);
+            memcpy(front, text, n);
+            front[n] = '\0';
+        }
+    }
+    screen_close(&s);
+    ebb_buf_fini(&file);
+}
+
 static void broken_utf8(void **state)
 {
     static const char *const names[] = { "UTF-8-test.txt", "blns.txt", "UTF-8-demo.txt" };
@@ -159,6 +210,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(emoji),
         cmocka_unit_test(grapheme_breaks),
+        cmocka_unit_test(typed_in_front),
         cmocka_unit_test(broken_utf8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

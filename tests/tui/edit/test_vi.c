@@ -129,6 +129,11 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "\xE4\xBD\xA0\xE5\xA5\xBD x", "x", "[\xE5\xA5\xBD] x" },
     { "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9x", "l", "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9[x]" },
     { "e\xCC\x81x", "x", "[x]" },
+    /* what is inserted in front of something that joins it */
+    { "\u0937\u093E", "i\u0915\u094D\u0930\033", "[\u0915]\u094D\u0930\u0937\u093E" },
+    { "\U0001F1EA\U0001F1F8", "i\U0001F1EB\U0001F1F7\033", "[\U0001F1EB]\U0001F1F7\U0001F1EA\U0001F1F8" },
+    { "\U0001F1EA\U0001F1F8", "3i\U0001F1EB\033", "\U0001F1EB\U0001F1EB[\U0001F1EB]\U0001F1EA\U0001F1F8" },
+    { "\U0001F1EAa\U0001F1F8", "lx", "[\U0001F1EA]\U0001F1F8" },
 };
 
 static void write_out(const screen *s, char *out, size_t cap)
