@@ -507,7 +507,7 @@ static void take_paste(ebb_app *a, const ebb_input *in)
 {
     ebb_error err;
 
-    a->search.is_on = false;
+    ebb_app_search_end(a);
     ebb_app_find_leave(a);
     if (!insert_paste(a, in) && memchr(in->text, '@', in->n))
         a->editor.is_given = true;

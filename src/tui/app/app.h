@@ -104,8 +104,9 @@ typedef struct ebb_line_arrivals {
 /* Ctrl-R: what was typed before. */
 typedef struct ebb_history_finder {
     bool    is_on;
-    ebb_buf pattern, before;     /* before: the line as it was when the search began */
-    size_t  i_found;
+    ebb_buf pattern, before;     /* before: the line as it was when the search began, ... */
+    bool    was_given;           /* ... and its is_given */
+    size_t  i_found;             /* shown; history.n: none yet */
 } ebb_history_finder;
 
 /* Ctrl-S: the transcript. */
@@ -193,6 +194,8 @@ int  ebb_app_timeout_ms(const ebb_app *a, double now_s);
 
 /* -- Between the files of the app: each calls only those below it ------------------------ */
 void ebb_app_key(ebb_app *a, ebb_key key);       /* app_keys.c */
+/* Ctrl-R's, with what it shows; typed text that this has replaced stays below it. */
+void ebb_app_search_end(ebb_app *a);
 void ebb_app_frame(ebb_app *a);                  /* app_draw.c */
 /* What F2 changes, as a number that differs where the screen does. */
 int  ebb_app_layout_shape(ebb_app *a);

@@ -22,7 +22,8 @@ static void show_typed_before(ebb_app *a, const char *line)
     a->marks.menu_caret = a->editor.caret;
 }
 
-static void show_found(ebb_app *a, size_t before)
+/* False: there is none, and the line is as it was. */
+static bool show_found(ebb_app *a, size_t before)
 {
     const char *text = ebb_history_search(&a->history, ebb_buf_text(&a->search.pattern), before, &a->search.i_found);
 
@@ -30,16 +31,33 @@ static void show_found(ebb_app *a, size_t before)
         show_typed_before(a, text);
     else
         ebb_app_hint(a, "no older match");
+    return text != NULL;
+}
+
+/* The line that was found is the history's, as if the arrows had gone there: below it is the `own` one. */
+static void take_found(ebb_app *a, const ebb_buf *own, bool was_given)
+{
+    if (a->history.at == a->history.n)
+        a->marks.is_unsent_given = was_given;
+    ebb_history_go(&a->history, a->search.i_found, ebb_buf_text(own));
 }
 
 static void begin_search(ebb_app *a)
 {
     a->search.is_on = true;
     a->search.i_found = a->history.n;
+    a->search.was_given = a->editor.is_given;
     ebb_buf_clear(&a->search.pattern);
     ebb_buf_clear(&a->search.before);
     ebb_editor_marked(&a->editor, &a->search.before);
     ebb_app_documents_await_enter(a);
+}
+
+void ebb_app_search_end(ebb_app *a)
+{
+    if (a->search.is_on && a->search.i_found < a->history.n)
+        take_found(a, &a->search.before, a->search.was_given);
+    a->search.is_on = false;
 }
 
 static void shorten_history_pattern(ebb_app *a)
@@ -59,7 +77,7 @@ static bool history_search_key(ebb_app *a, ebb_key key)
         a->search.is_on = false;
         ebb_editor_set(&a->editor, ebb_buf_text(&a->search.before), a->search.before.len);
     } else if (key.mods == 0 && (key.code == EBB_KEY_ESC || (a->vi.is_on && key.code == EBB_KEY_ENTER))) {
-        a->search.is_on = false;
+        ebb_app_search_end(a);
         a->editor.caret = a->vi.is_normal ? 0 : a->editor.caret;
     } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
         shorten_history_pattern(a);
@@ -67,7 +85,7 @@ static bool history_search_key(ebb_app *a, ebb_key key)
         ebb_buf_add(&a->search.pattern, bytes, ebb_utf8_encode(key.code, bytes));
         show_found(a, a->search.i_found < a->history.n ? a->search.i_found + 1 : a->history.n);
     } else {
-        a->search.is_on = false;
+        ebb_app_search_end(a);
         return false;
     }
     return true;
@@ -229,17 +247,28 @@ static void next_layout(ebb_app *a)
     ebb_app_hint(a, "status: %s (--status %s)", names[a->layout], ebb_layout_names[a->layout]);
 }
 
-/* The place of the pattern in a line that was typed later. */
-static void show_newer(ebb_app *a)
+/* The place of the pattern in a line that was typed later.  False: there is none. */
+static bool show_newer(ebb_app *a)
 {
     size_t found;
 
     for (size_t i = a->search.i_found + 1; i < a->history.n && a->search.pattern.len > 0; i++)
-        if (ebb_history_search(&a->history, ebb_buf_text(&a->search.pattern), i + 1, &found) && found == i) {
-            show_found(a, i + 1);
-            return;
-        }
+        if (ebb_history_search(&a->history, ebb_buf_text(&a->search.pattern), i + 1, &found) && found == i)
+            return show_found(a, i + 1);
     ebb_app_hint(a, "no newer match");
+    return false;
+}
+
+/* vi's n and N, after a search. */
+static void search_on(ebb_app *a, bool is_newer)
+{
+    bool was_given = a->editor.is_given;
+    ebb_buf own = { 0 };
+
+    ebb_editor_marked(&a->editor, &own);
+    if (is_newer ? show_newer(a) : a->search.pattern.len > 0 && show_found(a, a->search.i_found))
+        take_found(a, &own, was_given);
+    ebb_buf_fini(&own);
 }
 
 /* True: it was vi's. */
@@ -253,11 +282,7 @@ static bool app_vi_key(ebb_app *a, ebb_key key)
     case EBB_VI_BACK: browse_history(a, -1); break;
     case EBB_VI_FORWARD: browse_history(a, 1); break;
     case EBB_VI_SEARCH: begin_search(a); break;
-    case EBB_VI_OLDER:
-        if (a->search.pattern.len > 0)
-            show_found(a, a->search.i_found);
-        break;
-    case EBB_VI_NEWER: show_newer(a); break;
+    case EBB_VI_OLDER: case EBB_VI_NEWER: search_on(a, act == EBB_VI_NEWER); break;
     }
     if (act != EBB_VI_SEARCH)
         a->editor.caret = 0;                     /* of the line that came */

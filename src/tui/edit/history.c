@@ -350,15 +350,21 @@ ebb_status ebb_history_add(ebb_history *h, const char *text, size_t n, ebb_error
     return append_to_history_file(h->path, text, n, err);
 }
 
-const char *ebb_history_back(ebb_history *h, const char *now)
+void ebb_history_go(ebb_history *h, size_t i, const char *now)
 {
-    if (h->at == 0)
-        return NULL;
     if (h->at == h->n) {
         ebb_buf_clear(&h->unsent);
         ebb_buf_adds(&h->unsent, now);
     }
-    return h->entries[--h->at];
+    h->at = i;
+}
+
+const char *ebb_history_back(ebb_history *h, const char *now)
+{
+    if (h->at == 0)
+        return NULL;
+    ebb_history_go(h, h->at - 1, now);
+    return h->entries[h->at];
 }
 
 const char *ebb_history_forward(ebb_history *h)

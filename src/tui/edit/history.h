@@ -47,6 +47,8 @@ ebb_status ebb_history_add(ebb_history *h, const char *text, size_t n, ebb_error
  * begins.  NULL: there is none in that direction. */
 const char *ebb_history_back(ebb_history *h, const char *now);
 const char *ebb_history_forward(ebb_history *h);
+/* Entry i < n is shown from now on; `now` is kept as by ebb_history_back. */
+void ebb_history_go(ebb_history *h, size_t i, const char *now);
 /* Whether `line` is an entry that is shown, as it was. */
 bool ebb_history_shows(const ebb_history *h, const char *line);
 /* The newest entry older than entry `before` that contains `pattern`, in any case if it has no

@@ -167,6 +167,37 @@ static void history_keys(void **state)
     screen_close(&s);
 }
 
+/* A line that was found is one of the history: what was typed is below it, and the arrows go on from there. */
+static void history_found(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 12, 60);
+    screen_keys(&s, "/set temp 1\r/list\rdraft\x12temp\x05");
+    assert_has(&s, "\n> /set temp 1\n");
+    screen_keys(&s, "\033[B");
+    assert_has(&s, "\n> /list\n");
+    screen_keys(&s, "\033[B");
+    assert_has(&s, "\n> draft\n");
+    screen_keys(&s, "\x12temp\033[200~!\033[201~");
+    assert_has(&s, "\n> /set temp 1!\n");
+    screen_keys(&s, "\033[B\033[B");
+    assert_has(&s, "\n> draft\n");
+    ebb_vi_set(&s.app.vi, &s.app.editor, true);
+    screen_keys(&s, "\033");
+    screen_step(&s, 1);
+    screen_keys(&s, "/s\r");
+    assert_has(&s, "\n> /list\n");
+    screen_keys(&s, "j");
+    assert_has(&s, "\n> draft\n");
+    screen_keys(&s, "n");
+    assert_has(&s, "\n> /set temp 1\n");
+    screen_keys(&s, "jj");
+    assert_has(&s, "\n> draft\n");
+    screen_close(&s);
+}
+
 static void big_paste_is_folded(void **state)
 {
     screen s;
@@ -296,6 +327,7 @@ int main(void)
         cmocka_unit_test(escape_is_what_it_says),
         cmocka_unit_test(resize_keeps_the_place),
         cmocka_unit_test(history_keys),
+        cmocka_unit_test(history_found),
         cmocka_unit_test(big_paste_is_folded),
         cmocka_unit_test(what_a_paste_loses_is_said),
         cmocka_unit_test(esc_sends_what_waits),

@@ -163,6 +163,12 @@ static void unsent_is_what_was_typed(void **state)
     expect_kept("half a line\033[A", "> half a line\n");
     expect_kept("half a line\033[A and more", "> half a line\n  an old line and more\n");
     expect_kept("half a line\033[A\x12old", "> half a line\n");
+    expect_kept("half a line\x12old\x05", "> half a line\n");             /* taken, by any key */
+    expect_kept("half a line\x12old\x0c", "> half a line\n");
+    expect_kept("half a line\x12oldest\033[21~", "> half a line\n");       /* found before; F10 */
+    expect_kept("half a line\033[A\x12old\x05", "> half a line\n");
+    expect_kept("half a line\x12old\x05 and more", "> half a line\n  an old line and more\n");
+    expect_kept("half a line\x12zz\x05 and more", "> half a line and more\n");
     expect_kept("half a line\033[A\x15", "> half a line\n");
     expect_kept("half a line\033[A\x15" "another", "> half a line\n  another\n");
     expect_kept("/system Speak of ebb", "> /system Speak of ebb\n");
