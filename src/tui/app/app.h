@@ -120,6 +120,7 @@ typedef struct ebb_autosave {
     ebb_unsent_file file;
     double          due_s;       /* when to keep it; -1: it is kept */
     size_t          n_edits;     /* changes of it, when it was looked at */
+    size_t          n_queued;    /* messages that waited then */
     char            session[EBB_SESSION_KEY_BYTES];         /* whose it was when it was kept last */
 } ebb_autosave;
 

@@ -269,20 +269,21 @@ static bool has_unsent_text(const ebb_app *a)
            a->arrived.behind.len > 0 || has_editor(a);
 }
 
-/* Typed text is saved within a second; once it is sent or deleted, or the session has another key, the file follows at
- * once. */
+/* Typed text is saved within a second; once it is sent or deleted, waits for its turn or has had it, or the session has
+ * another key, the file follows at once: a kill then brings no message twice, and takes none. */
 void ebb_app_unsent_tick(ebb_app *a, double now_s)
 {
     size_t seen = count_changes(a);
-    bool is_empty = !has_unsent_text(a);
+    bool is_empty = !has_unsent_text(a), is_queue_new = a->queue.n != a->unsent.n_queued;
     char session[EBB_SESSION_KEY_BYTES];
 
     ebb_chat_session_key(a->frontend.chat, session);
-    if (a->unsent.file.fd >= 0 && (is_empty || strcmp(session, a->unsent.session) != 0))
+    if (is_queue_new || (a->unsent.file.fd >= 0 && (is_empty || strcmp(session, a->unsent.session) != 0)))
         a->unsent.due_s = now_s;
     else if (!is_empty && seen != a->unsent.n_edits && a->unsent.due_s < 0)
         a->unsent.due_s = now_s + autosave_s;
     a->unsent.n_edits = seen;
+    a->unsent.n_queued = a->queue.n;
     if (a->unsent.due_s >= 0 && now_s >= a->unsent.due_s)
         ebb_app_unsent_save(a);
 }

@@ -447,6 +447,41 @@ static void unsent_survives_a_kill(void **state)
     screen_close(&s);
 }
 
+/* `keys` are typed while "first" is answered, in a program that is killed at once, before or after "one" has gone. */
+static void kill_with_queue(const char *keys, bool ends)
+{
+    pid_t pid = fork();
+    int status;
+    screen s;
+
+    if (pid == 0) {
+        screen_open(&s, 12, 60, ebb_own_dir);
+        fake_ready(s.chat);
+        screen_keys(&s, "\x15" "first\r");       /* without what was kept before */
+        screen_keys(&s, keys);
+        if (ends)
+            screen_answer(&s, "ok");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+/* What waits is kept as soon as the screen says that it does, and no longer than it does. */
+static void a_queue_survives_a_kill(void **state)
+{
+    (void)state;
+    kill_with_queue("one\r", false);
+    expect_found("> one\n");
+    kill_with_queue("one\rtwo\r", false);
+    expect_found("> one\n  two\n");
+    kill_with_queue("one\rtwo\r", true);
+    expect_found("> two\n");
+    kill_with_queue("one\rtwo\r\x18\x15", false);
+    expect_found("> one\n");
+    kill_with_queue("one\r", true);
+    expect_found("> Ask something.");
+}
+
 /* Whoever has logged in anew is told where the text is, and has it once the ebb that hangs is ended. */
 static void unsent_behind_a_connection_that_hangs(void **state)
 {
@@ -907,6 +942,7 @@ int main(void)
         WITH_FOLDER(an_edit_below_something_is_an_edit),
         WITH_FOLDER(a_slash_takes_nothing_away),
         WITH_FOLDER(unsent_survives_a_kill),
+        WITH_FOLDER(a_queue_survives_a_kill),
         WITH_FOLDER(unsent_behind_a_connection_that_hangs),
         WITH_FOLDER(unsent_survives_a_kill_in_the_editor),
         WITH_FOLDER(an_edit_survives_a_kill_in_the_editor),
