@@ -262,8 +262,8 @@ static bool plain_key(ebb_editor *e, uint32_t code)
     default:
         if (code >= EBB_KEY_UP || (code >= EBB_EDITOR_FIRST && code < EBB_EDITOR_FIRST + EBB_EDITOR_PRIVATE))
             return false;
-        ebb_editor_replace(e, c, 0, bytes, ebb_utf8_encode(code, bytes));
         e->now = EBB_EDIT_TYPE;
+        ebb_editor_replace(e, c, 0, bytes, ebb_utf8_encode(code, bytes));
         return true;
     }
 }
@@ -292,6 +292,7 @@ bool ebb_editor_key(ebb_editor *e, ebb_key key)
     else
         is_known = plain_key(e, key.code);
     e->last = e->now;
+    e->now = EBB_EDIT_OTHER;                     /* what changes the text between two keys is no typing */
     if (is_known && e->n_edits == n_edits)       /* what an edit joins stays apart: typing goes on in between */
         e->caret = ebb_editor_shown_caret(e);
     return is_known;

@@ -54,7 +54,7 @@ typedef struct ebb_editor {
                                   * it may have joined what is behind it to what is before */
     int       width;             /* columns it was laid out for */
     int       goal;              /* column that vertical moves aim at */
-    ebb_edit_last last, now;     /* what the key before did, and this one */
+    ebb_edit_last last, now;     /* what the key before did, and this one; other: there is none */
 
     ebb_paste *pastes;
     size_t    n_pastes, cap_pastes;

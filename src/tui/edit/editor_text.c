@@ -59,13 +59,13 @@ bool ebb_editor_is_empty(const ebb_editor *e)
     return e->text.len == 0;
 }
 
-/* Where the text of the record before is continued by typing at `at`. */
+/* Where the text of the record before, which was typed, is continued by typing at `at`. */
 static bool continues_typing(const ebb_editor *e, size_t at, size_t n_remove, const char *s, size_t n)
 {
     const ebb_undo *u = e->undo.n ? &e->undo.steps[e->undo.n - 1] : NULL;
 
-    return u && e->last == EBB_EDIT_TYPE && n_remove == 0 && n > 0 && u->at + u->n_inserted == at &&
-           u->n_inserted < 64 && s[0] != ' ' && s[0] != '\n';
+    return u && e->last == EBB_EDIT_TYPE && e->now == EBB_EDIT_TYPE && n_remove == 0 && n > 0 &&
+           u->at + u->n_inserted == at && u->n_inserted < 64 && s[0] != ' ' && s[0] != '\n';
 }
 
 static bool push_step(ebb_undo_steps *s, ebb_undo u)
@@ -101,6 +101,8 @@ static void record(ebb_editor *e, size_t at, size_t n_remove, const char *s, siz
     ebb_undo u;
 
     steps_free(&e->redo);
+    if (e->now != EBB_EDIT_TYPE)
+        e->last = EBB_EDIT_OTHER;                /* and what is typed behind this is another one */
     if (!e->is_grouped && continues_typing(e, at, n_remove, s, n)) {
         e->undo.steps[e->undo.n - 1].n_inserted += n;
         return;

@@ -44,6 +44,10 @@ static const struct { const char *name, *keys, *want; } table[] = {
     { "Ctrl-T", "abc\x02\x14", "acb|" },
     { "Ctrl-T at the end", "abc\x14", "acb|" },
     { "Ctrl-_ a word at a time", "one two\x1F", "one|" },
+    { "Ctrl-_ takes a paste alone", "typed words\033[200~pasted text\033[201~\x1F", "typed words|" },
+    { "Ctrl-_ takes the last paste", "ab\033[200~one\033[201~\033[200~two\033[201~\x1F", "abone|" },
+    { "Ctrl-_ leaves the paste before", "ab\033[200~one\033[201~cd\x1F", "abone|" },
+    { "Ctrl-_ takes a yank alone", "one\x15two\x19\x1F", "two|" },
     { "Ctrl-_ twice", "one two\x1F\x1F", "|" },
     { "Ctrl-_ brings a kill back", "one two\x15\x1F", "one two|" },
     { "Alt-U, Alt-L, Alt-C", "one TWO three\x01\033u\033l\033c", "ONE two Three|" },
@@ -105,6 +109,11 @@ static void large_pastes_fold(void **state)
     type(&e, "\x02\x02\x7F");
     assert_string_equal(e.text.data, "a  b");
     type(&e, "\x1F");                            /* undone as one */
+    ebb_buf_clear(&text);
+    ebb_editor_text(&e, &text);
+    assert_int_equal(text.len, paste.len + 4);
+    ebb_editor_paste(&e, paste.data, paste.len);
+    type(&e, "\x1F");                            /* another one as well, without what was there */
     ebb_buf_clear(&text);
     ebb_editor_text(&e, &text);
     assert_int_equal(text.len, paste.len + 4);
