@@ -114,8 +114,8 @@ static size_t length_of_files(const ebb_buf *marked, const ebb_buf *text)
     return was_folded ? ebb_typed_files(ebb_buf_text(text), text->len) : 0;
 }
 
-/* The line is as it was lent: nothing comes there meanwhile.  What was changed may have been pasted, or copied out of a
- * folded paste. */
+/* The line is as it was lent: nothing comes there meanwhile.  Where the editor has changed nothing it stays so, with
+ * the newlines at its end.  What was changed may have been pasted, or copied out of a folded paste. */
 static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
 {
     ebb_buf text = { 0 }, marked = { 0 }, own = { 0 }, taken = { 0 };
@@ -126,9 +126,9 @@ static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
                           ebb_marked_add_plain(&own, ebb_buf_text(&marked), marked.len) &&
                           add_edited(&taken, &own, &text)))
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its text", a->external.path);
-    if (st == EBB_OK) {
-        a->external.is_as_lent = is_as_lent(&own, &text);
-        a->editor.is_given = a->editor.is_given || !a->external.is_as_lent;
+    a->external.is_as_lent = st == EBB_OK && is_as_lent(&own, &text);
+    if (st == EBB_OK && !a->external.is_as_lent) {
+        a->editor.is_given = true;
         ebb_editor_set_edited(&a->editor, ebb_buf_text(&taken), taken.len, length_of_files(&marked, &taken));
     }
     ebb_buf_fini(&taken);

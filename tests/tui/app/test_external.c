@@ -189,6 +189,28 @@ static void an_editor_that_does_not_wait(void **state)
     }
 }
 
+/* The caret and the line ends stay, and undo goes back to what was typed before. */
+static void what_is_not_changed_stays(void **state)
+{
+    ebb_tui_opts opts;
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 12, 60);
+    opts = *s.app.frontend.opts;
+    opts.editor = "true";
+    s.app.frontend.opts = &opts;
+    screen_keys(&s, "first line\n\n\x07");
+    screen_wait_editor(&s);
+    screen_keys(&s, "second line");
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "first line\n\nsecond line");
+    screen_keys(&s, "\x01\x1F\x1F\x02\x02\x07");
+    screen_wait_editor(&s);
+    screen_keys(&s, "+");
+    assert_string_equal(ebb_buf_text(&s.app.editor.text), "first line+\n\n");
+    screen_close(&s);
+}
+
 static void type_with_paste(screen *s, const char *command)
 {
     static ebb_tui_opts opts;
@@ -231,6 +253,7 @@ int main(void)
         cmocka_unit_test(what_cannot_be_taken_is_kept),
         cmocka_unit_test(a_file_that_is_gone_is_not_left),
         cmocka_unit_test(an_editor_that_does_not_wait),
+        cmocka_unit_test(what_is_not_changed_stays),
         cmocka_unit_test(a_paste_stays_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
