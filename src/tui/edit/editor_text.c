@@ -257,26 +257,50 @@ static bool has_room_for_paste(ebb_editor *e)
     return true;
 }
 
+/* n_pastes: there is none of this text. */
+static size_t find_paste(const ebb_editor *e, const ebb_buf *text)
+{
+    size_t i = 0;
+
+    while (i < e->n_pastes &&
+           (e->pastes[i].n_bytes != text->len || memcmp(e->pastes[i].text, ebb_buf_text(text), text->len) != 0))
+        i++;
+    return i;
+}
+
+/* Which one has this text, that is taken; SIZE_MAX: there are too many.  What is there already, as what the history or
+ * the ring brings back is, is kept once. */
+static size_t keep_paste(ebb_editor *e, ebb_buf *text)
+{
+    size_t i = find_paste(e, text);
+
+    if (i < e->n_pastes)
+        return i;
+    if (!has_room_for_paste(e))
+        return SIZE_MAX;
+    e->pastes[i] = (ebb_paste){ .n_bytes = text->len, .n_lines = count_lines(ebb_buf_text(text), text->len) };
+    e->pastes[e->n_pastes++].text = ebb_buf_take(text);
+    return i;
+}
+
 /* false: there are too many; it is inserted as it is. */
 static bool add_folded(ebb_editor *e, const char *s, size_t n)
 {
     char mark[EBB_MARK_BYTES];
     ebb_buf clean = { 0 };
+    size_t i = 0;
 
-    if (!has_room_for_paste(e)) {
-        ebb_editor_insert(e, s, n);
-        return false;
-    }
     add_clean(&clean, s, n);
-    if (!clean.failed) {
-        ebb_utf8_encode(EBB_EDITOR_FIRST + (uint32_t)e->n_pastes, mark);
-        e->pastes[e->n_pastes].n_bytes = clean.len;
-        e->pastes[e->n_pastes].n_lines = count_lines(s, n);
-        e->pastes[e->n_pastes++].text = ebb_buf_take(&clean);
+    if (!clean.failed)
+        i = keep_paste(e, &clean);
+    if (i == SIZE_MAX) {
+        ebb_editor_insert(e, s, n);
+    } else if (!clean.failed) {
+        ebb_utf8_encode(EBB_EDITOR_FIRST + (uint32_t)i, mark);
         ebb_editor_replace(e, e->caret, 0, mark, EBB_MARK_BYTES);
     }
     ebb_buf_fini(&clean);
-    return true;
+    return i != SIZE_MAX;
 }
 
 bool ebb_editor_paste(ebb_editor *e, const char *s, size_t n)

@@ -139,15 +139,51 @@ static void a_yank_of_before(void **state)
     ebb_editor_fini(&e);
 }
 
+/* However often it is cut, yanked, undone or browsed to. */
+static void a_paste_is_kept_once(void **state)
+{
+    ebb_editor e = { 0 };
+    ebb_buf paste = { 0 }, marked = { 0 }, text = { 0 };
+
+    (void)state;
+    while (paste.len < 8 << 10)
+        ebb_buf_adds(&paste, "a line of it\n");
+    ebb_editor_paste(&e, paste.data, paste.len);
+    assert_true(ebb_editor_marked(&e, &marked));
+    for (int i = 0; i < 20; i++) {
+        type(&e, "\x15\x19 \x1F");
+        ebb_editor_set(&e, "", 0);
+        ebb_editor_set(&e, marked.data, marked.len);
+    }
+    assert_int_equal(e.n_pastes, 1);
+    paste.data[paste.len - 2] = '!';
+    ebb_editor_paste(&e, paste.data, paste.len);
+    ebb_editor_paste(&e, paste.data, paste.len);
+    assert_int_equal(e.n_pastes, 2);
+    assert_true(ebb_editor_text(&e, &text));
+    assert_int_equal(text.len, 3 * paste.len);
+    assert_memory_equal(text.data + paste.len, paste.data, paste.len);
+    assert_memory_equal(text.data + 2 * paste.len, paste.data, paste.len);
+    assert_int_equal(text.data[paste.len - 2], 't');
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&marked);
+    ebb_buf_fini(&paste);
+    ebb_editor_fini(&e);
+}
+
 /* There are only so many characters that stand for one: then it names files like any text. */
 static void more_pastes_than_can_be_folded(void **state)
 {
     static const char lines[] = EBB_MARK_BEGIN "@a\n\n\n\n\n\n\n\n\n" EBB_MARK_END;
     ebb_editor e = { 0 };
+    char other[80];
 
     (void)state;
-    for (size_t i = 0; i < EBB_EDITOR_PASTES; i++)
-        ebb_editor_insert_marked(&e, lines, sizeof lines - 1);
+    for (int i = 0; i < EBB_EDITOR_PASTES; i++) {
+        int n = snprintf(other, sizeof other, EBB_MARK_BEGIN "@%d\n\n\n\n\n\n\n\n\n" EBB_MARK_END, i);
+        ebb_editor_insert_marked(&e, other, (size_t)n);
+    }
+    ebb_editor_insert_marked(&e, other, strlen(other));  /* one that is there */
     assert_false(e.is_given);
     ebb_editor_insert_marked(&e, lines, sizeof lines - 1);
     assert_true(e.is_given);
@@ -262,6 +298,7 @@ int main(void)
         cmocka_unit_test(keys),
         cmocka_unit_test(large_pastes_fold),
         cmocka_unit_test(a_yank_of_before),
+        cmocka_unit_test(a_paste_is_kept_once),
         cmocka_unit_test(more_pastes_than_can_be_folded),
         cmocka_unit_test(nobody_forges_a_paste),
         cmocka_unit_test(a_paste_of_forged_pastes),
