@@ -413,21 +413,25 @@ static FILE *open_terminal(void)
 }
 
 /* curses believes any size, and keeps each cell more than once.  LINES and COLUMNS, which it asks first, are set for it
- * alone: who is started later asks the line, whose size may be another by then. */
+ * alone: who is started later asks the line, whose size may be another by then.  Its buffer is as large as the screen
+ * that it begins with, and what it says first has to fit: a part that went out at once would be torn from the rest. */
 static SCREEN *open_screen(FILE *drawn)
 {
+    enum { COLS_MIN = 20 };
     int rows = 24, cols = 80;
     char lines[12], columns[12];
     SCREEN *screen;
 
     ebb_tty_size(&rows, &cols);
     snprintf(lines, sizeof lines, "%d", rows);
-    snprintf(columns, sizeof columns, "%d", cols);
+    snprintf(columns, sizeof columns, "%d", cols > COLS_MIN ? cols : COLS_MIN);
     setenv("LINES", lines, 1);
     setenv("COLUMNS", columns, 1);
     screen = newterm(NULL, drawn, stdin);
     unsetenv("LINES");
     unsetenv("COLUMNS");
+    if (screen && cols < COLS_MIN)
+        resizeterm(rows, cols);
     return screen;
 }
 

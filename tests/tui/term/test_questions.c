@@ -176,9 +176,9 @@ static void play_terminal(bool is_inline)
     }
 }
 
-static far_end begin_far_end(bool is_inline, const char *term_name)
+static far_end begin_far_end_of(unsigned short rows, unsigned short cols, bool is_inline, const char *term_name)
 {
-    struct winsize size = { .ws_row = 24, .ws_col = 80 };
+    struct winsize size = { .ws_row = rows, .ws_col = cols };
     far_end f = { 0 };
 
     f.pid = forkpty(&f.fd, NULL, NULL, &size);
@@ -190,6 +190,11 @@ static far_end begin_far_end(bool is_inline, const char *term_name)
         play_terminal(is_inline);
     }
     return f;
+}
+
+static far_end begin_far_end(bool is_inline, const char *term_name)
+{
+    return begin_far_end_of(24, 80, is_inline, term_name);
 }
 
 /* Read until `text` has come; false: the end has. */
@@ -256,6 +261,26 @@ static void answers_are_taken(void **state)
         assert_non_null(memmem(back, n, EBB_KEY_PROTOCOL_ON, sizeof EBB_KEY_PROTOCOL_ON - 1));
         assert_non_null(memmem(back, n, EBB_KEY_PROTOCOL_OFF, sizeof EBB_KEY_PROTOCOL_OFF - 1));
         assert_non_null(memmem(back, n, EBB_TITLE_RESTORE, sizeof EBB_TITLE_RESTORE - 1));
+        ebb_buf_fini(&f.got);
+    }
+}
+
+/* Of whatever size it is: nothing of curses' goes out before the questions, where a half of a sequence would be. */
+static void the_smallest_is_asked_first(void **state)
+{
+    static const unsigned short sizes[][2] = { { 1, 1 }, { 1, 2 }, { 2, 3 }, { 3, 10 } };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        far_end f = begin_far_end_of(sizes[i][0], sizes[i][1], false, "xterm-256color");
+
+        assert_true(read_until(&f, "\033[c"));
+        assert_memory_equal(f.got.data, "\033]11;?", 6);
+        say(&f, "z");
+        assert_true(read_until(&f, "<1 7a 0|0000>"));
+        say(&f, "q");
+        assert_int_equal(end_far_end(&f), 0);
+        assert_non_null(find(&f, "\033[?1049h"));
         ebb_buf_fini(&f.got);
     }
 }
@@ -337,6 +362,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(colors), cmocka_unit_test(modes), cmocka_unit_test(who_is_asked),
         cmocka_unit_test(announcements), cmocka_unit_test(answers_are_taken),
+        cmocka_unit_test(the_smallest_is_asked_first),
         cmocka_unit_test(slow_answers_do_not_leak), cmocka_unit_test(silence),
         cmocka_unit_test(others_are_asked_nothing), cmocka_unit_test(a_crash_gives_all_back),
     };
