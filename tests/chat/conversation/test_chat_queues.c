@@ -2,7 +2,7 @@
 #include "ebb_alloc.h"
 #include "chat/conversation/chat_fixture.h"
 
-static void hear(ebb_chat *c, ebb_backend_event_kind kind, const char *text, ebb_finish finish)
+static inline void hear(ebb_chat *c, ebb_backend_event_kind kind, const char *text, ebb_finish finish)
 {
     ebb_chat_sink(c, &(ebb_backend_event){ .kind = kind, .token = 7, .text = text, .n_text = strlen(text),
                                            .finish = finish });
@@ -13,7 +13,7 @@ typedef struct told {
     bool   has_error, is_done;
 } told;
 
-static told drain(ebb_chat *c)
+static inline told drain(ebb_chat *c)
 {
     ebb_chat_event ev;
     told t = { 0 };
