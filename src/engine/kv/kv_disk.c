@@ -20,15 +20,24 @@
 
 #define CAP_BYTES      ((uint64_t)4 << 30)
 #define CAP_FILES      16384u
+#define OLDEST_KEPT    1024u                     /* of a look: removed one by one, until the next look */
 #define DISK_UNIT      4096u                     /* disk space of a small file */
 #define LEFTOVER_NS    ((int64_t)3600 * 1000000000)      /* older than any write under way */
 #define CLOCK_STEP_NS  20000000                  /* file times may lag behind the clock */
 #define WELL_JOBS      8u                        /* in a row, after which a failure is told again */
 #define STATES_KEPT    3u                        /* of a sequence, behind its newest */
 
+typedef struct listed_file {
+    char     name[48];
+    uint64_t n_bytes;
+    int64_t  modified_ns;
+    int64_t  used_ns;                            /* the same, unless the clock went back since */
+} listed_file;
+
 struct ebb_kv_disk {
     char           *dir;
     uint64_t        max_bytes;                   /* the cap; is_auto: chosen anew for each job */
+    uint64_t        max_files;
     bool            is_auto;
     pthread_t       thread;
     bool            has_thread;
@@ -42,7 +51,9 @@ struct ebb_kv_disk {
     char            notice[160];
 
     /* the writer's own */
-    uint64_t        n_bytes, n_files;            /* in the folder, as of the last look */
+    uint64_t        n_bytes, n_files;            /* in the folder, as of the last look and what was done since */
+    listed_file     oldest[OLDEST_KEPT];         /* as of the last look, those used longest ago first */
+    size_t          n_oldest, next_oldest;
     ebb_status      failed;                      /* as it was told; OK: there is room again */
     uint32_t        n_well;                      /* jobs that wrote all of theirs since one failed */
 };
@@ -114,12 +125,6 @@ bool ebb_kv_disk_read(ebb_kv_disk *d, const ebb_kv_file *item)
 
 /* -- Room ---------------------------------------------------------------------------- */
 
-typedef struct listed_file {
-    char     name[48];
-    uint64_t n_bytes;
-    int64_t  used_ns;
-} listed_file;
-
 typedef struct listing {
     ebb_kv_disk *d;
     listed_file *entries;
@@ -141,12 +146,12 @@ static int64_t wall_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void remove_file(const ebb_kv_disk *d, const char *name)
+static bool remove_file(const ebb_kv_disk *d, const char *name)
 {
     char path[4096];
 
     snprintf(path, sizeof path, "%s/%s", d->dir, name);
-    ebb_file_remove(path);
+    return ebb_file_remove(path);
 }
 
 /* The clock went back since: the file's age is unknown, but it is of no turn under way. */
@@ -165,7 +170,7 @@ static void list_file(void *arg, const ebb_folder_entry *e)
         return;
     if (is_leftover) {
         if (e->modified_ns < l->now_ns - LEFTOVER_NS || is_future(l, e))
-            remove_file(l->d, e->name);
+            (void)remove_file(l->d, e->name);
         return;
     }
     grown = ebb_grow(l->entries, l->n, &l->cap, sizeof *grown);
@@ -173,7 +178,7 @@ static void list_file(void *arg, const ebb_folder_entry *e)
     if (!grown)
         return;
     l->entries = grown;
-    l->entries[l->n] = (listed_file){ .n_bytes = bytes_on_disk(e->n_bytes),
+    l->entries[l->n] = (listed_file){ .n_bytes = bytes_on_disk(e->n_bytes), .modified_ns = e->modified_ns,
                                       .used_ns = is_future(l, e) ? INT64_MIN : e->modified_ns };
     snprintf(l->entries[l->n].name, sizeof l->entries[l->n].name, "%s", e->name);
     l->d->n_bytes += l->entries[l->n].n_bytes;
@@ -188,53 +193,107 @@ static int by_last_use(const void *a, const void *b)
     return (x->used_ns > y->used_ns) - (x->used_ns < y->used_ns);
 }
 
-static bool has_disk_space(const ebb_kv_disk *d, uint64_t extra)
-{
-    return d->n_bytes + extra <= d->max_bytes && d->n_files < CAP_FILES;
-}
-
-/* Look what is there, and remove what was used longest ago, but nothing since
- * `since_ns`, until `extra` bytes more fit. */
-static ebb_status make_disk_space(ebb_kv_disk *d, uint64_t extra, int64_t since_ns, ebb_error *err)
+/* Looks what is there: how much, and which files were used longest ago. */
+static ebb_status look(ebb_kv_disk *d, ebb_error *err)
 {
     listing l = { .d = d, .now_ns = wall_ns() };
     ebb_status st;
 
-    d->n_bytes = d->n_files = 0;
+    d->n_bytes = d->n_files = d->n_oldest = d->next_oldest = 0;
     st = ebb_folder_each(d->dir, list_file, &l, err);
-    if (l.entries)
+    if (st == EBB_OK && l.failed)
+        st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a list of its files", d->dir);
+    if (st == EBB_OK && l.n > 0) {
         qsort(l.entries, l.n, sizeof *l.entries, by_last_use);
-    for (size_t i = 0; l.entries && i < l.n && !has_disk_space(d, extra) && l.entries[i].used_ns < since_ns; i++) {
-        remove_file(d, l.entries[i].name);
-        d->n_bytes -= l.entries[i].n_bytes;
-        d->n_files--;
+        d->n_oldest = l.n < OLDEST_KEPT ? l.n : OLDEST_KEPT;
+        memcpy(d->oldest, l.entries, d->n_oldest * sizeof *d->oldest);
     }
     free(l.entries);
-    if (st == EBB_OK && (l.failed || !has_disk_space(d, extra)))
-        st = EBB_FAIL(err, EBB_LIMIT,
-                      d->is_auto
-                          ? "%s: this conversation exceeds a tenth of the free disk space, %llu MiB; free some space"
-                          : "%s: this conversation does not fit the cap of %llu MiB",
-                      d->dir, (unsigned long long)(d->max_bytes >> 20));
     return st;
 }
 
 static ebb_status choose_cap(ebb_kv_disk *d, ebb_error *err)
 {
     uint64_t room;
-    ebb_status st = EBB_OK;
+    ebb_status st;
 
     if (!d->is_auto)
         return EBB_OK;
-    d->max_bytes = UINT64_MAX;
-    st = make_disk_space(d, 0, INT64_MIN, err);
-    if (st == EBB_OK)
-        st = ebb_folder_free_bytes(d->dir, &room, err);
+    st = ebb_folder_free_bytes(d->dir, &room, err);
     if (st != EBB_OK)
         return st;
     room = (room + d->n_bytes) / 10;
     room = room > d->n_bytes ? room : d->n_bytes;        /* other programs that fill the disk cost no file of ours */
     d->max_bytes = room < CAP_BYTES ? room : CAP_BYTES;
+    return EBB_OK;
+}
+
+static bool has_disk_space(const ebb_kv_disk *d, uint64_t extra)
+{
+    return d->n_bytes + extra <= d->max_bytes && d->n_files < d->max_files;
+}
+
+static bool is_used_again(const ebb_kv_disk *d, const listed_file *f)
+{
+    char path[4096];
+    ebb_file_id now;
+
+    snprintf(path, sizeof path, "%s/%s", d->dir, f->name);
+    return ebb_file_look_up(path, &now) && now.modified_ns != f->modified_ns;
+}
+
+/* Removes what was used longest ago, as of the last look, but nothing that was used since `since_ns`, or since that
+ * look.  false: there is nothing to remove. */
+static bool remove_oldest(ebb_kv_disk *d, int64_t since_ns)
+{
+    while (d->next_oldest < d->n_oldest && d->oldest[d->next_oldest].used_ns < since_ns) {
+        const listed_file *f = &d->oldest[d->next_oldest++];
+
+        if (is_used_again(d, f) || !remove_file(d, f->name))
+            continue;
+        d->n_bytes -= f->n_bytes;
+        d->n_files--;
+        return true;
+    }
+    return false;
+}
+
+static ebb_status check_writable(const char *dir, ebb_error *err)
+{
+    return ebb_folder_is_readonly(dir) ? EBB_FAIL(err, EBB_IO, "%s: cannot be written to", dir) : EBB_OK;
+}
+
+static ebb_status say_full(const ebb_kv_disk *d, ebb_error *err)
+{
+    ebb_status st = check_writable(d->dir, err); /* else nothing can be removed */
+
+    if (st != EBB_OK)
+        return st;
+    if (d->n_files >= d->max_files)
+        return EBB_FAIL(err, EBB_LIMIT, "%s: this conversation does not fit the cap of %llu files; a shorter one does",
+                        d->dir, (unsigned long long)d->max_files);
+    return EBB_FAIL(err, EBB_LIMIT,
+                    d->is_auto
+                        ? "%s: this conversation exceeds a tenth of the free disk space, %llu MiB; free some space"
+                        : "%s: this conversation does not fit the cap of %llu MiB",
+                    d->dir, (unsigned long long)(d->max_bytes >> 20));
+}
+
+/* Removes what was used longest ago, but nothing since `since_ns`, until `extra` bytes more fit.  At the cap each file
+ * that is written takes the place of others: the list of a look lasts for many, and ends before another look. */
+static ebb_status make_disk_space(ebb_kv_disk *d, uint64_t extra, int64_t since_ns, ebb_error *err)
+{
+    while (!has_disk_space(d, extra)) {
+        ebb_status st;
+
+        if (remove_oldest(d, since_ns))
+            continue;
+        st = look(d, err);
+        if (st != EBB_OK)
+            return st;
+        if (!has_disk_space(d, extra) && !remove_oldest(d, since_ns))
+            return say_full(d, err);
+    }
     return EBB_OK;
 }
 
@@ -287,7 +346,7 @@ static bool is_swept_since(const ebb_kv_disk *d, const ebb_kv_disk_job *job)
 static ebb_status write_item(ebb_kv_disk *d, const ebb_kv_file *item, int64_t since_ns, ebb_error *err)
 {
     uint64_t n = bytes_on_disk(ebb_kv_file_bytes(item));
-    ebb_status st = has_disk_space(d, n) ? EBB_OK : make_disk_space(d, n, since_ns, err);
+    ebb_status st = make_disk_space(d, n, since_ns, err);
 
     if (st == EBB_OK)
         st = need_key(d, err);
@@ -322,10 +381,7 @@ static ebb_status write_missing(ebb_kv_disk *d, ebb_kv_disk_job *job, int64_t si
             continue;
         if (is_swept_since(d, job))
             break;
-        if (*n_written == 0)
-            st = make_disk_space(d, 0, since_ns, err);   /* others may have written meanwhile */
-        if (st == EBB_OK)
-            st = write_item(d, item, since_ns, err);
+        st = write_item(d, item, since_ns, err);
         if (is_swept_since(d, job)) {
             take_back(d, item);
             return EBB_OK;
@@ -362,9 +418,12 @@ static void do_job(ebb_kv_disk *d, ebb_kv_disk_job *job)
     int64_t since_ns = wall_ns() - CLOCK_STEP_NS;
     ebb_error err = { 0 };
     uint32_t n_written = 0;
-    ebb_status st = choose_cap(d, &err);
+    ebb_status st;
 
     touch_all(d, job);
+    st = look(d, &err);
+    if (st == EBB_OK)
+        st = choose_cap(d, &err);
     if (st == EBB_OK)
         st = write_missing(d, job, since_ns, &n_written, &err);
     if (n_written > 0)
@@ -419,6 +478,7 @@ ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **o
     pthread_cond_init(&d->wake, NULL);
     pthread_cond_init(&d->done_one, NULL);
     d->max_bytes = max_bytes;
+    d->max_files = CAP_FILES;
     d->is_auto = max_bytes == 0;
     d->dir = strdup(dir);
     st = d->dir ? ebb_file_mkdirs(dir, err) : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
@@ -452,14 +512,14 @@ void ebb_kv_disk_close(ebb_kv_disk *d)
     free(d);
 }
 
+void ebb_kv_disk_set_max_files(ebb_kv_disk *d, uint64_t n)
+{
+    d->max_files = n;
+}
+
 const char *ebb_kv_disk_dir(const ebb_kv_disk *d)
 {
     return d->dir;
-}
-
-static ebb_status check_writable(const char *dir, ebb_error *err)
-{
-    return ebb_folder_is_readonly(dir) ? EBB_FAIL(err, EBB_IO, "%s: cannot be written to", dir) : EBB_OK;
 }
 
 ebb_status ebb_kv_disk_check_writable(const ebb_kv_disk *d, ebb_error *err)

@@ -30,6 +30,8 @@ EBB_MUST_CHECK
 ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **out, ebb_error *err);
 /* After all jobs are reaped; NULL is fine. */
 void ebb_kv_disk_close(ebb_kv_disk *d);
+/* The cap of files, 16,384 if nobody says another one, as tests do.  Before the first job. */
+void ebb_kv_disk_set_max_files(ebb_kv_disk *d, uint64_t n);
 /* Whether a directory would be opened, and could be written to, as far as it can be told without
  * making it: one that is not there yet needs a place.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK

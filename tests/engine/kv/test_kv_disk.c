@@ -1,4 +1,4 @@
-/* The KV cache's folder on a small disk: when it is full one line says so, what is there stays
+/* The KV cache's folder on a small disk, or at its cap: when it is full one line says so, what is there stays
  * readable, and when there is room again turns are kept again. */
 #include "ebb_test.h"
 
@@ -119,6 +119,24 @@ static void set_time(const char *path, time_t t)
     assert_int_equal(utimensat(AT_FDCWD, path, both, 0), 0);
 }
 
+/* As if it had been used at t for the last time. */
+static void set_used(const char *folder, uint8_t name, time_t t)
+{
+    ebb_kv_file it = item(name);
+    char path[256];
+
+    ebb_kv_file_path(folder, &it, path, sizeof path);
+    set_time(path, t);
+}
+
+static bool is_there(ebb_kv_disk *d, uint8_t name)
+{
+    ebb_kv_file it = item(name);
+    uint32_t n_ids;
+
+    return ebb_kv_disk_has(d, &it, &n_ids);
+}
+
 /* The cap that is a share of the disk's room follows it, and never falls below what is there. */
 static void test_share_of_the_disk(void **state)
 {
@@ -131,13 +149,8 @@ static void test_share_of_the_disk(void **state)
     ebb_small_disk_empty(dir);
     assert_true(write_block(d, 1));
     assert_true(write_block(d, 2));
-    for (uint8_t name = 1; name <= 2; name++) {  /* what is younger may be of the turn under way */
-        ebb_kv_file it = item(name);
-        char path[256];
-
-        ebb_kv_file_path(dir, &it, path, sizeof path);
-        set_time(path, time(NULL) - 60 + name);
-    }
+    for (uint8_t name = 1; name <= 2; name++)    /* what is younger may be of the turn under way */
+        set_used(dir, name, time(NULL) - 60 + name);
     assert_true(ebb_small_disk_fill(dir));
     assert_true(write_block(d, 3));              /* in the place of the oldest */
     expect_read(d, 2);
@@ -255,6 +268,61 @@ static void test_a_link_that_leads_nowhere(void **state)
     assert_int_equal(rmdir(own), 0);
 }
 
+/* -- The cap of files ---------------------------------------------------------------------- */
+
+static void open_few(const char *folder, ebb_kv_disk **d, uint8_t max_files, uint8_t n_there)
+{
+    assert_int_equal(ebb_kv_disk_open(folder, 0, d, NULL), EBB_OK);
+    ebb_kv_disk_set_max_files(*d, max_files);
+    for (uint8_t name = 1; name <= n_there; name++) {
+        assert_true(write_block(*d, name));
+        set_used(folder, name, time(NULL) - 60 + name);
+    }
+}
+
+/* At the cap each new file takes the place of the oldest, also where the folder was at its cap already. */
+static void test_as_many_files_as_may_be(void **state)
+{
+    enum { N_FILES = 3, N_MORE = 4 };
+    char own[] = "/tmp/ebb-disk-XXXXXX", line[160];
+    ebb_kv_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    open_few(own, &d, N_FILES, N_FILES);
+    for (uint8_t name = N_FILES + 1; name <= N_FILES + N_MORE; name++) {
+        assert_true(write_block(d, name));
+        assert_false(is_there(d, name - N_FILES));
+        assert_true(is_there(d, name - N_FILES + 1));
+        set_used(own, name, time(NULL) - 60 + name);
+    }
+    assert_false(ebb_kv_disk_take_notice(d, line));
+    ebb_kv_disk_close(d);
+    assert_int_equal(ebb_own_folder_end(own), 0);
+}
+
+/* What does not fit is its beginning, and the line is about files. */
+static void test_more_files_than_may_be(void **state)
+{
+    char own[] = "/tmp/ebb-disk-XXXXXX", line[160];
+    ebb_kv_file three[] = { item(1), item(2), item(3) };
+    ebb_kv_disk_job job = { .items = three, .n_items = 3 };
+    ebb_kv_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    open_few(own, &d, 2, 0);
+    ebb_kv_disk_submit(d, &job);
+    assert_ptr_equal(ebb_kv_disk_reap(d, true), &job);
+    assert_true(is_there(d, 1) && is_there(d, 2) && !is_there(d, 3));
+    assert_true(ebb_kv_disk_take_notice(d, line));
+    assert_non_null(strstr(line, own));
+    assert_non_null(strstr(line, "the cap of 2 files"));
+    assert_null(strstr(line, "MiB"));
+    ebb_kv_disk_close(d);
+    assert_int_equal(ebb_own_folder_end(own), 0);
+}
+
 /* -- A sweep while files are written ------------------------------------------------------- */
 
 static bool keep_none(void *arg, const ebb_token *ids, size_t n)
@@ -358,6 +426,51 @@ static void test_sweep_while_writing(void **state)
     assert_int_equal(ebb_own_folder_end(own), 0);
 }
 
+/* Another program uses the oldest file, and leaves an unfinished one behind; a look would remove that. */
+static void use_meanwhile(void *arg, const uint8_t nonce[24], const void *in, size_t n, void *out, uint8_t tag[16])
+{
+    in_the_middle *m = arg;
+    char left[128];
+
+    (void)nonce;
+    memcpy(out, in, n);
+    memset(tag, 0, 16);
+    if (m->n_calls++ > 0)
+        return;
+    set_used(m->folder, 1, time(NULL) - 30);
+    snprintf(left, sizeof left, "%s/%032x.block.1.0.new", m->folder, 1u);
+    fclose(fopen(left, "w"));
+    set_time(left, time(NULL) - 7200);
+}
+
+/* One look at the folder is enough for a job at the cap, and what was used since that look stays. */
+static void test_used_since_the_look(void **state)
+{
+    enum { N_THERE = 5, N_NEW = 4 };
+    char own[] = "/tmp/ebb-disk-XXXXXX";
+    in_the_middle m = { own, false, 0 };
+    ebb_kv_seal seal = { .arg = &m, .random = no_random, .seal = use_meanwhile, .open = opens_all };
+    ebb_kv_file fresh[N_NEW];
+    ebb_kv_disk_job job = { .items = fresh, .n_items = N_NEW };
+    ebb_kv_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    open_few(own, &d, N_THERE + 1, N_THERE);
+    for (uint8_t i = 0; i < N_NEW; i++) {
+        fresh[i] = item(100 + i);
+        fresh[i].seal = &seal;
+    }
+    ebb_kv_disk_submit(d, &job);                 /* one has room, three take the places of others */
+    assert_ptr_equal(ebb_kv_disk_reap(d, true), &job);
+    assert_true(is_there(d, 1) && is_there(d, N_THERE));
+    for (uint8_t name = 2; name < N_THERE; name++)
+        assert_false(is_there(d, name));
+    assert_int_equal(count_files(own), N_THERE + 1 + 1);
+    ebb_kv_disk_close(d);
+    assert_int_equal(ebb_own_folder_end(own), 0);
+}
+
 /* A full disk leaves a mark without its bytes: what was computed before is not written, and what comes then is. */
 static void test_short_mark(void **state)
 {
@@ -410,6 +523,8 @@ int main(void)
         cmocka_unit_test(test_a_folder_of_others), cmocka_unit_test(test_sweep_while_writing),
         cmocka_unit_test(test_a_link_that_leads_nowhere),
         cmocka_unit_test(test_short_mark),
+        cmocka_unit_test(test_as_many_files_as_may_be), cmocka_unit_test(test_more_files_than_may_be),
+        cmocka_unit_test(test_used_since_the_look),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_is_told_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sweep_readonly, setup, teardown),
