@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/grow.h"
 #include "base/log.h"
 #include "kv/kv_key.h"
@@ -20,6 +21,8 @@
 
 #define CAP_BYTES      ((uint64_t)4 << 30)
 #define CAP_FILES      16384u
+#define CAP_SHARE      16u                       /* so much of the cap is written before the next look */
+#define LOOK_NS        ((uint64_t)5 * 1000000000)        /* others may have written meanwhile */
 #define OLDEST_KEPT    1024u                     /* of a look: removed one by one, until the next look */
 #define DISK_UNIT      4096u                     /* disk space of a small file */
 #define LEFTOVER_NS    ((int64_t)3600 * 1000000000)      /* older than any write under way */
@@ -36,8 +39,8 @@ typedef struct listed_file {
 
 struct ebb_kv_disk {
     char           *dir;
-    uint64_t        max_bytes;                   /* the cap; is_auto: chosen anew for each job */
-    uint64_t        max_files;
+    uint64_t        max_bytes;                   /* the cap; is_auto: chosen anew for each job that writes */
+    ebb_kv_disk_limits limits;
     bool            is_auto;
     pthread_t       thread;
     bool            has_thread;
@@ -52,6 +55,8 @@ struct ebb_kv_disk {
 
     /* the writer's own */
     uint64_t        n_bytes, n_files;            /* in the folder, as of the last look and what was done since */
+    uint64_t        new_bytes, new_files;        /* written since */
+    uint64_t        looked_ns;                   /* 0: not yet, or in vain */
     listed_file     oldest[OLDEST_KEPT];         /* as of the last look, those used longest ago first */
     size_t          n_oldest, next_oldest;
     ebb_status      failed;                      /* as it was told; OK: there is room again */
@@ -200,6 +205,7 @@ static ebb_status look(ebb_kv_disk *d, ebb_error *err)
     ebb_status st;
 
     d->n_bytes = d->n_files = d->n_oldest = d->next_oldest = 0;
+    d->new_bytes = d->new_files = d->looked_ns = 0;
     st = ebb_folder_each(d->dir, list_file, &l, err);
     if (st == EBB_OK && l.failed)
         st = EBB_FAIL(err, EBB_NOMEM, "%s: no memory for a list of its files", d->dir);
@@ -209,16 +215,26 @@ static ebb_status look(ebb_kv_disk *d, ebb_error *err)
         memcpy(d->oldest, l.entries, d->n_oldest * sizeof *d->oldest);
     }
     free(l.entries);
+    if (st == EBB_OK)
+        d->looked_ns = ebb_clock_ns();
     return st;
+}
+
+/* A look costs as much as there are files, and a server may end a thousand answers a second: what the writer has
+ * written he knows, and for what others do a look now and then is enough. */
+static bool is_look_old(const ebb_kv_disk *d)
+{
+    return d->looked_ns == 0 || ebb_clock_ns() - d->looked_ns >= d->limits.look_ns ||
+           d->new_files >= d->limits.max_files / CAP_SHARE || d->new_bytes >= d->max_bytes / CAP_SHARE;
 }
 
 static ebb_status choose_cap(ebb_kv_disk *d, ebb_error *err)
 {
     uint64_t room;
-    ebb_status st;
+    ebb_status st = is_look_old(d) ? look(d, err) : EBB_OK;
 
-    if (!d->is_auto)
-        return EBB_OK;
+    if (st != EBB_OK || !d->is_auto)
+        return st;
     st = ebb_folder_free_bytes(d->dir, &room, err);
     if (st != EBB_OK)
         return st;
@@ -230,7 +246,7 @@ static ebb_status choose_cap(ebb_kv_disk *d, ebb_error *err)
 
 static bool has_disk_space(const ebb_kv_disk *d, uint64_t extra)
 {
-    return d->n_bytes + extra <= d->max_bytes && d->n_files < d->max_files;
+    return d->n_bytes + extra <= d->max_bytes && d->n_files < d->limits.max_files;
 }
 
 static bool is_used_again(const ebb_kv_disk *d, const listed_file *f)
@@ -269,9 +285,9 @@ static ebb_status say_full(const ebb_kv_disk *d, ebb_error *err)
 
     if (st != EBB_OK)
         return st;
-    if (d->n_files >= d->max_files)
+    if (d->n_files >= d->limits.max_files)
         return EBB_FAIL(err, EBB_LIMIT, "%s: this conversation does not fit the cap of %llu files; a shorter one does",
-                        d->dir, (unsigned long long)d->max_files);
+                        d->dir, (unsigned long long)d->limits.max_files);
     return EBB_FAIL(err, EBB_LIMIT,
                     d->is_auto
                         ? "%s: this conversation exceeds a tenth of the free disk space, %llu MiB; free some space"
@@ -355,6 +371,8 @@ static ebb_status write_item(ebb_kv_disk *d, const ebb_kv_file *item, int64_t si
     if (st == EBB_OK) {
         d->n_bytes += n;
         d->n_files++;
+        d->new_bytes += n;
+        d->new_files++;
     }
     return st;
 }
@@ -381,7 +399,10 @@ static ebb_status write_missing(ebb_kv_disk *d, ebb_kv_disk_job *job, int64_t si
             continue;
         if (is_swept_since(d, job))
             break;
-        st = write_item(d, item, since_ns, err);
+        if (*n_written == 0)
+            st = choose_cap(d, err);
+        if (st == EBB_OK)
+            st = write_item(d, item, since_ns, err);
         if (is_swept_since(d, job)) {
             take_back(d, item);
             return EBB_OK;
@@ -421,11 +442,7 @@ static void do_job(ebb_kv_disk *d, ebb_kv_disk_job *job)
     ebb_status st;
 
     touch_all(d, job);
-    st = look(d, &err);
-    if (st == EBB_OK)
-        st = choose_cap(d, &err);
-    if (st == EBB_OK)
-        st = write_missing(d, job, since_ns, &n_written, &err);
+    st = write_missing(d, job, since_ns, &n_written, &err);
     if (n_written > 0)
         touch_all(d, job);
     if (st != EBB_OK)
@@ -478,7 +495,7 @@ ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **o
     pthread_cond_init(&d->wake, NULL);
     pthread_cond_init(&d->done_one, NULL);
     d->max_bytes = max_bytes;
-    d->max_files = CAP_FILES;
+    d->limits = (ebb_kv_disk_limits){ CAP_FILES, LOOK_NS };
     d->is_auto = max_bytes == 0;
     d->dir = strdup(dir);
     st = d->dir ? ebb_file_mkdirs(dir, err) : EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its name", dir);
@@ -512,9 +529,9 @@ void ebb_kv_disk_close(ebb_kv_disk *d)
     free(d);
 }
 
-void ebb_kv_disk_set_max_files(ebb_kv_disk *d, uint64_t n)
+void ebb_kv_disk_set_limits(ebb_kv_disk *d, const ebb_kv_disk_limits *limits)
 {
-    d->max_files = n;
+    d->limits = *limits;
 }
 
 const char *ebb_kv_disk_dir(const ebb_kv_disk *d)

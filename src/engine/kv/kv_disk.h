@@ -24,14 +24,20 @@ typedef struct ebb_kv_disk_job {
                                     since, nothing more is written */
 } ebb_kv_disk_job;
 
+typedef struct ebb_kv_disk_limits {
+    uint64_t max_files;          /* 16,384 */
+    uint64_t look_ns;            /* 5 s: the folder is not listed again for a job before that, until
+                                    a sixteenth of the cap was written */
+} ebb_kv_disk_limits;
+
 /* The directory is created; it must be this user's, and nobody else's to write.  max_bytes 0: the
  * lesser of 4 GiB and a tenth of the file system's free space.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_kv_disk_open(const char *dir, uint64_t max_bytes, ebb_kv_disk **out, ebb_error *err);
 /* After all jobs are reaped; NULL is fine. */
 void ebb_kv_disk_close(ebb_kv_disk *d);
-/* The cap of files, 16,384 if nobody says another one, as tests do.  Before the first job. */
-void ebb_kv_disk_set_max_files(ebb_kv_disk *d, uint64_t n);
+/* Other limits than the usual ones, for tests.  Before the first job. */
+void ebb_kv_disk_set_limits(ebb_kv_disk *d, const ebb_kv_disk_limits *limits);
 /* Whether a directory would be opened, and could be written to, as far as it can be told without
  * making it: one that is not there yet needs a place.  Errors: IO, NOMEM. */
 EBB_MUST_CHECK

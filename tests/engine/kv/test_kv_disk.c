@@ -270,10 +270,46 @@ static void test_a_link_that_leads_nowhere(void **state)
 
 /* -- The cap of files ---------------------------------------------------------------------- */
 
+static unsigned count_files(const char *folder)
+{
+    DIR *d = opendir(folder);
+    const struct dirent *e;
+    unsigned n = 0;
+
+    assert_non_null(d);
+    while ((e = readdir(d)))
+        n += e->d_name[0] != '.' && strcmp(e->d_name, "key") != 0;
+    closedir(d);
+    return n;
+}
+
+static void unfinished_path(const char *folder, char path[128])
+{
+    snprintf(path, 128, "%s/%032x.block.1.0.new", folder, 1u);
+}
+
+/* A file that the next look at the folder removes. */
+static void leave_unfinished(const char *folder)
+{
+    char path[128];
+
+    unfinished_path(folder, path);
+    fclose(fopen(path, "w"));
+    set_time(path, time(NULL) - 7200);
+}
+
+static bool is_looked_at(const char *folder)
+{
+    char path[128];
+
+    unfinished_path(folder, path);
+    return access(path, F_OK) != 0;
+}
+
 static void open_few(const char *folder, ebb_kv_disk **d, uint8_t max_files, uint8_t n_there)
 {
     assert_int_equal(ebb_kv_disk_open(folder, 0, d, NULL), EBB_OK);
-    ebb_kv_disk_set_max_files(*d, max_files);
+    ebb_kv_disk_set_limits(*d, &(ebb_kv_disk_limits){ max_files, UINT64_MAX });
     for (uint8_t name = 1; name <= n_there; name++) {
         assert_true(write_block(*d, name));
         set_used(folder, name, time(NULL) - 60 + name);
@@ -298,6 +334,74 @@ static void test_as_many_files_as_may_be(void **state)
     }
     assert_false(ebb_kv_disk_take_notice(d, line));
     ebb_kv_disk_close(d);
+    assert_int_equal(ebb_own_folder_end(own), 0);
+}
+
+static void open_looking(const char *folder, ebb_kv_disk **d, uint64_t max_files, uint64_t look_ns)
+{
+    assert_int_equal(ebb_kv_disk_open(folder, 1 << 30, d, NULL), EBB_OK);
+    ebb_kv_disk_set_limits(*d, &(ebb_kv_disk_limits){ max_files, look_ns });
+    leave_unfinished(folder);
+}
+
+/* The folder is not listed where nothing is to be written; else when something was not looked at yet, or a while ago,
+ * or a sixteenth of the cap was written. */
+static void test_when_the_folder_is_listed(void **state)
+{
+    char own[] = "/tmp/ebb-disk-XXXXXX";
+    ebb_kv_disk *d;
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    open_looking(own, &d, 1000, UINT64_MAX);
+    assert_true(write_block(d, 1));
+    assert_true(is_looked_at(own));              /* for the first time */
+    leave_unfinished(own);
+    assert_true(write_block(d, 1));
+    assert_true(write_block(d, 2));
+    assert_false(is_looked_at(own));
+    ebb_kv_disk_close(d);
+
+    open_looking(own, &d, 1000, 0);
+    assert_true(write_block(d, 2));
+    assert_false(is_looked_at(own));             /* nothing to write */
+    assert_true(write_block(d, 3));
+    assert_true(is_looked_at(own));
+    leave_unfinished(own);
+    assert_true(write_block(d, 4));
+    assert_true(is_looked_at(own));              /* that was a while ago */
+    ebb_kv_disk_close(d);
+
+    open_looking(own, &d, 32, UINT64_MAX);
+    assert_true(write_block(d, 5));
+    leave_unfinished(own);
+    assert_true(write_block(d, 6));
+    assert_false(is_looked_at(own));
+    assert_true(write_block(d, 7));
+    assert_true(is_looked_at(own));              /* two of 32 were written */
+    ebb_kv_disk_close(d);
+    assert_int_equal(ebb_own_folder_end(own), 0);
+}
+
+/* What another program has written meanwhile is seen by a look, and counts. */
+static void test_two_programs_at_the_cap(void **state)
+{
+    enum { N_FILES = 4 };
+    char own[] = "/tmp/ebb-disk-XXXXXX";
+    ebb_kv_disk *both[2];
+
+    (void)state;
+    assert_non_null(mkdtemp(own));
+    open_few(own, &both[0], N_FILES, 1);
+    open_few(own, &both[1], N_FILES, 0);
+    for (uint8_t name = 2; name < 12; name++) {
+        assert_true(write_block(both[name / 2 % 2], name));
+        assert_true(is_there(both[0], name));
+        assert_int_equal(count_files(own), name < N_FILES ? name : N_FILES);
+        set_used(own, name, time(NULL) - 60 + name);
+    }
+    ebb_kv_disk_close(both[0]);
+    ebb_kv_disk_close(both[1]);
     assert_int_equal(ebb_own_folder_end(own), 0);
 }
 
@@ -339,19 +443,6 @@ static void sweep_all(const char *folder, size_t n_want)
 
     assert_int_equal(ebb_kv_cache_sweep(folder, NULL, keep_none, NULL, false, &n, NULL), EBB_OK);
     assert_int_equal(n, n_want);
-}
-
-static unsigned count_files(const char *folder)
-{
-    DIR *d = opendir(folder);
-    const struct dirent *e;
-    unsigned n = 0;
-
-    assert_non_null(d);
-    while ((e = readdir(d)))
-        n += e->d_name[0] != '.' && strcmp(e->d_name, "key") != 0;
-    closedir(d);
-    return n;
 }
 
 /* Called by the writer, between the beginning of a file and its name. */
@@ -426,11 +517,10 @@ static void test_sweep_while_writing(void **state)
     assert_int_equal(ebb_own_folder_end(own), 0);
 }
 
-/* Another program uses the oldest file, and leaves an unfinished one behind; a look would remove that. */
+/* Another program uses the oldest file, and leaves an unfinished one behind. */
 static void use_meanwhile(void *arg, const uint8_t nonce[24], const void *in, size_t n, void *out, uint8_t tag[16])
 {
     in_the_middle *m = arg;
-    char left[128];
 
     (void)nonce;
     memcpy(out, in, n);
@@ -438,9 +528,7 @@ static void use_meanwhile(void *arg, const uint8_t nonce[24], const void *in, si
     if (m->n_calls++ > 0)
         return;
     set_used(m->folder, 1, time(NULL) - 30);
-    snprintf(left, sizeof left, "%s/%032x.block.1.0.new", m->folder, 1u);
-    fclose(fopen(left, "w"));
-    set_time(left, time(NULL) - 7200);
+    leave_unfinished(m->folder);
 }
 
 /* One look at the folder is enough for a job at the cap, and what was used since that look stays. */
@@ -524,7 +612,8 @@ int main(void)
         cmocka_unit_test(test_a_link_that_leads_nowhere),
         cmocka_unit_test(test_short_mark),
         cmocka_unit_test(test_as_many_files_as_may_be), cmocka_unit_test(test_more_files_than_may_be),
-        cmocka_unit_test(test_used_since_the_look),
+        cmocka_unit_test(test_used_since_the_look), cmocka_unit_test(test_when_the_folder_is_listed),
+        cmocka_unit_test(test_two_programs_at_the_cap),
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_is_told_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sweep_readonly, setup, teardown),
