@@ -21,6 +21,7 @@ typedef struct one_of_several {
     size_t       n_ids, cap_ids;
     bool         is_waiting, has_ended;
     uint32_t     n_generated;
+    double       end_s;
     ebb_finish   finish;
     ebb_cache_salt drawn_salt;   /* on: a token of it was drawn behind moved K and V, which may be gone since */
 } one_of_several;
@@ -72,19 +73,32 @@ static ebb_turn_stats stats_of(const several *v, const one_of_several *a)
         t.prefill_s = 0;
     }
     t.n_generated = a->n_generated;
-    t.decode_s = a->n_generated > 1 ? ebb_clock_s() - v->begin_s : 0;    /* the first takes no pass */
+    t.decode_s = a->n_generated > 1 ? a->end_s - v->begin_s : 0;         /* the first takes no pass */
+    t.about |= EBB_ABOUT_SIDE_BY_SIDE;
     return t;
 }
 
-/* The END event of the first answer is the caller's, when all have ended. */
+static bool has_unended(const several *v)
+{
+    for (uint32_t i = 0; i < v->n; i++)
+        if (!v->all[i].has_ended)
+            return true;
+    return false;
+}
+
+/* The END event of the first answer is the caller's, when all have ended.  Until then the others may take its blocks:
+ * the conversation finds K and V on disk. */
 static void end_one(several *v, one_of_several *a, ebb_finish finish)
 {
     ebb_backend_event ev = { .kind = EBB_BACKEND_END, .finish = finish, .which = a->which };
 
     a->has_ended = true;
     a->finish = finish;
+    a->end_s = ebb_clock_s();
     v->n_running -= !a->is_waiting;
     v->most += v->most < v->limit;
+    if (a->which == 0 && has_unended(v))
+        ebb_session_persist(a->session);
     if (a->which == 0)
         return;
     if (finish == EBB_FINISH_STOP)
@@ -267,14 +281,6 @@ static void fini_one(one_of_several *a)
         return;
     ebb_session_free(a->session);
     ebb_detok_free(a->detok);
-}
-
-static bool has_unended(const several *v)
-{
-    for (uint32_t i = 0; i < v->n; i++)
-        if (!v->all[i].has_ended)
-            return true;
-    return false;
 }
 
 ebb_status ebb_local_decode_several(ebb_local *l, ebb_turn_stats *turn_stats, ebb_finish *finish,

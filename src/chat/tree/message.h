@@ -27,11 +27,13 @@ typedef enum ebb_finish {
 const char *ebb_finish_name(ebb_finish finish);
 bool ebb_finish_parse(const char *name, ebb_finish *out);        /* false: none of these */
 
-/* Figures of a turn that nobody has counted: they are about right, or not known at all. */
+/* Figures of a turn that say less than they seem to: nobody has counted them, or others shared
+ * the time. */
 enum {
     EBB_ABOUT_PROMPT = 1, EBB_ABOUT_GENERATED = 2,
     EBB_ABOUT_REUSED = 4,        /* the server does not say what it had already: n_reused is 0,
                                   * n_computed the whole prompt */
+    EBB_ABOUT_SIDE_BY_SIDE = 8,  /* others shared its passes: decode_s is not that of one alone */
 };
 
 /* What an answer cost: shown beneath it and stored with it. */

@@ -136,7 +136,7 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
     ebb_overflow_drop_gap(c);
     c->overflow.is_view_changed = false;
     c->turn.answer = node;
-    c->turn.is_path_changed = false;
+    c->turn.is_path_changed = c->turn.n_others > 0;      /* they may take the blocks of this one */
     node->m.finish = EBB_FINISH_NONE;
     node->is_dirty = true;
     snprintf(c->facts.model, sizeof c->facts.model, "%s", c->info->name);

@@ -30,8 +30,8 @@ typedef struct ebb_turn {
     uint32_t       n_wanted;     /* answers to the next question, or the one that waits; 0: 1 */
     bool           is_new_answer;        /* it began with this turn, so it may go if it stays
                                           * empty */
-    bool           is_path_changed;      /* the backend does not have the path: it was changed since
-                                          * the last answer */
+    bool           is_path_changed;      /* the backend may not have the path: it was changed since
+                                          * the last answer, or others were written beside that */
     bool           is_rewriting_reported; /* the user was told that the template rewrites this
                                            * conversation */
     uint64_t       seed;         /* of the last request; 0: a remote engine has chosen one */

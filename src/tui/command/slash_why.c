@@ -107,7 +107,10 @@ static void add_reason(ebb_buf *out, const ebb_turn_stats *c, const ebb_stats *s
                           "The next answer will be faster.", s->n_resident, s->n_layers);
     else
         add_memory(out, s, is_guide);
-    if (s->tier < EBB_TIER_STREAMING && tok_s > 0 && tok_s < slower * s->predicted_decode_tok_s)
+    if (c->about & EBB_ABOUT_SIDE_BY_SIDE)
+        ebb_buf_adds(out, "\nIt was written side by side with others, which share each pass: each alone is slower, all "
+                          "of them are done sooner.");
+    else if (s->tier < EBB_TIER_STREAMING && tok_s > 0 && tok_s < slower * s->predicted_decode_tok_s)
         ebb_buf_adds(out, "\nIt was slower than that: the file had to be read from disk first, or other programs were "
                           "using the processor.");
 }

@@ -40,6 +40,7 @@ typedef struct heard {
         char text[2048];
         bool ended;
         ebb_finish finish;
+        ebb_turn_stats turn_stats;
         ebb_cache_salt cache_salt;
     } others[EBB_BACKEND_MAX_ANSWERS];
     uint64_t to_compute, prefill_done;
@@ -88,6 +89,7 @@ static inline void hear_other(const ebb_backend_event *ev)
     o->n_text += ev->n_text;
     o->ended = ev->kind == EBB_BACKEND_END;
     o->finish = ev->finish;
+    o->turn_stats = ev->turn_stats;
     o->cache_salt = ev->cache_salt;
 }
 
@@ -193,9 +195,11 @@ static int teardown(void **state)
     return unlink(path);
 }
 
-static inline ebb_backend *open_tiny(uint32_t n_ctx)
+/* kv_cache_dir: NULL: nothing is kept on disk. */
+static inline ebb_backend *open_tiny_in(uint32_t n_ctx, const char *kv_cache_dir)
 {
-    const ebb_engine_opts o = { .n_ctx = n_ctx, .n_threads = 1, .no_kv_cache = true };
+    const ebb_engine_opts o = { .n_ctx = n_ctx, .n_threads = 1, .no_kv_cache = !kv_cache_dir,
+                                .kv_cache_dir = kv_cache_dir };
     ebb_backend *b;
     ebb_error err;
 
@@ -205,13 +209,23 @@ static inline ebb_backend *open_tiny(uint32_t n_ctx)
     return b;
 }
 
-static inline ebb_backend *open_ready(uint32_t n_ctx)
+static inline ebb_backend *open_tiny(uint32_t n_ctx)
 {
-    ebb_backend *b = open_tiny(n_ctx);
+    return open_tiny_in(n_ctx, NULL);
+}
+
+static inline ebb_backend *open_ready_in(uint32_t n_ctx, const char *kv_cache_dir)
+{
+    ebb_backend *b = open_tiny_in(n_ctx, kv_cache_dir);
 
     wait_for(&h.ready);
     assert_non_null(b->ops->model(b));
     return b;
+}
+
+static inline ebb_backend *open_ready(uint32_t n_ctx)
+{
+    return open_ready_in(n_ctx, NULL);
 }
 
 /* The same with the gate. */

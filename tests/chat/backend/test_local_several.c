@@ -2,6 +2,7 @@
 #include "ebb_test.h"
 
 #include "chat/backend/local_fixture.h"
+#include "support/own_folder.h"
 
 enum { N_PROMPT = 45, N_ANSWERS = 5 };
 
@@ -147,6 +148,42 @@ static void test_moved_with_no_room_for_all(void **state)
     }
 }
 
+/* The pool holds one of them: the others take the blocks of the first, whose K and V are found on disk, and whose time
+ * is its own. */
+static void test_the_first_keeps_its_own(void **state)
+{
+    ebb_backend *b;
+    char dir[64];
+    int32_t ids[3 * EBB_KV_BLOCK + 1];
+    const size_t n_more = 3 * EBB_KV_BLOCK + 1 - N_PROMPT;       /* behind whole blocks */
+    ebb_backend_request r;
+
+    (void)state;
+    assert_int_equal(ebb_own_folder(dir, sizeof dir, "/tmp/ebb-several-XXXXXX"), 0);
+    b = open_ready_in(128, dir);
+    fill(ids, N_PROMPT);
+    r = request_of(ids, 3, 11, 0);
+    request(b, &r);
+    wait_for(&h.ended);
+    assert_int_equal(h.n_ids, 128 - N_PROMPT);
+    assert_true(h.turn_stats.about & EBB_ABOUT_SIDE_BY_SIDE);
+    for (uint32_t i = 1; i < 3; i++)
+        assert_true(h.others[i].turn_stats.decode_s > h.turn_stats.decode_s);
+    b->ops->close(b);                            /* all is written then */
+    h.ready = false;
+    b = open_ready_in(128, dir);
+    memcpy(ids + N_PROMPT, h.ids, n_more * sizeof *ids);
+    r.n_ids = N_PROMPT + n_more;
+    r.n_answers = r.n_predict = 1;
+    request(b, &r);
+    wait_for(&h.ended);
+    assert_int_equal(h.turn_stats.n_computed, 1);
+    assert_false(h.turn_stats.about & EBB_ABOUT_SIDE_BY_SIDE);
+    b->ops->close(b);
+    h.ready = false;
+    assert_int_equal(ebb_own_folder_end(dir), 0);
+}
+
 static void test_one_token_has_no_speed(void **state)
 {
     ebb_backend *b = open_ready(1024);
@@ -199,8 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_each_is_what_it_is_alone), T(test_no_room_for_all), T(test_moved_with_no_room_for_all),
-        T(test_one_token_has_no_speed),
-        T(test_all_are_stopped),
+        T(test_the_first_keeps_its_own), T(test_one_token_has_no_speed), T(test_all_are_stopped),
     };
 
     return cmocka_run_group_tests_name("several answers", tests, NULL, NULL);

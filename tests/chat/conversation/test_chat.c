@@ -13,6 +13,14 @@ static ebb_phase phase(const ebb_chat *c)
     return s.phase;
 }
 
+static uint32_t n_ctx_used(const ebb_chat *c)
+{
+    ebb_stats s;
+
+    ebb_chat_stats(c, &s);
+    return s.n_ctx_used;
+}
+
 static void test_turn(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -125,6 +133,8 @@ static void test_several_answers_are_siblings(void **state)
     assert_int_equal(ebb_chat_send_several(c, 3, "one", 3, &err), EBB_OK);
     done(c);
     assert_string_equal(path(c), "[one] [a1.0 a1.1 a1.2 ]");
+    assert_true(n_ctx_used(c) > 0);              /* also where the others took the blocks of the first */
+    assert_int_equal(n_ctx_used(c), ebb_chat_n_tokens(c));
     assert_string_equal(siblings(c, &n), "[a1.0 a1.1 a1.2 ][o1.0 o1.1 o1.2 ][o2.0 o2.1 o2.2 ]");
     assert_int_equal(ebb_chat_retry_several(c, 2, &err), EBB_OK);        /* their seeds go on */
     done(c);
@@ -440,14 +450,6 @@ static void test_sessions(void **state)
     say(c, "x");
     assert_string_equal(ebb_chat_session_name(c), "lakes");
     ebb_chat_close(c);
-}
-
-static uint32_t n_ctx_used(const ebb_chat *c)
-{
-    ebb_stats s;
-
-    ebb_chat_stats(c, &s);
-    return s.n_ctx_used;
 }
 
 /* The meter is the conversation's at hand, also before the model has read it. */

@@ -239,12 +239,17 @@ static void why_it_was_slow(void **state)
     assert_has(&s, "each token takes 4.20 GiB of weights through the processor, about 6.1\n");
     assert_lacks(&s, "slower than that");
     stats->predicted_decode_tok_s = 20;
+    last = (ebb_message *)ebb_chat_message(s.chat, ebb_chat_n_messages(s.chat) - 1);
+    last->turn_stats.about = EBB_ABOUT_SIDE_BY_SIDE;
+    screen_keys(&s, "/why\r");
+    assert_has(&s, "It was written side by side with others");
+    assert_lacks(&s, "slower than that");
+    last->turn_stats.about = 0;
     screen_keys(&s, "/why\r");
     assert_has(&s, "It was slower than that");
     stats->n_resident = 3;
     screen_keys(&s, "/why\r");
     assert_has(&s, "3 of 8 layers are in memory so far");
-    last = (ebb_message *)ebb_chat_message(s.chat, ebb_chat_n_messages(s.chat) - 1);
     last->turn_stats.n_accepted = 12;
     screen_keys(&s, "/why\r");
     assert_has(&s, "tok/s (guessed 12).\n");
