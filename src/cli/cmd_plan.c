@@ -55,7 +55,7 @@ static void print_plan_table(const ebb_model *m, const ebb_machine *machine, con
 {
     ebb_buf text = { 0 };
 
-    ebb_plan_text(&text, ebb_model_get_info(m), machine, p);
+    ebb_plan_text(&text, m, machine, p);
     ebb_cli_print(ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
 }

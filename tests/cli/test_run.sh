@@ -155,6 +155,8 @@ if len(answered) != 1 or not answered[0].endswith(b"}\n"):
     sys.exit("--json is written as %r" % answered)
 PY
 yes word | head -n 3000 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "3,000 words in 512"
+grep -q 'the model was trained for 2048: shorten' "$dir/err" && ! grep -q -- '--ctx' "$dir/err" || fail "far too long: $(cat "$dir/err")"
+yes word | head -n 300 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "300 words in 512"
 grep -q 'the input has .* tokens, the context holds .*: give --ctx .* (in a chat /set ctx ' "$dir/err" || fail "too long: $(cat "$dir/err")"
 yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 1 ] && grep -qx 'ebb: the input is larger than 64 MiB' "$dir/err" || fail "input without an end: $(cat "$dir/err")"

@@ -59,7 +59,7 @@ void ebb_local_plan(ebb_local *l)
     ebb_buf text = { 0 };
 
     ebb_engine_get_plan(l->engine, &p, &machine);
-    ebb_plan_text(&text, ebb_model_get_info(l->model), &machine, &p);
+    ebb_plan_text(&text, l->model, &machine, &p);
     ebb_local_emit_text(l, EBB_BACKEND_REPORT, ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);
 }

@@ -98,8 +98,23 @@ static void add_machine_advice(ebb_buf *out, const ebb_model_info *model, const 
                  reading_tok_s, ebb_size_text(p->total_bytes - weights + model->weight_bytes, size));
 }
 
-void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine, const ebb_plan *p)
+uint32_t ebb_plan_trained_ctx(const ebb_model *m)
 {
+    uint32_t n = ebb_model_get_info(m)->n_ctx_train;
+    const char *type = ebb_model_meta_string(m, ".rope.scaling.type");
+    double factor, before;
+
+    if (!type || (strcmp(type, "yarn") != 0 && strcmp(type, "linear") != 0) ||
+        !ebb_model_meta_number(m, ".rope.scaling.factor", &factor) ||
+        !ebb_model_meta_number(m, ".rope.scaling.original_context_length", &before))
+        return n;
+    return before > 0 && factor * before > n && factor * before < UINT32_MAX ? (uint32_t)(factor * before) : n;
+}
+
+void ebb_plan_text(ebb_buf *out, const ebb_model *m, const ebb_machine *machine, const ebb_plan *p)
+{
+    const ebb_model_info *model = ebb_model_get_info(m);
+    uint32_t trained = ebb_plan_trained_ctx(m);
     char size[16], read[16], kv[24];
 
     ebb_buf_addf(out, "%s  %s %s, %u layers\n", model->name, model->arch, model->quantization, model->n_layers);
@@ -108,8 +123,8 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
     add_part_lines(out, p);
     ebb_buf_addf(out, "tier %s: %s\n", ebb_tier_name(p->tier), p->why);
     ebb_buf_addf(out, "%u of %u layers resident, context %u tokens", p->n_resident, p->n_layers, p->n_ctx);
-    if (model->n_ctx_train > p->n_ctx)
-        ebb_buf_addf(out, " (--ctx takes up to %u)", model->n_ctx_train);
+    if (trained > p->n_ctx)
+        ebb_buf_addf(out, " (--ctx takes up to %u)", trained);
     ebb_buf_addf(out, ", KV %s\n", ebb_plan_kv_text(p, kv));
     if (p->lent_bytes > 0)
         ebb_buf_addf(out, "%u of %u layers at first: %s of the KV cache keep layers in memory until the context "
@@ -123,9 +138,8 @@ void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine 
                           "read for each token\n",
                      ebb_size_text(p->expert_bytes, size), 100 * p->expert_hit_rate,
                      ebb_size_text(p->stream_bytes, read));
-    if (model->n_ctx_train > 0 && p->n_ctx > model->n_ctx_train)
-        ebb_buf_addf(out, "the model was trained for %u tokens: beyond that its answers fall apart\n",
-                     model->n_ctx_train);
+    if (trained > 0 && p->n_ctx > trained)
+        ebb_buf_addf(out, "the model was trained for %u tokens: beyond that its answers fall apart\n", trained);
     if (!p->is_mapped && p->weights_resident_bytes + p->lent_bytes)
         ebb_buf_addf(out, "%s are read into memory at the start, in about %.1f s\n",
                      ebb_size_text(p->weights_resident_bytes + p->lent_bytes, size), p->predicted_load_s);

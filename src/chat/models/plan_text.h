@@ -21,10 +21,13 @@ typedef struct ebb_plan_part {
 } ebb_plan_part;
 void ebb_plan_parts(const ebb_plan *p, ebb_plan_part out[EBB_PLAN_PARTS]);
 
+/* The longest context that the model was trained for, or its positions are stretched to: by YaRN
+ * or linearly, where the file says how long it was before and by how much. */
+uint32_t ebb_plan_trained_ctx(const ebb_model *m);
+
 /* The whole plan as a table with bars, and what it means; lines of 72 columns at most
  * but for names.  The model's name is as the file has it: unfiltered. */
-void ebb_plan_text(ebb_buf *out, const ebb_model_info *model, const ebb_machine *machine,
-                   const ebb_plan *p);
+void ebb_plan_text(ebb_buf *out, const ebb_model *m, const ebb_machine *machine, const ebb_plan *p);
 
 /* What a budget would bring, in one line: tier, resident layers, predicted speed. */
 void ebb_plan_line(ebb_buf *out, const ebb_plan *p);

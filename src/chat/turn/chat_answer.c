@@ -125,6 +125,7 @@ ebb_status ebb_turn_request_answer(ebb_chat *c, const ebb_prompt *p, ebb_node *n
         r.gap = c->overflow.gap;
     ebb_chat_begin_sample_record(c, &r, node);
     begin_other_records(c, &r);
+    ebb_overflow_warn_untrained(c, r.n_ids);
     st = c->backend->ops->answer(c->backend, &r, err);
     if (st != EBB_OK)
         return st;

@@ -228,6 +228,9 @@ static void report_model(ebb_chat *c)
     char unfollowed[200];
 
     report_template(c);
+    c->overflow.is_untrained_said = false;
+    if (!c->overflow.is_unattended || c->overflow.was_asked)     /* else it is said when it comes to that */
+        ebb_overflow_warn_untrained(c, c->backend->ops->n_ctx(c->backend));
     ebb_chat_stats(c, &s);
     if (s.left_out[0])
         ebb_chat_notice(c, "%s", s.left_out);

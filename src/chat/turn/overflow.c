@@ -65,6 +65,10 @@ static ebb_status refuse_question(const ebb_chat *c, const ebb_prompt *p, ebb_er
     if (ebb_context_view_is_last_turn(c->info->path))
         return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, and the guide reads %u: shorten it, or load "
                                           "another model with /model", p->n_ids, n_ctx);
+    if (!has_older && ebb_overflow_is_untrained(c, p->n_ids))
+        return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, the context holds %u with its answer, and the "
+                                          "model was trained for %u: shorten it, or take a model with a longer "
+                                          "context", p->n_ids, n_ctx, ebb_overflow_trained(c));
     if (!has_older)
         return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, the context holds %u with its answer: shorten "
                                           "it, or make room with /set ctx", p->n_ids, n_ctx);
@@ -182,6 +186,7 @@ void ebb_overflow_warn(ebb_chat *c)
     uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), n = ebb_chat_n_tokens(c);
     bool is_nearly_full = n_ctx && 10ull * n >= 8ull * n_ctx;
 
+    ebb_overflow_warn_untrained(c, n);
     if (is_nearly_full && !c->overflow.is_warned)
         ebb_chat_notice(c, "The context is %u %% full (%u of %u tokens): %s. /forget, /compact or /grow act now; "
                            "/pin keeps a "

@@ -32,7 +32,7 @@ typedef struct ebb_chat_overflow {
     ebb_overflow_policy forced;
     uint32_t        n_turns;
     const ebb_node *asked_at;    /* the leaf at which the user was asked; NULL: he was not */
-    bool            is_warned;
+    bool            is_warned, is_untrained_said;
     bool            is_view_changed; /* decided just now: what is computed again is part of it */
     /* Tokens that went from the middle of the sequence, until the backend has been told. */
     ebb_backend_gap gap;         /* its ids are ours */
@@ -137,12 +137,21 @@ ebb_status ebb_overflow_price_ctx(ebb_chat *c, uint32_t n_ctx, bool *was_reporte
 EBB_MUST_CHECK
 ebb_status ebb_overflow_shrink(ebb_chat *c, uint32_t n_ctx, ebb_error *err);
 
+/* -- overflow_trained.c ------------------------------------------------------------------ */
+/* The longest context that the open model was trained for; 0: nobody can say, or a server decides.
+ */
+uint32_t ebb_overflow_trained(const ebb_chat *c);
+/* Say it once for each opening when n_tokens are more than that, of a context that is longer. */
+void ebb_overflow_warn_untrained(ebb_chat *c, size_t n_tokens);
+
 /* -- overflow_note.c --------------------------------------------------------------------- */
 enum { RESERVE_MAX = 512 };      /* tokens */
 /* Tokens that an answer should find free: an eighth of the context, as long as that is not
  * absurd. */
 uint32_t ebb_overflow_reserve(const ebb_chat *c);
 bool ebb_overflow_fits(const ebb_chat *c, size_t n_ids);         /* with the reserve */
+/* With its reserve that is more than the longest context that is advised (ebb_overflow_trained). */
+bool ebb_overflow_is_untrained(const ebb_chat *c, size_t n_ids);
 bool ebb_overflow_fills(const ebb_chat *c, size_t n_ids);        /* nothing is left */
 /* CONTEXT, in the words of a script: what it gave is too long, and what would help. */
 EBB_MUST_CHECK

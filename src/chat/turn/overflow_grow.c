@@ -11,8 +11,8 @@
  * trained for.  false: that length is not enough. */
 static bool choose_larger_ctx(const ebb_chat *c, size_t need, uint32_t *out)
 {
-    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), most = c->info->n_ctx_train ? c->info->n_ctx_train
-                                                                                     : UINT32_MAX / 2;
+    uint32_t n_ctx = c->backend->ops->n_ctx(c->backend), trained = ebb_overflow_trained(c),
+        most = trained ? trained : UINT32_MAX / 2;
     uint64_t want = 2ull * n_ctx;
 
     while (want < most && want < need + ebb_overflow_reserve(c))
@@ -30,7 +30,8 @@ static ebb_status plan_larger(ebb_chat *c, size_t need, uint32_t *n_ctx, ebb_pla
     if (st != EBB_OK)
         return st;
     if (!c->ops.plan || !choose_larger_ctx(c, need, n_ctx))
-        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model was trained for %u tokens, no more", c->info->n_ctx_train);
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "the model was trained for %u tokens, no more",
+                        ebb_overflow_trained(c));
     st = ebb_chat_check_file_at_hand(c, err);
     if (st != EBB_OK)
         return st;

@@ -13,13 +13,25 @@ static uint32_t ctx_of(const ebb_chat *c)
     return c->overflow.n_ctx_wanted ? c->overflow.n_ctx_wanted : c->backend->ops->n_ctx(c->backend);
 }
 
-uint32_t ebb_overflow_reserve(const ebb_chat *c)
+/* Of a context of n_ctx tokens. */
+static uint32_t reserve_of(const ebb_chat *c, uint32_t n_ctx)
 {
-    uint32_t n_ctx = ctx_of(c), reserve = n_ctx ? n_ctx / 8 : RESERVE_MAX;
-    uint32_t n_predict = c->settings.n_predict;
+    uint32_t n_predict = c->settings.n_predict, reserve = n_ctx ? n_ctx / 8 : RESERVE_MAX;
 
     reserve = reserve > RESERVE_MAX ? RESERVE_MAX : reserve;
     return n_predict && n_predict < reserve ? n_predict : reserve;
+}
+
+uint32_t ebb_overflow_reserve(const ebb_chat *c)
+{
+    return reserve_of(c, ctx_of(c));
+}
+
+bool ebb_overflow_is_untrained(const ebb_chat *c, size_t n_ids)
+{
+    uint32_t trained = ebb_overflow_trained(c);
+
+    return trained && n_ids + reserve_of(c, trained) > trained;
 }
 
 /* A context of unknown size (0) never counts as full. */
@@ -40,13 +52,18 @@ bool ebb_overflow_fills(const ebb_chat *c, size_t n_ids)
 /* For scripts, of which only those of a chat have commands. */
 ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_error *err)
 {
-    size_t n_ctx = (n_tokens + n_tokens / 4 + 1023) / 1024 * 1024;
+    size_t n_ctx = (n_tokens + n_tokens / 4 + 1023) / 1024 * 1024, trained = ebb_overflow_trained(c);
 
     if (c->remote.name)                          /* its context is its own, and the tokens were not counted */
         return EBB_FAIL(err, EBB_CONTEXT, "the input has about %zu tokens, the context of %.80s holds %u with its "
                                           "answer: shorten it, or ask the engine here (-e here --ctx N; in a chat "
                                           "/engine here)",
                         n_tokens, c->remote.name, c->backend->ops->n_ctx(c->backend));
+    if (ebb_overflow_is_untrained(c, n_tokens))
+        return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u with its answer, and the "
+                                          "model was trained for %zu: shorten the input, or take a model with a "
+                                          "longer context", n_tokens, c->backend->ops->n_ctx(c->backend), trained);
+    n_ctx = trained && trained < n_ctx ? trained : n_ctx;
     return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u with its answer: give --ctx %zu "
                                       "or more (in a chat /set ctx %zu), or a model that can take as many",
                     n_tokens, c->backend->ops->n_ctx(c->backend), n_ctx, n_ctx);

@@ -661,6 +661,75 @@ static void test_unattended(void **state)
     ebb_chat_close(c);
 }
 
+static const char untrained[] = "the context holds 200 tokens, the model was trained for 100: beyond that its answers "
+                                "fall apart";
+
+/* How often that was said until the chat is idle. */
+static unsigned n_untrained(ebb_chat *c)
+{
+    ebb_chat_event ev;
+    unsigned n = 0;
+
+    while (ebb_chat_event_next(c, &ev) || ((!ebb_chat_is_ready(c) || ebb_chat_is_busy(c)) && fake_next(c, &ev)))
+        n += ev.kind == EBB_EVENT_WARNING && strcmp(ev.text, untrained) == 0;
+    return n;
+}
+
+/* Who chats is told when the model is opened; a script when what it asks, or the answer, goes beyond. */
+static void test_longer_than_trained(void **state)
+{
+    ebb_chat *c;
+
+    (void)state;
+    script.info.n_ctx_train = 200;
+    c = open_chat(NULL);
+    assert_int_equal(n_untrained(c), 0);
+    ebb_chat_close(c);
+    script.info.n_ctx_train = 100;
+    c = open_chat(NULL);
+    assert_int_equal(n_untrained(c), 1);
+    send(c, "a hundred tokens of prompt, a hundred tokens of prompt, a hundred tokens of prompt, a hundred tokens");
+    assert_int_equal(n_untrained(c), 0);         /* it was said */
+    ebb_chat_close(c);
+    c = open_chat(&(ebb_chat_opts){ .is_unattended = true });
+    assert_int_equal(n_untrained(c), 0);
+    send(c, "short");
+    assert_int_equal(n_untrained(c), 0);
+    script.n_tokens = 90;
+    send(c, "and on");
+    assert_int_equal(n_untrained(c), 1);
+    send(c, "and on");
+    assert_int_equal(n_untrained(c), 0);
+    ebb_chat_close(c);
+}
+
+/* Nobody is told to take a context that is longer than that. */
+static void test_no_advice_beyond_training(void **state)
+{
+    char text[400];
+    ebb_chat *c;
+    ebb_error err;
+
+    (void)state;
+    memset(text, 'x', sizeof text);
+    script.info.n_ctx_train = 300;
+    c = open_ready(&(ebb_chat_opts){ .is_unattended = true });
+    assert_int_equal(ebb_chat_send(c, text, sizeof text, &err), EBB_CONTEXT);
+    assert_non_null(strstr(err.msg, "the model was trained for 300: shorten the input"));
+    assert_null(strstr(err.msg, "--ctx"));
+    ebb_chat_close(c);
+    script.info.n_ctx_train = 600;
+    c = open_ready(&(ebb_chat_opts){ .is_unattended = true });
+    assert_int_equal(ebb_chat_send(c, text, sizeof text, &err), EBB_CONTEXT);
+    assert_non_null(strstr(err.msg, "give --ctx 600 or more"));
+    ebb_chat_close(c);
+    script.info.n_ctx_train = 300;
+    c = open_with(EBB_OVERFLOW_STOP, false);
+    assert_int_equal(ebb_chat_send(c, text, sizeof text, &err), EBB_CONTEXT);
+    assert_null(strstr(err.msg, "/set ctx"));
+    ebb_chat_close(c);
+}
+
 /* A pinned turn stays whole; one that was not is gone. */
 static void check_pins(ebb_overflow_policy how)
 {
@@ -987,7 +1056,8 @@ int main(void)
         SMALL(test_limit_while_the_context_grows), SMALL(test_limit_while_the_context_slides),
         SMALL(test_grow_for_a_question_that_waits), SMALL(test_asked_context), T(test_smaller_context),
         SMALL(test_cannot_grow), SMALL(test_growth_fails), SMALL(test_stop), SMALL(test_ask),
-        SMALL(test_unattended), SMALL(test_pins), SMALL(test_pins_before_a_slide), T(test_unpinned_turns_go),
+        SMALL(test_unattended), SMALL(test_longer_than_trained), SMALL(test_no_advice_beyond_training),
+        SMALL(test_pins), SMALL(test_pins_before_a_slide), T(test_unpinned_turns_go),
         T(test_tokens_of_the_first_turn), T(test_tokens_of_one_piece), T(test_forget_what_has_no_ids),
         T(test_smaller_context_without_ids), SMALL(test_in_the_middle_of_an_answer),
         SMALL(test_room_for_another_models_answer), SMALL(test_a_larger_model_is_asked), SMALL(test_back_before_it),
