@@ -113,8 +113,9 @@ static void print_ratings(const ebb_machine *machine, const ebb_model_rating *r,
            machine->n_cpus);
     if (machine->disk_bytes_s > 0)               /* no model needed it */
         printf("disk %.2f GB/s, ", machine->disk_bytes_s / 1e9);
-    printf("memory %.1f GB/s by the kernels\n\n", machine->memory_bytes_s / 1e9);
-    printf("  %-9s %10s %-8s %7s %7s %10s %s\n", "tier", "size", "type", "layers", "context", "tok/s", "model");
+    if (machine->memory_bytes_s > 0)             /* none could be read */
+        printf("memory %.1f GB/s by the kernels\n", machine->memory_bytes_s / 1e9);
+    printf("\n  %-9s %10s %-8s %7s %7s %10s %s\n", "tier", "size", "type", "layers", "context", "tok/s", "model");
     for (size_t i = 0; i < n; i++)
         print_rating(&r[i], chosen ? strcmp(chosen, r[i].file.path) == 0 : i == 0 && !r[0].why_not[0]);
     ebb_models_explain(r, n, &why);

@@ -9,6 +9,13 @@ has() { grep -qF -- "$1" "$dir/out" || { echo "lacks: $1"; cat "$dir/out"; exit 
 lacks() { ! grep -qF -- "$1" "$dir/out" || { echo "has: $1"; cat "$dir/out"; exit 1; }; }
 
 says; lacks took                                 # the guide, as there is nothing else
+printf 'GGUF' >"$dir/m/broken.gguf"              # it is there, and a script is told why it does not answer
+says; has 'took the built-in guide: '; has 'broken.gguf'; lacks 'no model fits'
+"$EBB" run -n 1 hello 2>"$dir/out" >/dev/null; has 'took the built-in guide: '; has 'broken.gguf'
+"$EBB" plan >"$dir/out"; has 'took the built-in guide: '; lacks 'GB/s'
+cp "$dir/m/broken.gguf" "$dir/m/broken2.gguf"
+says; has 'took the built-in guide: none of the 2 model files can be used; ebb plan says why'
+rm "$dir/m/broken.gguf" "$dir/m/broken2.gguf"
 cp models/guide.gguf "$dir/m/one.gguf"
 says; lacks took
 cp models/guide.gguf "$dir/m/two.gguf"

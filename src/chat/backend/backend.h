@@ -28,6 +28,7 @@ typedef enum ebb_backend_event_kind {
     EBB_BACKEND_END,             /* finish, turn_stats; text: the error line if finish is ERROR,
                                   * else what the answer still lacks */
     EBB_BACKEND_NOTICE,          /* text: one line */
+    EBB_BACKEND_WARNING,         /* the same, also where there is no terminal */
     EBB_BACKEND_REPORT,          /* text: the plan that was asked for, some lines */
     EBB_BACKEND_SPECULATIVE_PREFILL, /* done, total: of the ids given to `speculative_prefill`,
                                       * those in the KV cache */

@@ -19,13 +19,14 @@ static void emit_load_progress(void *arg, uint64_t done, uint64_t total)
     ebb_local_emit(l, &(ebb_backend_event){ .kind = EBB_BACKEND_LOADING, .done = done, .total = total });
 }
 
+/* Where the guide answers for files that cannot be used, a script is told, too. */
 static ebb_status open_local_model(ebb_local *l, ebb_model **m, ebb_error *err)
 {
     ebb_buf why = { 0 };
     ebb_status st = ebb_models_open(&l->opts, &l->path, m, &why, err);
 
     if (st == EBB_OK && why.len)
-        ebb_local_emit_text(l, EBB_BACKEND_NOTICE, why.data, why.len);
+        ebb_local_emit_text(l, l->path ? EBB_BACKEND_NOTICE : EBB_BACKEND_WARNING, why.data, why.len);
     ebb_buf_fini(&why);
     return st;
 }

@@ -301,13 +301,30 @@ static void add_lent(ebb_buf *out, const ebb_plan *p)
                  ebb_speed_text(p->predicted_full_tok_s, full), p->n_ctx);
 }
 
+/* None can be used.  "Does not fit" is said only of models that were read, and planned. */
+static void explain_guide(const ebb_model_rating *r, size_t n, ebb_buf *out)
+{
+    size_t n_too_large = 0;
+
+    for (size_t i = 0; i < n; i++)
+        n_too_large += r[i].plan.total_bytes > 0 && !r[i].plan.fits;
+    ebb_buf_adds(out, "took the built-in guide: ");
+    if (n == 0)
+        ebb_buf_adds(out, "there is no model file");
+    else if (n_too_large == n)
+        ebb_buf_adds(out, "no model fits; ebb plan says why");
+    else if (n == 1)
+        ebb_buf_adds(out, r[0].why_not);
+    else
+        ebb_buf_addf(out, "none of the %zu model files can be used; ebb plan says why", n);
+}
+
 void ebb_models_explain(const ebb_model_rating *r, size_t n, ebb_buf *out)
 {
     char speed[16];
 
     if (n == 0 || r[0].why_not[0]) {
-        ebb_buf_addf(out, "took the built-in guide: %s", n ? "no model fits; ebb plan says why"
-                                                           : "there is no model file");
+        explain_guide(r, n, out);
         return;
     }
     ebb_buf_adds(out, "took ");

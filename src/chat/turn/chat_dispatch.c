@@ -66,6 +66,9 @@ static void handle_backend_event(ebb_chat *c, const ebb_backend_event *ev)
     case EBB_BACKEND_NOTICE:
         ebb_chat_emit_event(c, EBB_EVENT_NOTICE, ev->text, ev->n_text, 0, 0);
         break;
+    case EBB_BACKEND_WARNING:
+        ebb_chat_emit_event(c, EBB_EVENT_WARNING, ev->text, ev->n_text, 0, 0);
+        break;
     case EBB_BACKEND_SPECULATIVE_PREFILL:
         if (c->overflow.prefill_note && c->overflow.prefill_note == ebb_context_view_note(c->tree.path, c->tree.n_path))
             ebb_chat_record_cache_salt(c, &ev->cache_salt);

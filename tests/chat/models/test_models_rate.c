@@ -143,13 +143,15 @@ static void test_small_ones(void **state)
     r = rate(GB, 20e9);
     assert_int_equal(r.n, 0);
     expect(r, (const char *const[]){ NULL }, "took the built-in guide: there is no model file");
-    tiny("large", EBB_TYPE_Q8_0, 12, 4096);
-    tiny("small", EBB_TYPE_Q8_0, 2, 512);
     snprintf(path, sizeof path, "%s/broken.gguf", dir);
     f = fopen(path, "w");
     assert_non_null(f);
     fputs("GGUF and no more", f);
     fclose(f);
+    expect(rate(GB, 20e9), ORDER("broken"), "took the built-in guide: broken.gguf: ");
+    tiny("large", EBB_TYPE_Q8_0, 12, 4096);
+    expect(rate(GB / 4096, 20e9), ORDER("", ""), "guide: none of the 2 model files can be used; ebb plan says why");
+    tiny("small", EBB_TYPE_Q8_0, 2, 512);
     r = rate(GB, 20e9);
     assert_non_null(strstr(r.r[2].why_not, "broken.gguf"));
     expect(r, ORDER("large", "small", "broken"), "took large.gguf: ");
