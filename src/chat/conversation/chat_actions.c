@@ -72,7 +72,7 @@ static ebb_status check_n_answers(const ebb_chat *c, uint32_t n, ebb_error *err)
     if (n > 1 && c->remote.name)
         return EBB_FAIL(err, EBB_UNSUPPORTED, "%s gives one answer at a time; the engine in this process can give "
                                               "several",
-                        c->remote.name);
+                        ebb_chat_engine_word(c));
     return EBB_OK;
 }
 

@@ -69,9 +69,14 @@ ebb_status ebb_chat_check_own(const ebb_chat *c, ebb_error *err)
                     ebb_chat_writer_pid(c));
 }
 
+const char *ebb_chat_engine_word(const ebb_chat *c)
+{
+    return ebb_chat_is_shared(c) ? "the ebb serve that shares this model" : c->remote.name;
+}
+
 ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err)
 {
-    const char *name = c->remote.name;
+    const char *name = ebb_chat_engine_word(c);
 
     if (!name)
         return EBB_OK;

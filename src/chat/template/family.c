@@ -249,6 +249,6 @@ const ebb_template_family *ebb_template_family_choose(const ebb_model *m, char *
             snprintf(why, cap, "its architecture %s", info->arch);
             return ebb_template_family_named(by_arch[i].family);
         }
-    snprintf(why, cap, "no sign of a chat format");
+    snprintf(why, cap, "default, as there is no sign of a chat format");
     return ebb_template_family_named("plain");
 }

@@ -214,7 +214,7 @@ static void report_template(ebb_chat *c)
     if (!c->remote.name || strcmp(name, "auto") == 0)
         return;
     snprintf(line, sizeof line, "%.80s renders with its own chat template, the chosen '%.100s' is left out; the engine "
-             "of this process takes it (-e here, /engine here)", c->remote.name, name);
+             "of this process takes it (-e here, /engine here)", ebb_chat_engine_word(c), name);
     if (c->template_given || c->settings.template_name[0])
         ebb_chat_warn(c, line);
     else

@@ -58,7 +58,7 @@ ebb_status ebb_overflow_refuse_input(const ebb_chat *c, size_t n_tokens, ebb_err
         return EBB_FAIL(err, EBB_CONTEXT, "the input has about %zu tokens, the context of %.80s holds %u with its "
                                           "answer: shorten it, or ask the engine here (-e here --ctx N; in a chat "
                                           "/engine here)",
-                        n_tokens, c->remote.name, c->backend->ops->n_ctx(c->backend));
+                        n_tokens, ebb_chat_engine_word(c), c->backend->ops->n_ctx(c->backend));
     if (ebb_overflow_is_untrained(c, n_tokens))
         return EBB_FAIL(err, EBB_CONTEXT, "the input has %zu tokens, the context holds %u with its answer, and the "
                                           "model was trained for %zu: shorten the input, or take a model with a "

@@ -42,6 +42,16 @@ static void add_way(ebb_buf *out, const ebb_machine *machine)
                  s.name, s.file_bytes / 1e9, s.source);
 }
 
+/* The same in a line, for who has a model. */
+static void add_short_way(ebb_buf *out, const ebb_machine *machine)
+{
+    ebb_suggestion s;
+    ebb_plan plan;
+
+    if (ebb_suggestion_best(machine, &s, &plan))
+        ebb_buf_addf(out, "\nTo get %s: /pull %s", s.name, s.source);
+}
+
 /* It has weights of which nothing is known here. */
 static bool is_elsewhere(const ebb_model_info *model)
 {
@@ -74,6 +84,8 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
         ebb_greeting_machine(out, machine);
         ebb_buf_addc(out, '.');
     }
+    if (is_first && model && !is_elsewhere(model) && !is_guide)
+        add_short_way(out, machine);
     if (is_guide)
         add_way(out, machine);
     else if (is_first)

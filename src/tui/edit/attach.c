@@ -142,6 +142,9 @@ static ebb_status attach_file(expansion *e, const char *path, const char *name, 
     if (st != EBB_OK || made)
         return st != EBB_OK ? st : attach_text(e, name, made);
     st = ebb_file_slurp(path, EBB_ATTACH_BYTES, &text, err);
+    if (st == EBB_LIMIT)
+        st = EBB_FAIL(err, EBB_LIMIT, "%s: is larger than %d MiB, the most that is attached", path,
+                      EBB_ATTACH_BYTES >> 20);
     if (st == EBB_OK && !is_text(ebb_buf_text(&text), text.len))
         st = say_no_text(path, err);
     if (st == EBB_OK)

@@ -1039,7 +1039,7 @@ static void test_choice(void **state)
         { { .tokens = { "<s>", "</s>" }, .name = "Mistral 7B" }, "mistral-v1, chosen by 'mistral'" },
         { { .tokens = { "<s>", "</s>" }, .name = "My Zephyr" }, "zephyr" },
         { { .tokens = { "<s>", "</s>" }, .arch = "qwen2" }, "its architecture qwen2" },
-        { { .tokens = { "<s>", "</s>" } }, "plain" },
+        { { .tokens = { "<s>", "</s>" } }, "plain, chosen by default, as there is no sign of a chat format (" },
     };
 
     (void)state;

@@ -292,6 +292,12 @@ static void test_too_long_by_estimate(void **state)
     assert_non_null(strstr(err.msg, "the input has about "));
     assert_non_null(strstr(err.msg, " holds 200 with its answer: shorten it, or ask the engine here (-e here "));
     assert_null(strstr(err.msg, "/set ctx"));
+    free(c->remote.name);                        /* one that was found: its address is ebb's own */
+    c->remote.name = strdup(EBB_SHARED_PREFIX "/home/u/models/m.gguf");
+    assert_int_equal(ebb_chat_send(c, words, sizeof words, &err), EBB_CONTEXT);
+    assert_non_null(strstr(err.msg, "the context of the ebb serve that shares this model holds 200 "));
+    assert_int_equal(ebb_chat_need_ids(c, "x", &err), EBB_UNSUPPORTED);
+    assert_null(strstr(err.msg, EBB_SHARED_PREFIX));
     ebb_chat_close(c);
 }
 

@@ -430,7 +430,8 @@ static void greets(void **state)
     ebb_machine small = { .available_bytes = 6500000000u, .n_cpus = 2 },
         tiny = { .available_bytes = 500 << 20, .n_cpus = 1 },
                 large = { .available_bytes = 128000000000u, .n_cpus = 2 };
-    ebb_model_info guide = { .path = "guide", .name = "ebb guide" };
+    ebb_model_info guide = { .path = "guide", .name = "ebb guide" },
+        own = { .path = "/m/own.gguf", .name = "own", .n_layers = 2, .weight_bytes = 1000 };
     screen s;
 
     (void)state;
@@ -460,6 +461,13 @@ static void greets(void **state)
     assert_non_null(strstr(out.data, "built-in guide"));
     assert_non_null(strstr(out.data, "ebb pull"));       /* as long as there is nothing else */
     assert_null(strstr(out.data, "tok/s"));
+    ebb_buf_clear(&out);
+    ebb_greeting_text(&out, &small, &own, true, true);
+    assert_non_null(strstr(out.data, "as they go.\nTo get LFM2.5-8B-A1B: /pull LiquidAI/LFM2.5-8B-A1B-GGUF:Q4_K_M\n"
+                                     "\nType a"));
+    ebb_buf_clear(&out);
+    ebb_greeting_text(&out, &tiny, &own, true, true);
+    assert_null(strstr(out.data, "/pull"));
     for (int has_keys = 0; has_keys < 2; has_keys++) {
         ebb_buf_clear(&out);
         ebb_greeting_text(&out, &small, NULL, true, has_keys);

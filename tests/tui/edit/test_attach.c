@@ -136,10 +136,34 @@ static void what_went_along(void **state)
     ebb_buf_fini(&line);
 }
 
+/* One that is too large says how much goes along. */
+static void what_is_too_large(void **state)
+{
+    ebb_buf line = { 0 }, out = { 0 };
+    ebb_attached files;
+    ebb_error err;
+    char path[300];
+    FILE *f;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/large.txt", ebb_own_dir);
+    f = fopen(path, "w");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, EBB_ATTACH_BYTES, SEEK_SET), 0);
+    fputs("x", f);
+    fclose(f);
+    ebb_buf_addf(&line, "see @%s", path);
+    assert_int_equal(ebb_attach_expand(line.data, line.len, NULL, &out, &files, &err), EBB_LIMIT);
+    assert_non_null(strstr(err.msg, "large.txt: is larger than 1 MiB, the most that is attached"));
+    remove(path);
+    ebb_buf_fini(&line);
+    ebb_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(what_was_pasted), cmocka_unit_test(what_is_code),
-                                        cmocka_unit_test(what_went_along) };
+                                        cmocka_unit_test(what_went_along), cmocka_unit_test(what_is_too_large) };
 
     return cmocka_run_group_tests_name("attach", tests, make_files, ebb_own_dir_drop);
 }
