@@ -2,8 +2,10 @@
  *
  * The key file is there before anything is encrypted, and until nothing is any more.  The database is the last to be
  * encrypted and the first that no longer is: with a key beside it, one in the clear says what was begun. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cmd_sessions.h"
 #include "ebb/experimental/kv_cache.h"
@@ -97,13 +99,30 @@ static ebb_status run_locked(locked_fn *run, bool is_alone, const ebb_args *a, e
     return st;
 }
 
+/* A new key takes the place of none that opens anything, not even of one that could not be looked at before. */
+static ebb_status expect_no_key(const stored_paths *p, ebb_error *err)
+{
+    struct stat key;
+    ebb_stored how;
+    bool is_absent = lstat(p->key.data, &key) != 0 && errno == ENOENT;
+    ebb_status st = ebb_stored_look(p->db.data, &how, err);
+
+    if (st == EBB_OK && (!is_absent || how == EBB_STORED_SEALED))
+        st = EBB_FAIL(err, EBB_IO, "%s, or what it opens, could not be looked at, and no other key is made: try again",
+                      p->key.data);
+    return st;
+}
+
 /* A new data key, in a file of its own. */
 static ebb_status make_key(const ebb_args *a, const stored_paths *p, uint8_t data_key[EBB_SEAL_KEY], ebb_error *err)
 {
     ebb_secret_text secret = { 0 };
-    ebb_status st = ebb_cli_new_secret(ebb_cli_unlock_file(a), &secret, err);
+    ebb_status st = expect_no_key(p, err);
 
-    ebb_file_wipe_begun(p->key.data);
+    if (st == EBB_OK)
+        st = ebb_cli_new_secret(ebb_cli_unlock_file(a), &secret, err);
+    if (st == EBB_OK)
+        ebb_file_wipe_begun(p->key.data);
     if (st == EBB_OK)
         st = ebb_key_draw(data_key, err);
     if (st == EBB_OK)
@@ -112,17 +131,28 @@ static ebb_status make_key(const ebb_args *a, const stored_paths *p, uint8_t dat
     return st;
 }
 
-/* That of the key that is there, else of a new one. */
-static ebb_status open_seal(const ebb_args *a, const stored_paths *p, ebb_seal **seal, ebb_error *err)
+static ebb_status open_seal(const ebb_args *a, const stored_paths *p, bool is_new, ebb_seal **seal, ebb_error *err)
 {
     uint8_t data_key[EBB_SEAL_KEY];
-    ebb_status st = ebb_cli_is_encrypted() ? ebb_cli_open_key(a, p->key.data, data_key, err)
-                                           : make_key(a, p, data_key, err);
+    ebb_status st = is_new ? make_key(a, p, data_key, err) : ebb_cli_open_key(a, p->key.data, data_key, err);
 
     if (st == EBB_OK)
         st = ebb_seal_new(data_key, seal, err);
     explicit_bzero(data_key, sizeof data_key);
     return st;
+}
+
+/* What is said at the end is looked for in the database itself. */
+static ebb_status expect_database(const stored_paths *p, ebb_stored expected, ebb_error *err)
+{
+    ebb_stored how;
+    ebb_status st = ebb_stored_look(p->db.data, &how, err);
+
+    if (st != EBB_OK || how == expected)
+        return st;
+    return EBB_FAIL(err, EBB_IO, expected == EBB_STORED_SEALED ? "%s is not encrypted: run this once more"
+                                                               : "%s is not decrypted, and its key stays: run this "
+                                                                 "once more", p->db.data);
 }
 
 static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
@@ -131,11 +161,13 @@ static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
     ebb_status st = ebb_stored_check(p->db.data, err);
 
     if (st == EBB_OK)
-        st = open_seal(a, p, &seal, err);
+        st = open_seal(a, p, !ebb_cli_is_encrypted(), &seal, err);
     if (st == EBB_OK)
         st = turn_rest(p, seal, seal, err);
     if (st == EBB_OK)
         st = ebb_store_encrypt(p->db.data, seal, err);
+    if (st == EBB_OK)
+        st = expect_database(p, EBB_STORED_SEALED, err);
     if (st == EBB_OK)
         ebb_cmd_sessions_tell_left(p->state.data);
     ebb_seal_free(seal);
@@ -165,6 +197,34 @@ int ebb_cmd_sessions_encrypt(ebb_args *a, ebb_error *err)
     return EBB_EXIT_OK;
 }
 
+/* Without it the key stays: it opens one that was moved away, or whose disk is gone for now. */
+static ebb_status expect_some_database(const stored_paths *p, ebb_error *err)
+{
+    ebb_stored how;
+    ebb_status st = ebb_stored_look(p->db.data, &how, err);
+
+    if (st == EBB_OK && how == EBB_STORED_NOTHING)
+        st = EBB_FAIL(err, EBB_NOTFOUND, "%s is gone, and its key would go, too: put it back; or begin an empty one "
+                      "with ebb sessions encrypt, and decrypt that", p->db.data);
+    return st;
+}
+
+/* Nothing is sealed with it any more, on the disk, too: a loss of power brings nothing back. */
+static ebb_status remove_key(const stored_paths *p, ebb_error *err)
+{
+    ebb_status st = expect_database(p, EBB_STORED_PLAIN, err);
+
+    if (st == EBB_OK)
+        st = ebb_folder_sync(p->state.data, err);
+    if (st != EBB_OK)
+        return st;
+    ebb_file_wipe_begun(p->key.data);
+    return ebb_file_remove_wiping(p->key.data)   /* overwritten under its name, it would be taken for damaged */
+               ? EBB_OK
+               : EBB_FAIL(err, EBB_IO, "sessions, history and drafts are in the clear, but %s cannot be removed: "
+                          "remove it yourself", p->key.data);
+}
+
 static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
 {
     ebb_seal *seal = NULL;
@@ -172,15 +232,15 @@ static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
                                            : EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted");
 
     if (st == EBB_OK)
-        st = open_seal(a, p, &seal, err);
+        st = expect_some_database(p, err);
+    if (st == EBB_OK)
+        st = open_seal(a, p, false, &seal, err);
     if (st == EBB_OK)
         st = ebb_store_decrypt(p->db.data, seal, err);
     if (st == EBB_OK)
         st = turn_rest(p, seal, NULL, err);
-    if (st == EBB_OK) {
-        ebb_file_wipe_begun(p->key.data);
-        ebb_file_remove_wiping(p->key.data);     /* overwritten under its name, it would be taken for damaged */
-    }
+    if (st == EBB_OK)
+        st = remove_key(p, err);
     ebb_seal_free(seal);
     return st;
 }

@@ -216,14 +216,16 @@ ebb_status ebb_cli_new_secret(const char *file, ebb_secret_text *out, ebb_error 
 /* -- The key of what is there --------------------------------------------------------------------- */
 
 /* The key says so, too: without a database the next one is encrypted, and beside one whose first bytes are damaged, or
- * that somebody has exchanged, history and drafts still are.  The key of what cannot be read is not replaced. */
+ * that somebody has exchanged, history and drafts still are.  The key of what cannot be read is not replaced, nor
+ * one that a link leads to, to a disk that is gone for now. */
 bool ebb_cli_is_encrypted(void)
 {
     ebb_buf path = { 0 }, key = { 0 };
+    struct stat st;
     bool is = false;
 
     if (ebb_stored_path(&path, NULL) == EBB_OK && ebb_stored_key_path(&key, NULL) == EBB_OK)
-        is = access(key.data, F_OK) == 0 || ebb_stored_how(path.data) == EBB_STORED_SEALED;
+        is = lstat(key.data, &st) == 0 || ebb_stored_how(path.data) == EBB_STORED_SEALED;
     ebb_buf_fini(&path);
     ebb_buf_fini(&key);
     return is;

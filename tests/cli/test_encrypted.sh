@@ -174,6 +174,47 @@ for turn in encrypt decrypt; do
 done
 cmp "$state/history" "$dir/history" && cmp "$state/draft" "$dir/draft" || fail "history and draft are not what they were"
 
+# -- the key stays as long as what it opens is somewhere else: behind a link to a disk that is gone for now, or moved
+#    away; and a key behind such a link is not replaced --
+$EBB sessions encrypt --unlock "$key" >/dev/null || fail "encrypt before it is moved"
+stays() {
+    cmp "$dir/kept" "$state/sessions.key" || fail "$1: the key is another one"
+    cmp "$dir/history.sealed" "$state/history" || fail "$1: the history is turned"
+}
+cp "$state/sessions.key" "$dir/kept"; cp "$state/history" "$dir/history.sealed"
+mkdir "$dir/disk"; mv "$state/sessions.db" "$dir/disk/"
+for is in link gone empty; do
+    rm -f "$state/sessions.db"
+    case $is in
+    link) ln -s "$dir/nodisk/sessions.db" "$state/sessions.db"; says="leads nowhere" ;;
+    gone) says="put it back" ;;
+    empty) : >"$state/sessions.db"; says="put it back" ;;
+    esac
+    $EBB sessions decrypt --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "decrypt, $is: $(cat "$dir/out")"
+    one_line "decrypt, $is"; grep -q "sessions.db.*$says" "$dir/err" || fail "decrypt, $is: $(cat "$dir/err")"
+    stays "decrypt, $is"
+done
+rm -f "$state/sessions.db"; ln -s "$dir/nodisk/sessions.db" "$state/sessions.db"
+$EBB sessions encrypt --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "encrypt behind a link: $(cat "$dir/out")"
+one_line "encrypt behind a link"; stays "encrypt behind a link"
+[ -L "$state/sessions.db" ] || fail "the link is no link any more"
+rm "$state/sessions.db"; ln -s "$dir/disk/sessions.db" "$state/sessions.db"
+rm "$state/sessions.key"; ln -s "$dir/nodisk/sessions.key" "$state/sessions.key"
+$EBB sessions encrypt --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "encrypt with a key that is gone"
+one_line "a key that is gone"; grep -q "sessions.key back" "$dir/err" || fail "a key that is gone: $(cat "$dir/err")"
+rm "$state/sessions.key"; cp "$dir/kept" "$state/sessions.key"
+
+# -- a key that cannot be removed, as containers mount them: it is said, and is no encryption --
+if unshare -m true 2>/dev/null; then
+    unshare -m sh -c 'mount --bind "$1" "$1" && exec "$2" sessions decrypt --unlock "$3"' sh "$state/sessions.key" \
+        "$EBB" "$key" >"$dir/out" 2>"$dir/err" && fail "the key stays, and not a word of it: $(cat "$dir/out")"
+    one_line "a key that stays"; grep -q "sessions.key cannot be removed" "$dir/err" || fail "stays: $(cat "$dir/err")"
+fi
+$EBB sessions decrypt --unlock "$key" >/dev/null || fail "decrypt behind a link"
+[ ! -e "$state/sessions.key" ] && [ -L "$state/sessions.db" ] || fail "decrypt behind a link: what is there"
+rm "$state/sessions.db"; mv "$dir/disk/sessions.db" "$state/"
+cmp "$state/history" "$dir/history" || fail "the history is not what it was"
+
 # -- while one waits for a passphrase, no other one makes a key that it would replace --
 cat >"$dir/wait.py" <<'X'
 import os, pty, subprocess, sys

@@ -1,8 +1,11 @@
 /* Turning the database (store/sealed.h). */
 #include "store/sealed.h"
 
+#include <errno.h>
+#include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "os/file.h"
 #include "os/folder.h"
@@ -12,38 +15,74 @@
 
 enum { PAGE = EBB_SEALED_PAGE, MAGIC = 16, LAST_VERSION = 64 };
 
-ebb_stored ebb_stored_how(const char *path)
+/* A link that leads nowhere is something: what it leads to may be out of reach for now. */
+static bool is_nothing_there(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) != 0 && errno == ENOENT;
+}
+
+/* Whose first bytes cannot be read may be anything. */
+static ebb_status look_into(int fd, const char *path, ebb_stored *how, ebb_error *err)
 {
     char head[MAGIC];
-    int fd;
     uint64_t n = 0;
-    ebb_stored how = EBB_STORED_UNKNOWN;
-    ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, NULL);
+    ebb_status st = ebb_file_size(fd, path, &n, err);
 
+    if (st == EBB_OK && n == 0)
+        *how = EBB_STORED_NOTHING;
+    else if (st == EBB_OK && (st = ebb_file_read_at(fd, path, head, MAGIC, 0, err)) == EBB_OK)
+        *how = memcmp(head, EBB_SEALED_MAGIC, MAGIC) == 0  ? EBB_STORED_SEALED
+               : memcmp(head, EBB_PLAIN_MAGIC, MAGIC) == 0 ? EBB_STORED_PLAIN
+                                                           : EBB_STORED_UNKNOWN;
+    return st == EBB_FORMAT ? EBB_OK : st;       /* no file, or shorter than any: UNKNOWN */
+}
+
+ebb_status ebb_stored_look(const char *path, ebb_stored *how, ebb_error *err)
+{
+    int fd;
+    ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
+
+    *how = EBB_STORED_UNKNOWN;
+    if (st == EBB_NOTFOUND && is_nothing_there(path)) {
+        *how = EBB_STORED_NOTHING;
+        return EBB_OK;
+    }
+    if (st == EBB_NOTFOUND)
+        return EBB_FAIL(err, EBB_IO, "%s is a link that leads nowhere: put back what it leads to, or mount its disk",
+                        path);
     if (st != EBB_OK)
-        return st == EBB_NOTFOUND ? EBB_STORED_NOTHING : EBB_STORED_UNKNOWN;
-    if (ebb_file_size(fd, path, &n, NULL) == EBB_OK && n == 0)
-        how = EBB_STORED_NOTHING;
-    else if (ebb_file_read_at(fd, path, head, MAGIC, 0, NULL) == EBB_OK)
-        how = memcmp(head, EBB_SEALED_MAGIC, MAGIC) == 0  ? EBB_STORED_SEALED
-              : memcmp(head, EBB_PLAIN_MAGIC, MAGIC) == 0 ? EBB_STORED_PLAIN
-                                                          : EBB_STORED_UNKNOWN;
+        return st;
+    st = look_into(fd, path, how, err);
     ebb_file_close(fd);
+    return st;
+}
+
+ebb_stored ebb_stored_how(const char *path)
+{
+    ebb_stored how;
+
+    (void)!ebb_stored_look(path, &how, NULL);
     return how;
 }
 
 /* What is neither stays, and its key with it: it may be one of ours with a few damaged bytes. */
-static ebb_status check_how(ebb_stored how, const char *path, ebb_error *err)
+static ebb_status look_for_ours(const char *path, ebb_stored *how, ebb_error *err)
 {
-    return how != EBB_STORED_UNKNOWN
-               ? EBB_OK
-               : EBB_FAIL(err, EBB_FORMAT, "%s is damaged, or not a session database; move it away, or put it back "
-                          "from a copy", path);
+    ebb_status st = ebb_stored_look(path, how, err);
+
+    if (st != EBB_OK || *how != EBB_STORED_UNKNOWN)
+        return st;
+    return EBB_FAIL(err, EBB_FORMAT, "%s is damaged, or not a session database; move it away, or put it back "
+                    "from a copy", path);
 }
 
 ebb_status ebb_stored_check(const char *path, ebb_error *err)
 {
-    return check_how(ebb_stored_how(path), path, err);
+    ebb_stored how;
+
+    return look_for_ours(path, &how, err);
 }
 
 ebb_status ebb_stored_path(ebb_buf *out, ebb_error *err)
@@ -294,8 +333,8 @@ typedef ebb_status turn_file_fn(const char *path, const ebb_seal *s, ebb_error *
 
 static ebb_status turn_if(const char *path, ebb_stored from, turn_file_fn *turn, const ebb_seal *s, ebb_error *err)
 {
-    ebb_stored how = ebb_stored_how(path);
-    ebb_status st = check_how(how, path, err);
+    ebb_stored how;
+    ebb_status st = look_for_ours(path, &how, err);
 
     ebb_file_wipe_begun(path);
     return st == EBB_OK && how == from ? turn(path, s, err) : st;
@@ -327,21 +366,46 @@ static ebb_status turn_all_copies(const char *path, const char *real, ebb_stored
     return st == EBB_OK && (!real || strcmp(real, path) != 0) ? turn_copies(path, from, turn, s, err) : st;
 }
 
+/* Where the file is; a link to it stays one.  *real NULL: nothing has the name. */
+static ebb_status find_real(const char *path, char **real, ebb_error *err)
+{
+    ebb_status st = ebb_stored_check(path, err);
+    int failed;
+
+    *real = st == EBB_OK ? realpath(path, NULL) : NULL;
+    failed = errno;
+    if (st != EBB_OK || *real || is_nothing_there(path))
+        return st;
+    return EBB_FAIL(err, EBB_IO, "%s: cannot be found: %s", path, strerror(failed));
+}
+
+/* Until the disk knows it by that name, what was there may come back with a loss of power. */
+static ebb_status sync_folder_of(const char *path, ebb_error *err)
+{
+    char *copy = strdup(path);
+    ebb_status st = copy ? ebb_folder_sync(dirname(copy), err) : EBB_FAIL(err, EBB_NOMEM, "no memory for a path");
+
+    free(copy);
+    return st;
+}
+
 /* The database is the last to be encrypted, and the first that no longer is: as long as anything is in the clear, so is
  * the database, and whoever has its key is told (choose_files in store_open.c). */
 static ebb_status turn_store(const char *path, ebb_stored from, const ebb_seal *s, ebb_error *err)
 {
     bool encrypts = from == EBB_STORED_PLAIN;
     turn_file_fn *turn = encrypts ? encrypt_file : decrypt_file;
-    char *real = realpath(path, NULL);           /* a link stays one; NULL: there is no file */
-    ebb_status st = EBB_OK;
+    char *real;
+    ebb_status st = find_real(path, &real, err);
 
-    if (encrypts)
+    if (st == EBB_OK && encrypts)
         st = turn_all_copies(path, real, from, turn, s, err);
     if (st == EBB_OK && real)
         st = turn_if(real, from, turn, s, err);
     if (st == EBB_OK && !encrypts)
         st = turn_all_copies(path, real, from, turn, s, err);
+    if (st == EBB_OK && real && !encrypts)       /* its key goes next */
+        st = sync_folder_of(real, err);
     free(real);
     return st;
 }

@@ -10,16 +10,20 @@
 #include "seal/seal.h"
 
 typedef enum ebb_stored {
-    EBB_STORED_NOTHING,          /* no file, or one without a byte */
+    EBB_STORED_NOTHING,          /* no file and no link, or a file without a byte */
     EBB_STORED_PLAIN,
     EBB_STORED_SEALED,
     EBB_STORED_UNKNOWN           /* unreadable, none of ours, or damaged at its beginning */
 } ebb_stored;
 
-/* How the database at `path` stands, by its first bytes. */
+/* How the database at `path` stands, by its first bytes.  Error: IO, *how is UNKNOWN then: it
+ * cannot be opened or read, or is a link that leads nowhere. */
+EBB_MUST_CHECK
+ebb_status ebb_stored_look(const char *path, ebb_stored *how, ebb_error *err);
+/* The same without a reason. */
 ebb_stored ebb_stored_how(const char *path);
 
-/* FORMAT if it is UNKNOWN. */
+/* FORMAT if it is UNKNOWN, and the error of a look. */
 EBB_MUST_CHECK
 ebb_status ebb_stored_check(const char *path, ebb_error *err);
 

@@ -100,16 +100,19 @@ static char *default_path(ebb_error *err)
 static ebb_status choose_files(ebb_store *s, ebb_error *err)
 {
     const ebb_seal *seal = ebb_seal_here();
+    ebb_stored how = EBB_STORED_UNKNOWN;
     ebb_status st = EBB_OK;
 
     if (seal && ebb_stored_how(s->path) == EBB_STORED_NOTHING)
         st = ebb_stored_make_sealed(s->path, seal, err);
     if (st == EBB_OK)
         st = ebb_stored_lock(s->path, false, &s->lock, err);
-    if (st == EBB_OK && seal && ebb_stored_how(s->path) == EBB_STORED_PLAIN)
+    if (st == EBB_OK)
+        st = ebb_stored_look(s->path, &how, err);
+    if (st == EBB_OK && seal && how == EBB_STORED_PLAIN)
         return EBB_FAIL(err, EBB_FORMAT, "%s is in the clear, but a key for it is there: ebb sessions encrypt or "
                         "decrypt ends what was begun, or put the encrypted file back", s->path);
-    if (st != EBB_OK || ebb_stored_how(s->path) != EBB_STORED_SEALED)
+    if (st != EBB_OK || how != EBB_STORED_SEALED)
         return st;
     if (!seal)
         return EBB_FAIL(err, EBB_USAGE, "%s is encrypted, and there is no key: --unlock FILE names one", s->path);

@@ -565,6 +565,85 @@ static void test_copy_alone(void **state)
     assert_int_equal(n_readable(), 0);
 }
 
+/* Turned is what the name leads to, or nothing: neither is said to be there, or not to be there, that cannot be found
+ * just now. */
+static void expect_neither_turned(const char *what)
+{
+    ebb_stored how;
+    ebb_error err;
+
+    for (int encrypts = 0; encrypts < 2; encrypts++) {
+        memset(&err, 0, sizeof err);
+        assert_int_equal(turn(encrypts, &err), EBB_IO);
+        if (!strstr(err.msg, what) || !strstr(err.msg, db))
+            fail_msg("%s", err.msg);
+    }
+    assert_int_equal(ebb_stored_look(db, &how, &err), EBB_IO);
+    assert_int_equal(how, EBB_STORED_UNKNOWN);
+}
+
+/* A link to a disk that is gone for now, or to itself. */
+static void test_leads_nowhere(void **state)
+{
+    ebb_error err = { 0 };
+    char real[128], copy[160];
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    ebb_store_close(open_db());
+    snprintf(real, sizeof real, "%s/real.db", dir);
+    snprintf(copy, sizeof copy, "%s-before-v1", db);
+    assert_int_equal(rename(db, real), 0);
+    assert_int_equal(symlink("../gone/real.db", db), 0);
+    expect_neither_turned("leads nowhere");
+    assert_int_equal(unlink(db), 0);
+    assert_int_equal(symlink("sessions.db", db), 0);
+    expect_neither_turned("sessions.db");
+    assert_int_equal(unlink(db), 0);
+
+    assert_int_equal(rename(real, db), 0);
+    assert_int_equal(symlink("../gone/real.db", copy), 0);
+    assert_int_equal(ebb_store_decrypt(db, seal, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "-before-v1"));
+    assert_int_equal(unlink(copy), 0);
+    expect_ok(ebb_store_decrypt(db, seal, &err), &err);
+}
+
+/* What cannot be read just now is not called damaged, or anything else. */
+static void test_look_fails(void **state)
+{
+    static const ebb_stored found[] = { EBB_STORED_SEALED, EBB_STORED_PLAIN };
+    ebb_error err = { 0 };
+    ebb_stored how;
+    ebb_store *s;
+    bool failed = true;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    ebb_store_close(open_db());
+    for (int i = 0; i < 2; i++, failed = true) {
+        for (int n = 1; failed; n++) {
+            ebb_status st;
+
+            ebb_os_fail_nth(n);
+            st = ebb_stored_look(db, &how, &err);
+            failed = ebb_os_fail_off();
+            assert_int_equal(st, failed ? EBB_IO : EBB_OK);
+            assert_int_equal(how, failed ? EBB_STORED_UNKNOWN : found[i]);
+        }
+        for (int n = 1; i == 0 && n < 20; n++) {
+            ebb_os_fail_nth(n);
+            if (ebb_store_open(db, &s, &err) == EBB_OK)
+                ebb_store_close(s);
+            else if (strstr(err.msg, "move it away"))
+                fail_msg("call %d: %s", n, err.msg);
+            (void)!ebb_os_fail_off();
+        }
+        if (i == 0)
+            expect_ok(ebb_store_decrypt(db, seal, &err), &err);
+    }
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
@@ -575,6 +654,7 @@ int main(void)
         T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_begun_in_the_clear),
         T(test_migration), T(test_migration_behind_a_link), T(test_copy_alone),
+        T(test_leads_nowhere), T(test_look_fails),
     };
     int failed;
 
