@@ -2,7 +2,6 @@
 #include "store/export.h"
 
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -63,43 +62,63 @@ static void export_txt(const ebb_tree *t, ebb_buf *out)
     }
 }
 
-static json_t *json_message(const ebb_message *m)
+/* What there is no memory for is a failure: left out, it would be lost without a word. */
+static bool set_member(json_t *o, const char *key, json_t *value)
 {
-    json_t *o = json_object();
-    ebb_buf date = { 0 };
-
-    export_date(&date, m->created_ms);
-    json_object_set_new(o, "role", json_string(ebb_role_name(m->role)));
-    json_object_set_new(o, "content", ebb_json_text(m->text, m->n_text));
-    json_object_set_new(o, "created", json_string(ebb_buf_text(&date)));
-    if (m->role == EBB_ROLE_ASSISTANT) {
-        if (m->model)
-            json_object_set_new(o, "model", ebb_json_text(m->model, strlen(m->model)));
-        if (m->engine)
-            json_object_set_new(o, "engine", ebb_json_text(m->engine, strlen(m->engine)));
-        json_object_set_new(o, "finish", json_string(ebb_finish_name(ebb_message_finish_left(m))));
-    }
-    ebb_buf_fini(&date);
-    return o;
+    return json_object_set_new(o, key, value) == 0;
 }
 
+static bool set_text(json_t *o, const char *key, const char *text, size_t n)
+{
+    return set_member(o, key, ebb_json_text(text, n));
+}
+
+static bool set_message(json_t *o, const ebb_message *m)
+{
+    ebb_buf date = { 0 };
+    bool ok;
+
+    export_date(&date, m->created_ms);
+    ok = !date.failed && set_member(o, "role", json_string(ebb_role_name(m->role))) &&
+         set_text(o, "content", m->text, m->n_text) &&
+         set_member(o, "created", json_string(ebb_buf_text(&date)));
+    if (m->role == EBB_ROLE_ASSISTANT)
+        ok = ok && (!m->model || set_text(o, "model", m->model, strlen(m->model))) &&
+             (!m->engine || set_text(o, "engine", m->engine, strlen(m->engine))) &&
+             set_member(o, "finish", json_string(ebb_finish_name(ebb_message_finish_left(m))));
+    ebb_buf_fini(&date);
+    return ok;
+}
+
+static bool set_messages(json_t *o, const ebb_tree *t)
+{
+    json_t *list = json_array();
+    bool ok = list != NULL;
+
+    for (size_t i = 0; ok && i < t->n_path; i++) {
+        json_t *m = json_object();
+
+        ok = set_message(m, &t->path[i]->m);
+        ok = json_array_append_new(list, m) == 0 && ok;
+    }
+    return set_member(o, "messages", list) && ok;
+}
+
+static int add_piece(const char *piece, size_t n, void *out)
+{
+    return ebb_buf_add(out, piece, n) ? 0 : -1;
+}
+
+/* json_dumps would go on behind a piece of a name that it had no memory for; a buffer that has failed stays so. */
 static bool export_json(const ebb_session_facts *f, const ebb_tree *t, ebb_buf *out)
 {
     const char *label = ebb_session_facts_label(f);
-    json_t *o = json_object(), *list = json_array();
-    char *text;
+    json_t *o = json_object();
+    bool ok = set_text(o, "title", label, strlen(label)) && set_text(o, "model", f->model, strlen(f->model)) &&
+              set_messages(o, t) && json_dump_callback(o, add_piece, out, JSON_INDENT(2)) == 0;
 
-    for (size_t i = 0; i < t->n_path; i++)
-        json_array_append_new(list, json_message(&t->path[i]->m));
-    json_object_set_new(o, "title", ebb_json_text(label, strlen(label)));
-    json_object_set_new(o, "model", ebb_json_text(f->model, strlen(f->model)));
-    json_object_set_new(o, "messages", list);
-    text = json_dumps(o, JSON_INDENT(2));
     json_decref(o);
-    if (text)
-        ebb_buf_addf(out, "%s\n", text);
-    free(text);
-    return text != NULL;
+    return ok && ebb_buf_addc(out, '\n');
 }
 
 ebb_status ebb_export(const ebb_session_facts *f, const ebb_tree *t, ebb_export_format format, ebb_buf *out,

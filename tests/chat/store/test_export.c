@@ -623,6 +623,50 @@ static void test_json_goes_first(void **state)
     ebb_buf_fini(&text);
 }
 
+static size_t n_until_none;                      /* 0: there is memory */
+
+static void *malloc_until_none(size_t n)
+{
+    return n_until_none > 0 && --n_until_none == 0 ? NULL : malloc(n);
+}
+
+/* Whichever piece of memory is missing: it is all there, or it is said. */
+static void test_no_memory_for_json(void **state)
+{
+    ebb_session_facts f = { .title = "A title", .model = "tiny" };
+    json_malloc_t usual_malloc;
+    json_free_t usual_free;
+    ebb_buf whole = { 0 };
+    ebb_tree t = { 0 };
+    ebb_error err = { 0 };
+    bool is_reached = true;
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "What is this?");
+    say(&t, EBB_ROLE_ASSISTANT, "A snowman.");
+    ebb_tree_leaf(&t)->m.model = strdup("tiny");
+    assert_int_equal(ebb_export(&f, &t, EBB_EXPORT_JSON, &whole, &err), EBB_OK);
+    json_get_alloc_funcs(&usual_malloc, &usual_free);
+    json_set_alloc_funcs(malloc_until_none, free);
+    for (size_t n = 1; is_reached; n++) {
+        ebb_buf b = { 0 };
+        ebb_status st;
+
+        n_until_none = n;
+        st = ebb_export(&f, &t, EBB_EXPORT_JSON, &b, &err);
+        is_reached = n_until_none == 0;
+        n_until_none = 0;
+        if (st == EBB_OK)
+            assert_string_equal(ebb_buf_text(&b), ebb_buf_text(&whole));
+        else
+            assert_int_equal(st, EBB_NOMEM);
+        ebb_buf_fini(&b);
+    }
+    json_set_alloc_funcs(usual_malloc, usual_free);
+    ebb_buf_fini(&whole);
+    ebb_tree_fini(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -644,7 +688,7 @@ int main(void)
         cmocka_unit_test(test_several),
         cmocka_unit_test(test_many_small_ones),
         cmocka_unit_test(test_damage_behind_the_first),
-        cmocka_unit_test(test_json_goes_first),
+        cmocka_unit_test(test_json_goes_first), cmocka_unit_test(test_no_memory_for_json),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }
