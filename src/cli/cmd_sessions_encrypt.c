@@ -73,10 +73,10 @@ static ebb_status turn_rest(const stored_paths *p, const ebb_seal *from, const e
         ebb_unsent_sweep_lent(p->state.data, from);
     if (st == EBB_OK)
         st = ebb_unsent_turn(p->state.data, from, to, err);
-    if (st == EBB_OK && to) {
-        ebb_file_wipe(p->copy.data);
+    if (st == EBB_OK && to && !ebb_file_wipe(p->copy.data))
+        st = EBB_FAIL(err, EBB_IO, "%s is in the clear and cannot be removed: remove it yourself", p->copy.data);
+    if (st == EBB_OK && to)
         ebb_file_wipe_begun(p->copy.data);
-    }
     return st == EBB_OK ? drop_kv(to != NULL, err) : st;
 }
 

@@ -15,27 +15,40 @@
 
 #include "os/fault.h"
 
+/* NULL: there is none, or errno says why it cannot be told. */
+static const struct dirent *next_entry(DIR *d)
+{
+    errno = 0;
+    return ebb_os_fault(EIO) ? NULL : readdir(d);
+}
+
 ebb_status ebb_folder_each(const char *path, ebb_folder_fn *fn, void *arg, ebb_error *err)
 {
     DIR *d = ebb_os_fault(EACCES) ? NULL : opendir(path);
     const struct dirent *e;
+    int failed = 0;
 
     if (!d && errno == ENOENT)
         return EBB_FAIL(err, EBB_NOTFOUND, "%s: no such folder", path);
     if (!d)
         return EBB_FAIL(err, EBB_IO, "%s: cannot be listed: %s", path, strerror(errno));
-    while ((e = readdir(d))) {
+    while ((e = next_entry(d))) {
         struct stat st;
 
-        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+        if (fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+            failed = errno == ENOENT ? failed : errno;
+            continue;
+        }
+        if (!S_ISREG(st.st_mode))
             continue;
         fn(arg, &(ebb_folder_entry){
             .name = e->d_name, .n_bytes = (uint64_t)st.st_size,
             .modified_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
         });
     }
+    failed = errno ? errno : failed;
     closedir(d);
-    return EBB_OK;
+    return failed ? EBB_FAIL(err, EBB_IO, "%s: cannot be listed: %s", path, strerror(failed)) : EBB_OK;
 }
 
 ebb_status ebb_folder_check_own(const char *path, ebb_error *err)

@@ -274,7 +274,11 @@ ebb_status ebb_history_turn(const char *path, const ebb_seal *from, const ebb_se
 {
     struct stat st;
 
-    return stat(path, &st) == 0 ? rewrite_history(path, from, to, NULL, NULL, err) : EBB_OK;
+    if (lstat(path, &st) != 0 && errno == ENOENT)
+        return EBB_OK;
+    if (stat(path, &st) != 0)                    /* behind a link, too: nothing new is begun there */
+        return EBB_FAIL(err, EBB_IO, "%s: cannot be found, or leads nowhere: %s", path, strerror(errno));
+    return rewrite_history(path, from, to, NULL, NULL, err);
 }
 
 ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)

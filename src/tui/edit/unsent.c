@@ -373,24 +373,34 @@ static bool read_unsent(const char *path, ebb_buf *whole, unsent_head *h)
 
 typedef ebb_status unsent_fn(void *arg, const char *path, ebb_error *err);
 
+typedef struct unsent_files {
+    const char *state_dir;
+    unsent_fn  *fn;
+    void       *arg;
+    ebb_status  st;
+    ebb_error  *err;
+} unsent_files;
+
+static void do_if_unsent(void *arg, const ebb_folder_entry *e)
+{
+    unsent_files *u = arg;
+    ebb_buf path = { 0 };
+
+    if (u->st != EBB_OK || !is_unsent_name(e->name))
+        return;
+    u->st = ebb_buf_addf(&path, "%s/%s", u->state_dir, e->name)
+                ? u->fn(u->arg, path.data, u->err)
+                : EBB_FAIL(u->err, EBB_NOMEM, "%s/%s: no memory for its name", u->state_dir, e->name);
+    ebb_buf_fini(&path);
+}
+
+/* Until one fails.  Where they cannot be listed, they are not all done. */
 static ebb_status for_all_unsent(const char *state_dir, unsent_fn *fn, void *arg, ebb_error *err)
 {
-    DIR *dir = opendir(state_dir);
-    const struct dirent *e;
-    ebb_buf path = { 0 };
-    ebb_status st = EBB_OK;
+    unsent_files u = { .state_dir = state_dir, .fn = fn, .arg = arg, .err = err };
+    ebb_status st = ebb_folder_each(state_dir, do_if_unsent, &u, err);
 
-    while (dir && st == EBB_OK && (e = readdir(dir)) != NULL) {
-        if (!is_unsent_name(e->d_name))
-            continue;
-        ebb_buf_clear(&path);
-        if (ebb_buf_addf(&path, "%s/%s", state_dir, e->d_name))
-            st = fn(arg, path.data, err);
-    }
-    if (dir)
-        closedir(dir);
-    ebb_buf_fini(&path);
-    return st;
+    return st == EBB_OK || st == EBB_NOTFOUND ? u.st : st;
 }
 
 /* Who looks for its draft takes this one up before or afterwards, or waits for the next start. */
@@ -448,8 +458,7 @@ static bool may_be_named(void *arg, const char *path)
     naming n = *(const naming *)arg;
 
     n.path = path;
-    (void)!for_all_unsent(n.state_dir, look_for_lent, &n, NULL);
-    return n.may_be;
+    return for_all_unsent(n.state_dir, look_for_lent, &n, NULL) != EBB_OK || n.may_be;
 }
 
 void ebb_unsent_sweep_lent(const char *state_dir, const ebb_seal *seal)
@@ -500,6 +509,18 @@ typedef struct turning {
     const ebb_seal *from, *to;
 } turning;
 
+/* One that has gone meanwhile is turned. */
+static ebb_status read_to_turn(const char *path, int *fd, ebb_buf *whole, ebb_error *err)
+{
+    ebb_status st = ebb_file_open(path, EBB_FILE_READ_HERE, fd, err);
+
+    if (st != EBB_OK)
+        return st == EBB_NOTFOUND ? EBB_OK : st;
+    if (ebb_file_is_locked(*fd))
+        return EBB_FAIL(err, EBB_BUSY, "%s is open in another ebb: leave it first; `ebb stat` shows who", path);
+    return ebb_file_slurp(path, UNSENT_BYTES_MAX, whole, err);
+}
+
 /* One that cannot be read is named: nobody may take for encrypted what is not.  No program runs that begins one. */
 static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
 {
@@ -507,14 +528,11 @@ static ebb_status turn_unsent_file(void *arg, const char *path, ebb_error *err)
     ebb_buf whole = { 0 };
     unsent_head h;
     int fd = -1;
-    ebb_status st = EBB_OK;
+    ebb_status st;
 
-    if (is_begun(path)) {
-        ebb_file_wipe(path);
-        return EBB_OK;
-    }
-    if (open_unsent_file(path, EBB_FILE_UPDATE_HERE, &fd))
-        st = ebb_file_slurp(path, UNSENT_BYTES_MAX, &whole, err);
+    if (is_begun(path))
+        return ebb_file_wipe(path) ? EBB_OK : EBB_FAIL(err, EBB_IO, "%s cannot be removed: remove it yourself", path);
+    st = read_to_turn(path, &fd, &whole, err);
     if (st == EBB_OK && whole.len > 0 && open_text(t->from, &whole)) {
         h = head_of(&whole);
         st = take_in_saved(&h, &whole, err);

@@ -68,10 +68,9 @@ void ebb_unsent_sweep_lent(const char *state_dir, const ebb_seal *seal);
 bool ebb_unsent_find_running(const char *state_dir, const char *session, pid_t *process);
 
 /* Write all of them anew, encrypted by `to` (NULL: in the clear), with what editors have saved;
- * what was in the clear is overwritten.  `from` opens those that are encrypted.  What programs that
- * run have stays.
- * Errors: IO, NOMEM, LIMIT, FORMAT; of one that cannot be read: nothing stays in the clear
- * unsaid. */
+ * what was in the clear is overwritten.  `from` opens those that are encrypted.
+ * Errors: IO, NOMEM, LIMIT, FORMAT, BUSY (a program that runs has one); of the first that cannot be
+ * read, and where they cannot be listed: nothing stays in the clear unsaid. */
 EBB_MUST_CHECK
 ebb_status ebb_unsent_turn(const char *state_dir, const ebb_seal *from, const ebb_seal *to,
                            ebb_error *err);

@@ -10,6 +10,7 @@
 
 #include "ebb/experimental/kv_cache.h"
 #include "kv/kv_disk.h"
+#include "os/fault.h"
 #include "support/own_folder.h"
 #include "support/small_disk.h"
 
@@ -603,6 +604,34 @@ static void test_sweep_readonly(void **state)
     }
 }
 
+/* Where the folder cannot be listed to its end, what was not seen may be there still. */
+static void test_sweep_sees_all(void **state)
+{
+    char own[64];
+    bool failed = true;
+
+    (void)state;
+    assert_int_equal(ebb_own_folder(own, sizeof own, "/tmp/ebb-disk-XXXXXX"), 0);
+    for (int call = 1; failed; call++) {
+        ebb_kv_file it = item(1);
+        ebb_error err = { 0 };
+        char path[256];
+        ebb_status st;
+        size_t n;
+
+        ebb_kv_file_path(own, &it, path, sizeof path);
+        fclose(fopen(path, "w"));
+        ebb_os_fail_nth_here(call);
+        st = ebb_kv_cache_sweep(own, NULL, keep_none, NULL, true, &n, &err);
+        failed = ebb_os_fail_off();
+        if (st != EBB_OK)
+            assert_non_null(strstr(err.msg, own));
+        else
+            assert_int_equal(count_files(own), 0);
+    }
+    assert_int_equal(ebb_own_folder_end(own), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -617,6 +646,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_share_of_the_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_is_told_once, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sweep_readonly, setup, teardown),
+        cmocka_unit_test(test_sweep_sees_all),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -478,10 +478,26 @@ static void of_another_key(void **state)
     own_key_end(ours);
 }
 
+/* One that cannot be found just now is not taken for none: its key would go, or it would stay in the clear. */
+static void is_somewhere_else(void **state)
+{
+    ebb_error err = { 0 };
+
+    (void)state;
+    unlink(file());
+    assert_int_equal(ebb_history_turn(file(), NULL, NULL, &err), EBB_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(symlink(i == 0 ? "/nowhere/history" : strrchr(file(), '/') + 1, file()), 0);
+        assert_int_equal(ebb_history_turn(file(), NULL, NULL, &err), EBB_IO);
+        assert_non_null(strstr(err.msg, file()));
+        assert_int_equal(unlink(file()), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(survives),
+        cmocka_unit_test(survives), cmocka_unit_test(is_somewhere_else),
         cmocka_unit_test(is_cut),
         cmocka_unit_test(goes_to_the_new_file),
         cmocka_unit_test(locked_for_ever),

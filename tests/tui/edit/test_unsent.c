@@ -188,6 +188,69 @@ static void what_was_begun_is_none(void **state)
     ebb_buf_fini(&out);
 }
 
+/* Whichever call fails: all of them are turned, or it is said that they are not. */
+static void none_is_passed_over(void **state)
+{
+    static const char *const sessions[] = { "trip", "trips" };
+    const ebb_seal *before = ebb_seal_here();
+    ebb_seal *key = own_key();
+    bool failed = true;
+    ebb_error err;
+
+    (void)state;
+    if (!key)
+        skip();
+    for (int n = 1; failed; n++) {
+        ebb_buf out = { 0 };
+        ebb_status st;
+
+        ebb_seal_use_here(NULL);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(ebb_unsent_persist(folder, sessions[i], "a text", 6, NULL, &err), EBB_OK);
+        ebb_os_fail_nth(n);
+        st = ebb_unsent_turn(folder, key, key, &err);
+        failed = ebb_os_fail_off();
+        if (st == EBB_OK)                        /* what is sealed belongs to nobody without a key */
+            assert_false(restore("trip", &out) || restore("trips", &out));
+        ebb_seal_use_here(key);
+        for (int i = 0; i < 2; i++)
+            assert_true(restore(sessions[i], &out));
+        assert_string_equal(ebb_buf_text(&out), "a texta text");
+        ebb_buf_fini(&out);
+    }
+    own_key_end(key);
+    ebb_seal_use_here(before);
+}
+
+/* What a program that runs has is not turned under it, and is said. */
+static void what_runs_is_named(void **state)
+{
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_error err = { 0 };
+    int to_child[2], to_us[2];
+    char c = 0;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(to_child) + pipe(to_us), 0);
+    pid = fork();
+    if (pid == 0) {
+        close(to_child[1]);
+        if (ebb_unsent_autosave(&d, folder, "trip", "mine", 4, NULL) && write(to_us[1], &c, 1) == 1 &&
+            read(to_child[0], &c, 1) == 0)
+            ebb_unsent_end_autosave(&d);
+        _exit(0);
+    }
+    assert_int_equal(read(to_us[0], &c, 1), 1);
+    assert_int_equal(ebb_unsent_turn(folder, NULL, NULL, &err), EBB_BUSY);
+    assert_non_null(strstr(err.msg, "/draft-"));
+    for (int i = 0; i < 2; i++) {
+        close(to_child[i]);
+        close(to_us[i]);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 /* Where nothing can be removed, the text comes back all the same. */
 static void from_a_disk_that_is_read_only(void **state)
 {
@@ -618,6 +681,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_begun_is_none, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(from_a_disk_that_is_read_only, open_folder, close_folder),
         cmocka_unit_test_setup_teardown(what_cannot_be_turned_is_named, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(none_is_passed_over, open_folder, close_folder),
+        cmocka_unit_test_setup_teardown(what_runs_is_named, open_folder, close_folder),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
