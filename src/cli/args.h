@@ -137,10 +137,12 @@ ebb_status ebb_args_add_filter(ebb_args *a, ebb_filter_choice choice, ebb_error 
 /* Take the text of a configuration file: lines "name = value", # begins a comment, a
  * value may stand in quotes.  `text` is changed and must outlive *a.  Each error is
  * one line, "path:line: ...", for `complain`; its line changes nothing, and the lines after it
- * count.  Of many wrong lines the first 20 are told, and how many more there are. */
+ * count.  Of many wrong lines the first 20 are told, and how many more there are.  A wrong line of
+ * `private` is the error that is returned: whoever keeps something must not go on without it. */
 typedef void ebb_complain_fn(const char *line);
-void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask,
-                     ebb_complain_fn *complain);
+EBB_MUST_CHECK
+ebb_status ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask,
+                           ebb_complain_fn *complain, ebb_error *err);
 
 /* Option i of the table, for completion; false past the last. */
 typedef struct ebb_option_info {

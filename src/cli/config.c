@@ -55,14 +55,16 @@ static ebb_status read_config_line(ebb_args *a, char *line, unsigned mask, ebb_e
     return ebb_args_set(a, name, equals ? config_value(equals + 1) : "on", mask, err);
 }
 
-void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, ebb_complain_fn *complain)
+ebb_status ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, ebb_complain_fn *complain,
+                           ebb_error *err)
 {
     int number = 0, n_wrong = 0;
     char said[512];
+    ebb_status st = EBB_OK;
 
     for (char *line = text + ebb_text_mark(text, strlen(text)), *next; line; line = next) {
         ebb_args before;
-        ebb_error err = { 0 };
+        ebb_error why = { 0 };
 
         number++;
         next = strchr(line, '\n');
@@ -72,11 +74,13 @@ void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, e
         if (*line == '\0' || *line == '#')
             continue;
         before = *a;
-        if (read_config_line(a, line, mask, &err) == EBB_OK)
+        if (read_config_line(a, line, mask, &why) == EBB_OK)
             continue;
         *a = before;                             /* nor does it count in part */
-        snprintf(said, sizeof said, "%s:%d: %s", path, number, err.msg);
-        if (n_wrong++ < COMPLAINTS)
+        snprintf(said, sizeof said, "%s:%d: %s", path, number, why.msg);
+        if (st == EBB_OK && strcmp(ebb_text_trim(line), "private") == 0)
+            st = EBB_FAIL(err, why.code, "%s", said);
+        else if (n_wrong++ < COMPLAINTS)
             complain(said);
     }
     if (n_wrong > COMPLAINTS) {
@@ -86,4 +90,5 @@ void ebb_args_config(ebb_args *a, char *text, const char *path, unsigned mask, e
     a->sampling_config |= a->sampling_given;
     a->sampling_given = 0;
     a->overflow_given = false;
+    return st;
 }

@@ -195,25 +195,47 @@ static void complain_of_config(const char *line)
     fprintf(stderr, "ebb: %s\n", line);
 }
 
-/* The file stays in *text: the options point into it. */
-static void read_config(ebb_args *a, ebb_buf *text, unsigned mask)
+/* Lines behind a NUL would not be read. */
+static ebb_status expect_text(const ebb_buf *text, const char *path, ebb_error *err)
+{
+    const char *nul = text->len ? memchr(text->data, '\0', text->len) : NULL;
+    int number = 1;
+
+    for (const char *s = text->data; nul && s < nul; s++)
+        number += *s == '\n';
+    return nul ? EBB_FAIL(err, EBB_FORMAT, "%s:%d: not text; the file may be damaged", path, number) : EBB_OK;
+}
+
+/* The file stays in *text: the options point into it.  An error: what it says of `private` is not known. */
+static ebb_status read_config(ebb_args *a, ebb_buf *text, unsigned mask, ebb_error *err)
 {
     enum { MAX_CONFIG = 1 << 20 };
     ebb_buf path = { 0 };
-    ebb_error err = { 0 };
+    ebb_status st = ebb_path_in(EBB_DIR_CONFIG, "config", &path, err);
 
-    if (ebb_path_in(EBB_DIR_CONFIG, "config", &path, NULL) == EBB_OK) {
-        ebb_status st = ebb_file_slurp(path.data, MAX_CONFIG, text, &err);
-        if (st == EBB_OK && text->len && memchr(text->data, '\0', text->len))    /* lines behind it would not be read */
-            st = EBB_FAIL(&err, EBB_FORMAT, "%s: not a text file; it may be damaged", path.data);
-        if (st == EBB_OK && text->len)           /* filters are programs to run */
-            st = ebb_file_expect_trusted(path.data, &err);
-        if (st == EBB_OK && text->len)
-            ebb_args_config(a, text->data, path.data, mask, complain_of_config);
-        else if (st != EBB_OK && st != EBB_NOTFOUND)
-            complain_of_config(err.msg);
-    }
+    if (st == EBB_OK)
+        st = ebb_file_slurp(path.data, MAX_CONFIG, text, err);
+    if (st == EBB_OK)
+        st = expect_text(text, path.data, err);
+    if (st == EBB_OK && text->len)               /* filters are programs to run */
+        st = ebb_file_expect_trusted(path.data, err);
+    if (st == EBB_OK && text->len)
+        st = ebb_args_config(a, text->data, path.data, mask, complain_of_config, err);
     ebb_buf_fini(&path);
+    return st == EBB_NOTFOUND ? EBB_OK : st;
+}
+
+/* Nothing is kept of a conversation that may have to be private; other commands go on without the file.  `why`: what
+ * came of reading it. */
+static ebb_status expect_config(const ebb_args *a, unsigned mask, const ebb_error *why, ebb_error *err)
+{
+    if (why->code == EBB_OK)
+        return EBB_OK;
+    if (!a->is_private && (mask & (EBB_FOR_CHAT | EBB_FOR_RUN)))
+        return EBB_FAIL(err, why->code, "%s; it may say `private = on`, so nothing is begun: mend it, or say --private",
+                        why->msg);
+    complain_of_config(why->msg);
+    return EBB_OK;
 }
 
 /* Files get the modes that they are made with, for nobody else; a umask that took their owner's part, too, would lock
@@ -294,7 +316,7 @@ int main(int argc, char **argv)
     const ebb_subcommand *command = find_subcommand(is_chat ? "chat" : argv[1]);
     ebb_args args = { .sampling = ebb_sampler_params_default(), .linger_s = 600 };
     ebb_buf config = { 0 };
-    ebb_error err = { 0 };
+    ebb_error err = { 0 }, why = { 0 };
     int status;
 
     hold_standard_files();
@@ -313,8 +335,9 @@ int main(int argc, char **argv)
         argv++;
         argc--;
     }
-    read_config(&args, &config, command->mask);
+    why.code = read_config(&args, &config, command->mask, &why);
     if (ebb_args_parse(&args, argc, argv, command->mask, &err) != EBB_OK ||
+        expect_config(&args, command->mask, &why, &err) != EBB_OK ||
         (args.trace && open_trace(args.trace, &err) != EBB_OK)) {
         ebb_buf_fini(&config);
         return ebb_cli_fail(&err);

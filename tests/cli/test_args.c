@@ -5,6 +5,7 @@
 #include "tui.h"
 
 static char said[1024];
+static ebb_error refused;
 
 static void complain(const char *line)
 {
@@ -20,7 +21,8 @@ static ebb_args read_config(const char *text, unsigned mask)
 
     said[0] = '\0';
     snprintf(copy, sizeof copy, "%s", text);
-    ebb_args_config(&a, copy, "config", mask, complain);
+    refused = (ebb_error){ 0 };
+    refused.code = ebb_args_config(&a, copy, "config", mask, complain, &refused);
     return a;
 }
 
@@ -91,6 +93,21 @@ static void test_status(void **state)
     (void)state;
     assert_string_equal(said, "config:2: --status three: give auto, panel, two, one or hidden\n");
     assert_int_equal(a.layout, EBB_LAYOUT_LINE);
+}
+
+/* What is to be private is not taken for the contrary; where nobody keeps anything, it says nothing. */
+static void test_wrong_private(void **state)
+{
+    static const char text[] = "temp = hot\n  private = onn # really\ntemp = 0.25\n";
+    ebb_args a = read_config(text, EBB_FOR_CHAT);
+
+    (void)state;
+    assert_int_equal(refused.code, EBB_USAGE);
+    assert_string_equal(refused.msg, "config:2: private: give on or off, not 'onn'");
+    assert_string_equal(said, "config:1: --temp hot: give a number\n");
+    assert_true(a.sampling.temp == 0.25f);
+    read_config("private = off\ntemp = hot\n", EBB_FOR_CHAT);
+    assert_int_equal(refused.code, EBB_OK);
 }
 
 /* A seed is taken to its last digit, or not at all. */
@@ -432,7 +449,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_byte_order_mark),
-        cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_wrong_private),
         cmocka_unit_test(test_wrong_lines_change_nothing),
         cmocka_unit_test(test_quotes),
         cmocka_unit_test(test_seeds), cmocka_unit_test(test_status), cmocka_unit_test(test_ranges_of_sampling),

@@ -53,4 +53,28 @@ grep -q "^ebb: --private keeps nothing, so it cannot name or continue a session$
 mkdir -p "$dir/config/ebb" && echo 'private = on' >"$dir/config/ebb/config"
 XDG_CONFIG_HOME=$dir/config $EBB run -c "x" 2>"$dir/err"; [ $? = 2 ] || fail "the configuration keeps it private, and a session is continued"
 grep -q '`private = on` of the configuration keeps nothing, .*; no option undoes it' "$dir/err" || fail "its message: $(cat "$dir/err")"
+
+# A configuration that cannot be read, or whose line of it is wrong, may say so: nothing is begun, and nothing is kept.
+export XDG_CONFIG_HOME="$dir/config"
+config=$dir/config/ebb/config
+for wrong in nul long wrong others loop; do
+    rm -f "$config"
+    case $wrong in
+    nul) printf 'private = on\n\0' >"$config"; says="config:2: not text" ;;
+    long) { echo 'private = on'; head -c 1100000 /dev/zero | tr '\0' '\n'; } >"$config"; says="config: " ;;
+    wrong) printf '# mine\nprivate = onn\n' >"$config"; says="config:2: private: give on or off, not 'onn'" ;;
+    others) echo 'private = on' >"$config"; chmod 666 "$config"; says="config: every user may write to it" ;;
+    loop) ln -s config "$config"; says="config: cannot be opened" ;;
+    esac
+    for command in "run -s quokka -n 1 x" "--plain"; do
+        $EBB $command </dev/null >"$dir/out" 2>"$dir/err" && fail "$command, $wrong: begun: $(cat "$dir/err")"
+        [ "$(wc -l <"$dir/err")" = 1 ] && [ ! -s "$dir/out" ] || fail "$command, $wrong: $(cat "$dir/err" "$dir/out")"
+        grep -q "^ebb: $dir/config/ebb/$says.*nothing is begun.*say --private" "$dir/err" || fail "$command, $wrong: $(cat "$dir/err")"
+    done
+    $EBB sessions >"$dir/out" 2>"$dir/err" || fail "sessions, $wrong: $(cat "$dir/err")"
+    grep -q quokka "$dir/out" && fail "sessions, $wrong: kept"
+    [ $wrong = wrong ] || grep -q "$says" "$dir/err" || fail "sessions, $wrong: $(cat "$dir/err")"
+done
+$EBB run --private -n 1 x >"$dir/out" 2>"$dir/err" || fail "private all the same: $(cat "$dir/err")"
+grep -q "^ebb: $dir/config/ebb/config: cannot be opened" "$dir/err" || fail "private all the same: $(cat "$dir/err")"
 exit 0

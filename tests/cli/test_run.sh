@@ -104,7 +104,7 @@ grep -q 'a program that is not installed: .*no-such-program' "$dir/err" || fail 
 status 2 "$EBB" run --filter 'rev' -p x
 # ... but not of a configuration that everybody may write to.
 chmod 666 "$dir/.config/ebb/config"
-status 0 "$EBB" run -v --greedy -n 3 -p "@$dir/word.up What is the word?"
+status 0 "$EBB" run --private -v --greedy -n 3 -p "@$dir/word.up What is the word?"
 grep -q 'every user may write to it' "$dir/err" && ! grep -q 'reading word.up with tr' "$dir/err" ||
     fail "a configuration of everybody's: $(cat "$dir/err")"
 rm "$dir/.config/ebb/config"

@@ -22,7 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     FUZZ_MUST(text);
     memcpy(text, data, n);
     text[n] = '\0';
-    ebb_args_config(&a, text, "config", n % 2 ? EBB_FOR_CHAT : EBB_FOR_PLAN, count_complaint);
+    if (ebb_args_config(&a, text, "config", n % 2 ? EBB_FOR_CHAT : EBB_FOR_PLAN, count_complaint, &err) != EBB_OK)
+        FUZZ_MUST(err.msg[0]);
     memcpy(text, data, n);
     text[n] = '\0';
     for (char *w = strtok_r(text, "\n", &rest); w && n_words < 63; w = strtok_r(NULL, "\n", &rest))
