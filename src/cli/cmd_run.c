@@ -153,8 +153,17 @@ static bool wait_for_more(void)
     return errno == EAGAIN && (poll(&p, 1, -1) > 0 || errno == EINTR);
 }
 
+/* `n` more bytes were to go behind it. */
+static ebb_status fail_input(const ebb_buf *prompt, size_t n, ebb_error *err)
+{
+    return prompt->len + n > MAX_INPUT ? EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20)
+                                       : EBB_FAIL(err, EBB_NOMEM, "no memory for the input");
+}
+
 static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err)
 {
+    size_t n_more = 0;
+
     prompt->max = MAX_INPUT;
     if (a->prompt)
         ebb_buf_adds(prompt, a->prompt);
@@ -181,7 +190,8 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
                 return EBB_FAIL(err, EBB_IO, "run: the input breaks off: %s", strerror(errno));
             if (got <= 0)                        /* closed or unreadable: what -p says is the prompt */
                 break;
-            if (!ebb_buf_add(prompt, chunk, (size_t)got))
+            n_more = (size_t)got;
+            if (!ebb_buf_add(prompt, chunk, n_more))
                 break;                           /* there may be no end of it */
         }
         if (prompt->len == start)
@@ -192,7 +202,7 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
                                          "@FILE attaches a PDF",
                         (size_t)((char *)memchr(prompt->data, '\0', prompt->len) - prompt->data));
     if (prompt->failed)
-        return EBB_FAIL(err, EBB_LIMIT, "the input is larger than %zu MiB", MAX_INPUT >> 20);
+        return fail_input(prompt, n_more, err);
     if (prompt->len == 0)
         return EBB_FAIL(err, EBB_USAGE, "run: nothing to answer; give a text or pipe one in; to chat, leave out `run`");
     return EBB_OK;

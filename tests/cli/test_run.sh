@@ -160,6 +160,10 @@ yes word | head -n 300 | "$EBB" run --ctx 512 -n 3 2>"$dir/err" && fail "300 wor
 grep -q 'the input has .* tokens, the context holds .*: give --ctx .* (in a chat /set ctx ' "$dir/err" || fail "too long: $(cat "$dir/err")"
 yes word | timeout 60 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 1 ] && grep -qx 'ebb: the input is larger than 64 MiB' "$dir/err" || fail "input without an end: $(cat "$dir/err")"
+if (ulimit -v 90000; exec "$EBB" --version) >"$dir/no" 2>&1; then       # a sanitizer's build has not even begun there
+    yes word | (ulimit -v 90000; exec timeout 60 "$EBB" run -n 3) 2>"$dir/err"
+    [ $? -eq 1 ] && grep -qx 'ebb: no memory for the input' "$dir/err" || fail "no memory: $(cat "$dir/err")"
+fi
 { while sleep 0.01; do echo word; done; } 2>"$dir/no" | timeout 1 "$EBB" run -n 3 2>"$dir/err"
 [ $? -eq 124 ] || fail "a slow input without an end: $(cat "$dir/err")"
 # A budget that is named as needed is enough.

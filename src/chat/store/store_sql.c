@@ -74,6 +74,8 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     if (why == EFBIG)
         return EBB_FAIL(err, EBB_IO, "%s cannot grow: this process may write no larger file (`ulimit -f` says how "
                         "large)", s->path);
+    if (why == ENOMEM)                           /* for the log's index, which is mapped */
+        return EBB_FAIL(err, EBB_NOMEM, "%s: no memory for its log", s->path);
     if (is_lock_refused(s))
         return EBB_FAIL(err, EBB_IO, "%s: its file system refuses the locks that sessions need%s%s; XDG_STATE_HOME="
                         "FOLDER keeps them on another one", s->path, why ? ": " : "", why ? strerror(why) : "");

@@ -62,22 +62,25 @@ static ebb_status lock_place(const char *path, int *lock, ebb_error *err)
     return st;
 }
 
+/* The socket comes first: without one for us nobody could be asked, who then would count as being there. */
 static ebb_status bind_unix(const char *path, const struct sockaddr_un *at, int *fd, ebb_error *err)
 {
     struct stat s;
+    int other;
 
     if (lstat(path, &s) == 0 && !S_ISSOCK(s.st_mode))
         return EBB_FAIL(err, EBB_USAGE, "%.200s: exists and is not a socket", path);
-    if (ebb_connect_unix(path, fd, NULL) != EBB_NOTFOUND) {
-        ebb_file_close(*fd);
-        *fd = -1;
+    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0)
+        return EBB_FAIL(err, EBB_IO, "%.200s: no socket: %s", path, strerror(errno));
+    if (ebb_connect_unix(path, &other, NULL) != EBB_NOTFOUND) {
+        ebb_file_close(other);
         return EBB_FAIL(err, EBB_BUSY, "another program listens at %.200s; --socket PATH puts this one elsewhere",
                         path);
     }
     unlink(path);
-    *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     /* The mode of a socket is that of its descriptor when it is bound, so at no moment is it open to others. */
-    if (*fd < 0 || fchmod(*fd, 0600) != 0 || bind(*fd, (const struct sockaddr *)at, sizeof *at) != 0 ||
+    if (fchmod(*fd, 0600) != 0 || bind(*fd, (const struct sockaddr *)at, sizeof *at) != 0 ||
         chmod(path, 0600) != 0 || listen(*fd, BACKLOG) != 0)
         return EBB_FAIL(err, EBB_IO, "%.200s: %s", path, strerror(errno));
     return EBB_OK;

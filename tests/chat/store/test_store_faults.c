@@ -343,6 +343,8 @@ static int refuse_lock(int fd, int what, void *arg)
     return -1;
 }
 
+static int refusal_of_map = ENODEV;
+
 static void *refuse_map(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 {
     (void)at;
@@ -351,7 +353,7 @@ static void *refuse_map(void *at, size_t n, int protection, int flags, int fd, o
     (void)flags;
     (void)fd;
     (void)offset;
-    errno = ENODEV;
+    errno = refusal_of_map;
     return MAP_FAILED;
 }
 
@@ -372,6 +374,22 @@ static void test_a_file_system_without_locks(void **state)
         files->xSetSystemCall(files, refused[i].name, NULL);
         ebb_store_close(open_db());
     }
+}
+
+/* Another file system would not help. */
+static void test_no_memory_for_the_log(void **state)
+{
+    sqlite3_vfs *files;
+
+    (void)state;
+    ebb_store_close(open_db());
+    files = sqlite3_vfs_find(NULL);
+    refusal_of_map = ENOMEM;
+    files->xSetSystemCall(files, "mmap", (sqlite3_syscall_ptr)refuse_map);
+    expect_open(EBB_NOMEM, "no memory");
+    files->xSetSystemCall(files, "mmap", NULL);
+    refusal_of_map = ENODEV;
+    ebb_store_close(open_db());
 }
 
 static void write_at(off_t at, const char *bytes, size_t n)
@@ -560,6 +578,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_beside), T(test_full), T(test_limits), T(test_a_disk_that_is_gone), T(test_a_file_system_without_locks),
+        T(test_no_memory_for_the_log),
         T(test_locked), T(test_readonly), T(test_readonly_file),
         T(test_readonly_folder), T(test_readonly_folder_with_an_index), T(test_memory_in_a_readonly_folder),
         T(test_readonly_file_that_is_old), T(test_readonly_folder_that_is_old), T(test_garbage), T(test_no_file),

@@ -1,7 +1,9 @@
 /* UNIX sockets: whose place is taken, and how long a server is waited for (net/listen.h). */
 #include "ebb_test.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -74,6 +76,26 @@ static void test_left_sockets_go(void **state)
     close(lock);
 }
 
+/* That nobody can be asked does not mean that somebody is there. */
+static void test_no_descriptor_left(void **state)
+{
+    int free_one = dup(0), fd, lock;
+    struct rlimit usual, few;
+    ebb_error err = { 0 };
+
+    (void)state;
+    assert_true(free_one >= 0);
+    close(free_one);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    few = (struct rlimit){ (rlim_t)free_one + 1, usual.rlim_max };       /* for the lock */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(ebb_listen_unix(path, &fd, &lock, &err), EBB_IO);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_non_null(strstr(err.msg, strerror(EMFILE)));
+    assert_int_equal(fd, -1);
+    assert_int_equal(lock, -1);
+}
+
 /* It hangs, and as many wait for it as may. */
 static void test_full_backlog(void **state)
 {
@@ -94,6 +116,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_other_programs_stay, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_left_sockets_go, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_descriptor_left, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_full_backlog, set_up, tear_down),
     };
 
