@@ -95,6 +95,15 @@ static char *default_path(ebb_error *err)
     return NULL;
 }
 
+/* Where there is a key, there was a database: what a link leads to is not begun anew, for the key would then be thought
+ * to be of no other one. */
+static ebb_status expect_what_was_sealed(const char *path, ebb_error *err)
+{
+    ebb_stored how;
+
+    return ebb_seal_here() ? ebb_stored_look(path, &how, err) : EBB_OK;
+}
+
 /* Which of SQLite's files it has, by what is there while nobody may turn it; a new one is sealed where this process
  * has a key. */
 static ebb_status choose_files(ebb_store *s, ebb_error *err)
@@ -180,7 +189,9 @@ ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
         st = why.code;
         goto fail;
     }
-    st = in_memory ? EBB_OK : make_database_file(s->path, &why);
+    st = in_memory ? EBB_OK : expect_what_was_sealed(s->path, &why);
+    if (st == EBB_OK && !in_memory)
+        st = make_database_file(s->path, &why);
     if (st == EBB_OK && !in_memory)
         st = choose_files(s, &why);
     if (st == EBB_OK && !in_memory)

@@ -609,6 +609,30 @@ static void test_leads_nowhere(void **state)
     expect_ok(ebb_store_decrypt(db, seal, &err), &err);
 }
 
+/* The folder where the disk was is there still: no other database is begun in it, or in the link's place. */
+static void test_no_new_one_behind_a_link(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_store *s;
+    struct stat st;
+    char real[128];
+
+    (void)state;
+    ebb_store_close(open_db());
+    snprintf(real, sizeof real, "%s/real.db", dir);
+    assert_int_equal(unlink(db), 0);
+    assert_int_equal(symlink("../real.db", db), 0);
+    ebb_seal_use_here(seal);
+    assert_int_equal(ebb_store_open(db, &s, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "leads nowhere"));
+    assert_int_equal(lstat(db, &st), 0);
+    assert_true(S_ISLNK(st.st_mode));
+    assert_int_not_equal(access(real, F_OK), 0);
+    ebb_seal_use_here(NULL);                     /* without a key it is where the first one shall be */
+    ebb_store_close(open_db());
+    assert_int_equal(access(real, F_OK), 0);
+}
+
 /* What cannot be read just now is not called damaged, or anything else. */
 static void test_look_fails(void **state)
 {
@@ -654,7 +678,7 @@ int main(void)
         T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_begun_in_the_clear),
         T(test_migration), T(test_migration_behind_a_link), T(test_copy_alone),
-        T(test_leads_nowhere), T(test_look_fails),
+        T(test_leads_nowhere), T(test_no_new_one_behind_a_link), T(test_look_fails),
     };
     int failed;
 
