@@ -155,9 +155,10 @@ ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb
 EBB_MUST_CHECK
 ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err);
 /* After deleting: words of what was deleted leave the index of the search and the write-ahead log.
- * `is_thorough`: the file is written anew, for what an older ebb deleted without overwriting it.
- * Cost: that of reading and writing the index, or all.  BUSY: another program reads, so some
- * stays. */
+ * `is_thorough`: the file is written anew, for what an older ebb deleted without overwriting it; no
+ * other thread uses SQLite then.
+ * Cost: that of reading and writing the index, or all; thoroughly also a copy on disk, in memory if
+ * it is encrypted.  BUSY: another program reads, so some stays. */
 EBB_MUST_CHECK
 ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err);
 /* Remove what was copied before a migration: sessions.db-before-vN. */

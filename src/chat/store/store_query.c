@@ -5,6 +5,7 @@
 
 #include "base/grow.h"
 #include "base/utf8.h"
+#include "os/folder.h"
 #include "store/store_sql.h"
 
 /* The first column of the first row; NOTFOUND without a message if there is none. */
@@ -419,6 +420,25 @@ ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb
     return st == EBB_OK ? check_session_changed(s, rc, session, err) : st;
 }
 
+/* SQLite makes a copy of what stays, which in memory would be as large as the database.  Beside it, it is a file whose
+ * name SQLite removes before it writes.  Of an encrypted one it would be in the clear: that is in memory, and what the
+ * disk has no room for. */
+static int rewrite_file(ebb_store *s)
+{
+    const char *path = sqlite3_db_filename(s->db, "main"), *slash = path ? strrchr(path, '/') : NULL;
+    int rc = SQLITE_FULL;
+
+    if (!s->vfs && slash && !ebb_file_has_readonly_folder(path))
+        sqlite3_temp_directory = sqlite3_mprintf("%.*s", (int)(slash + 1 - path), path);
+    if (sqlite3_temp_directory) {
+        rc = sqlite3_exec(s->db, "PRAGMA temp_store = FILE; VACUUM", NULL, NULL, NULL);
+        sqlite3_exec(s->db, "PRAGMA temp_store = MEMORY", NULL, NULL, NULL);
+        sqlite3_free(sqlite3_temp_directory);
+        sqlite3_temp_directory = NULL;
+    }
+    return (rc & 0xff) == SQLITE_FULL ? sqlite3_exec(s->db, "VACUUM", NULL, NULL, NULL) : rc;
+}
+
 ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
 {
     int rc;
@@ -428,7 +448,7 @@ ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
     /* The index notes what was deleted until its parts are merged. */
     rc = ebb_store_run(s, "INSERT INTO search (search) VALUES ('optimize')", "");
     if (rc == SQLITE_OK && is_thorough)
-        rc = sqlite3_exec(s->db, "VACUUM", NULL, NULL, NULL);
+        rc = rewrite_file(s);
     if (rc == SQLITE_OK)
         rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)

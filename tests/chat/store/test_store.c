@@ -410,6 +410,45 @@ static void test_no_names(void **state)
     ebb_store_close(s);
 }
 
+/* The copy that SQLite makes of a database is a file, but for an encrypted one, whose copy would be in the clear. */
+static int note_temporary_file(unsigned kind, void *arg, void *statement, void *text)
+{
+    bool *is_asked_for = arg;
+
+    (void)kind;
+    (void)text;
+    *is_asked_for = *is_asked_for || strstr(sqlite3_sql(statement), "temp_store = FILE");
+    return 0;
+}
+
+static void test_rewritten_in_little_memory(void **state)
+{
+    static const char fill[] = "WITH RECURSIVE i (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < 128)"
+        " INSERT INTO messages (session, role, finish, pinned, text, ids, n_ids, ids_model, created_ms, n_prompt,"
+        " n_reused, n_reused_disk, n_computed, n_generated, prefill_s, decode_s)"
+        " SELECT 1, 2, 0, 0, '', zeroblob(65536), 16384, x'', 0, 0, 0, 0, 0, 0, 0, 0 FROM i";
+    ebb_store *s = open_db();
+    bool is_file = false;
+    ebb_error err = { 0 };
+    ebb_status st;
+    char files[160];
+
+    (void)state;
+    talk(s, "t", "q", "a");
+    assert_int_equal(sqlite3_exec(s->db, fill, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_trace_v2(s->db, SQLITE_TRACE_STMT, note_temporary_file, &is_file), SQLITE_OK);
+    if (!ebb_seal_here())
+        sqlite3_hard_heap_limit64(6 << 20);      /* of 8 MiB */
+    st = ebb_store_scrub(s, true, &err);
+    sqlite3_hard_heap_limit64(0);
+    if (st != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(is_file, !ebb_seal_here());
+    ebb_store_close(s);
+    snprintf(files, sizeof files, "! ls -A %s/state | grep -q etilqs", dir);
+    assert_int_equal(system(files), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -417,6 +456,7 @@ int main(void)
         T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_delete_long), T(test_names),
         T(test_numbers_and_titles), T(test_names_of_blanks), T(test_numbers_and_names), T(test_numbers_of_named),
         T(test_numbers_of_new_ones), T(test_titles_behind_names), T(test_no_names),
+        T(test_rewritten_in_little_memory),
     };
     int failed = cmocka_run_group_tests_name("store", tests, NULL, NULL);
 
