@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "ebb/experimental/kv_cache.h"
 #include "store/sealed_kv.h"
+#include "store/store_sql.h"
 #include "store/title.h"
 
 enum { RUN = 8, ABOVE_MAX = 64 };
@@ -37,15 +38,43 @@ static bool has_hash(const uint64_t *list, size_t n, const void *data, size_t n_
     return n > 0 && bsearch(&h, list, n, sizeof h, by_value) != NULL;
 }
 
+/* A message: its ids among those of its session. */
+typedef struct said {
+    int64_t id, parent;
+    size_t  at, n;
+} said;
+
+/* One session, with its messages in the order of their numbers. */
+typedef struct session_ids {
+    int64_t  session;
+    said    *messages;
+    int32_t *ids;
+    size_t   n_messages, cap_messages, n_ids, cap_ids;
+} session_ids;
+
+static int by_id(const void *a, const void *b)
+{
+    const said *x = a, *y = b;
+
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static const said *find_parent(const session_ids *s, const said *m)
+{
+    const said wanted = { .id = m->parent };
+
+    return bsearch(&wanted, s->messages, s->n_messages, sizeof *s->messages, by_id);
+}
+
 /* The last ids above a message: its own first runs begin there.  Of an imported conversation no message has any; what
  * is missed of a stranger one is computed again. */
-static size_t gather_ids_above(const ebb_node *node, int32_t out[RUN - 1])
+static size_t gather_ids_above(const session_ids *s, const said *m, int32_t out[RUN - 1])
 {
     size_t n = 0, n_above = 0;
 
-    for (const ebb_node *a = node->parent; a && n < RUN - 1 && n_above++ < ABOVE_MAX; a = a->parent)
-        for (size_t i = a->m.n_ids; i > 0 && n < RUN - 1; i--)
-            out[RUN - 2 - n++] = a->m.ids[i - 1];
+    for (const said *a = find_parent(s, m); a && n < RUN - 1 && n_above++ < ABOVE_MAX; a = find_parent(s, a))
+        for (size_t i = a->n; i > 0 && n < RUN - 1; i--)
+            out[RUN - 2 - n++] = s->ids[a->at + i - 1];
     memmove(out, out + RUN - 1 - n, n * sizeof *out);
     return n;
 }
@@ -59,57 +88,96 @@ static bool add_question(ebb_kept *k, const char *text, size_t n)
            (at == 0 || add_hash(&k->questions, &k->n_questions, &k->cap_questions, text + at, n - at));
 }
 
-static bool add_kept_node(ebb_kept *k, const ebb_node *node)
+static bool add_runs(ebb_kept *k, const session_ids *s, const said *m)
 {
     int32_t above[RUN - 1];
-    size_t n_above = gather_ids_above(node, above), n = n_above + node->m.n_ids;
+    size_t n_above = m->n ? gather_ids_above(s, m, above) : 0, n = n_above + m->n;
     int32_t *all = malloc((n + 1) * sizeof *all);
     bool ok = all != NULL;
 
-    if (ok) {
+    if (ok && m->n) {
         memcpy(all, above, n_above * sizeof *all);
-        if (node->m.n_ids)
-            memcpy(all + n_above, node->m.ids, node->m.n_ids * sizeof *all);
+        memcpy(all + n_above, s->ids + m->at, m->n * sizeof *all);
     }
     for (size_t i = 0; ok && i + RUN <= n; i++)
         ok = add_hash(&k->runs, &k->n_runs, &k->cap_runs, all + i, RUN * sizeof *all);
-    if (ok && node->m.role == EBB_ROLE_USER)
-        ok = add_question(k, node->m.text, node->m.n_text);
     free(all);
     return ok;
 }
 
-/* One that another program has deleted since it was listed is not kept. */
-static ebb_status add_kept_session(ebb_store *s, int64_t session, ebb_kept *k, ebb_error *err)
+/* What was gathered of a session; the next one begins. */
+static bool end_session(ebb_kept *k, session_ids *s, int64_t next)
 {
-    ebb_session_facts f = { 0 };
-    ebb_tree t = { 0 };
-    ebb_status st = ebb_store_load(s, session, &f, &t, err);
-
-    for (size_t i = 0; st == EBB_OK && i < t.n_nodes; i++)
-        if (!add_kept_node(k, t.nodes[i]))
-            st = EBB_FAIL(err, EBB_NOMEM, "no memory for what the sessions have said");
-    ebb_session_facts_fini(&f);
-    ebb_tree_fini(&t);
-    return st == EBB_NOTFOUND ? EBB_OK : st;
+    for (size_t i = 0; i < s->n_messages; i++)
+        if (!add_runs(k, s, &s->messages[i]))
+            return false;
+    s->n_messages = s->n_ids = 0;
+    s->session = next;
+    return true;
 }
 
+static bool add_message(session_ids *s, int64_t id, int64_t parent, const int32_t *ids, size_t n)
+{
+    said *m = ebb_grow(s->messages, s->n_messages, &s->cap_messages, sizeof *m);
+
+    if (!m)
+        return false;
+    s->messages = m;
+    m[s->n_messages++] = (said){ id, parent, s->n_ids, n };
+    for (size_t i = 0; i < n; i++) {
+        int32_t *p = ebb_grow(s->ids, s->n_ids, &s->cap_ids, sizeof *p);
+
+        if (!p)
+            return false;
+        s->ids = p;
+        p[s->n_ids++] = ids[i];
+    }
+    if (n)
+        ebb_store_swap_ids(s->ids + m[s->n_messages - 1].at, n);
+    return true;
+}
+
+/* session, id, parent, question, ids */
+static bool add_row(ebb_kept *k, session_ids *s, sqlite3_stmt *q)
+{
+    int64_t session = sqlite3_column_int64(q, 0);
+    const char *question = (const char *)sqlite3_column_text(q, 3);
+    size_t n_question = (size_t)sqlite3_column_bytes(q, 3);
+    const int32_t *ids = sqlite3_column_blob(q, 4);
+    size_t n = ids ? (size_t)sqlite3_column_bytes(q, 4) / sizeof *ids : 0;
+
+    if (session != s->session && !end_session(k, s, session))
+        return false;
+    if (question ? !add_question(k, question, n_question) : sqlite3_column_type(q, 3) != SQLITE_NULL)
+        return false;
+    return add_message(s, sqlite3_column_int64(q, 1), sqlite3_column_int64(q, 2), ids, n);
+}
+
+/* Of answers, which are most of what is stored, the text is not read. */
 ebb_status ebb_kept_read(ebb_store *s, ebb_kept *out, ebb_error *err)
 {
-    ebb_session_row *rows = NULL;
-    size_t n = 0;
-    ebb_status st;
+    session_ids gathered = { 0 };
+    sqlite3_stmt *q;
+    bool ok = true;
+    int rc = ebb_store_prepare(s, &q, "SELECT session, id, coalesce(parent, 0), CASE role WHEN ? THEN text END, ids"
+                                      " FROM messages ORDER BY session, id", "i", (int64_t)EBB_ROLE_USER);
 
     memset(out, 0, sizeof *out);
-    st = ebb_store_list(s, &rows, &n, err);
-    for (size_t i = 0; st == EBB_OK && i < n; i++)
-        st = add_kept_session(s, rows[i].id, out, err);
-    free(rows);
+    if (rc != SQLITE_OK)
+        return ebb_store_fail(s, rc, err);
+    while (ok && (rc = sqlite3_step(q)) == SQLITE_ROW)
+        ok = add_row(out, &gathered, q);
+    sqlite3_finalize(q);
+    ok = ok && end_session(out, &gathered, 0);
+    free(gathered.messages);
+    free(gathered.ids);
     if (out->n_runs)
         qsort(out->runs, out->n_runs, sizeof *out->runs, by_value);
     if (out->n_questions)
         qsort(out->questions, out->n_questions, sizeof *out->questions, by_value);
-    return st;
+    if (!ok)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for what the sessions have said");
+    return rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
 void ebb_kept_fini(ebb_kept *k)

@@ -44,7 +44,7 @@ static void test_not_to_the_root(void **state)
     assert_int_equal(count_runs(1000), 2);
 }
 
-/* Another program, which deletes the second session when the first one that is listed is read. */
+/* Another program, which deletes the second session when they are about to be read. */
 static int delete_second(unsigned kind, void *arg, void *statement, void *text)
 {
     bool *is_deleted = arg;
@@ -53,7 +53,7 @@ static int delete_second(unsigned kind, void *arg, void *statement, void *text)
 
     (void)kind;
     (void)text;
-    if (*is_deleted || !strstr(sqlite3_sql(statement), "FROM sessions WHERE id"))
+    if (*is_deleted || !strstr(sqlite3_sql(statement), "FROM messages"))
         return 0;
     *is_deleted = true;
     other = open_db();
@@ -84,10 +84,41 @@ static void test_deleted_meanwhile(void **state)
     ebb_store_close(s);
 }
 
+/* However long answers are, of them only the ids take memory. */
+static void test_no_texts_of_answers(void **state)
+{
+    static const int32_t ids[8] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+    static const uint8_t model[16] = { 1 };
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    ebb_kept kept;
+    ebb_error err = { 0 };
+    ebb_status st;
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "q");
+    assert_true(ebb_node_set_ids(say(&t, EBB_ROLE_ASSISTANT, "a"), ids, 8, model));
+    save(s, &f, &t);
+    ebb_tree_fini(&t);
+    assert_int_equal(sqlite3_exec(s->db, "UPDATE messages SET text = printf('%.8000000c', 'a') WHERE id = 2", NULL,
+                                  NULL, NULL), SQLITE_OK);
+    sqlite3_hard_heap_limit64(6 << 20);
+    st = ebb_kept_read(s, &kept, &err);
+    sqlite3_hard_heap_limit64(0);
+    if (st != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(kept.n_runs, 1);
+    assert_int_equal(kept.n_questions, 1);
+    ebb_kept_fini(&kept);
+    ebb_store_close(s);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_over_notes), T(test_not_to_the_root), T(test_deleted_meanwhile) };
+    const struct CMUnitTest tests[] = { T(test_over_notes), T(test_not_to_the_root), T(test_deleted_meanwhile),
+                                        T(test_no_texts_of_answers) };
 
     return cmocka_run_group_tests_name("store: what is kept", tests, NULL, NULL);
 }
