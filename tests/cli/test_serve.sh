@@ -186,7 +186,10 @@ off = {"tools": [], "functions": None, "logit_bias": {}, "suffix": "", "echo": F
        "chat_template_kwargs": {}, "ebb": {"survives": None}, "n": 1, "stop": None, "response_format": None,
        "typical_p": 1.0, "min_tokens": 0, "samplers": ["penalties", "dry", "top_n_sigma", "top_k", "typ_p", "top_p", "min_p", "xtc", "temperature"]}
 s.json("POST", "/v1/chat/completions", {**message, "max_tokens": 1, **off})
-same("the context in its error", s.json("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, want=400)["error"]["n_ctx"], n_ctx)
+much = s.json("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "word " * n_ctx}]}, want=400)["error"]
+same("the context in its error", much["n_ctx"], n_ctx)
+if much.get("n_prompt_tokens", 0) <= n_ctx or "%d tokens" % much["n_prompt_tokens"] not in much["message"]:
+    fail("the tokens in its error", much)
 same("HEAD of no such answer", s.ask("HEAD", "/ebb/v1/answers/99999")[::2], (404, b""))
 same("no such answer", s.json("GET", "/ebb/v1/answers/99999", want=404)["error"]["type"], "not_found_error")
 

@@ -61,6 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
               (!whole.text.len || memcmp(whole.text.data, pieces.text.data, whole.text.len) == 0));
     ebb_answer_error_text((const char *)data, n, words, &n_ctx);
     FUZZ_MUST(memchr(words, 0, sizeof words));
+    FUZZ_MUST(ebb_answer_error_tokens((const char *)data, n) >= n_ctx);
     ebb_answer_fini(&whole);
     ebb_answer_fini(&pieces);
     return 0;

@@ -6,6 +6,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
 
     kind=K        llama, vllm, sglang, ollama, lmstudio, openai, any: whose protocol it speaks
     model=M       the name of its model; models=N: and how many more it lists; ctx=N its context
+    full=N        that a token has N bytes, and 400 with the count where the context has no room for a prompt
     say=T         the answer (_ is a blank); without it: what was asked, and of how many messages
     think=T       a thought before it, by the kind's own name
     nousage, nocache, nofinish, nodone        what its stream lacks
@@ -218,7 +219,10 @@ class Engine(http.server.BaseHTTPRequestHandler):
         kind = h.get("kind", "any")
         words = self.words_for(h, body)
         thought = [w + " " for w in h["think"].split("_")] if "think" in h else []
-        n_prompt = sum(len(m["content"]) for m in body["messages"]) // 4 + 4 * len(body["messages"])
+        n_prompt = sum(len(m["content"]) for m in body["messages"]) // int(h.get("full", 4)) + 4 * len(body["messages"])
+        if "full" in h and n_prompt >= int(h["ctx"]):
+            return self.reply(400, {"error": {"code": 400, "message": "the request has %d tokens" % n_prompt, "type": "exceed_context_size_error",
+                                              "n_prompt_tokens": n_prompt, "n_ctx": int(h["ctx"])}})
         n_out = len(words) + len(thought)
         field = "refusal" if "refuses" in h else "content"
         if "object" in h:

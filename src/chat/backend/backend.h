@@ -26,7 +26,8 @@ typedef enum ebb_backend_event_kind {
      * backend of messages a piece of text, and the id is EBB_TOKEN_NONE. */
     EBB_BACKEND_TOKEN,
     EBB_BACKEND_END,             /* finish, turn_stats; text: the error line if finish is ERROR,
-                                  * else what the answer still lacks */
+                                  * else what the answer still lacks; total: the tokens of a prompt
+                                  * that a server has no room for, 0: it did not end for that */
     EBB_BACKEND_NOTICE,          /* text: one line */
     EBB_BACKEND_WARNING,         /* the same, also where there is no terminal */
     EBB_BACKEND_REPORT,          /* text: the plan that was asked for, some lines */

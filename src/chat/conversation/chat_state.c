@@ -157,7 +157,7 @@ static bool is_about(const ebb_chat *c)
     bool about = true;
 
     if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
-        ebb_chat_estimate(&v, v.n, &about);
+        ebb_chat_estimate(c, &v, v.n, &about);
         ebb_context_view_fini(&v);
     }
     return about;

@@ -271,6 +271,17 @@ void ebb_answer_error_text(const char *body, size_t n, char out[240], uint32_t *
     json_decref(o);
 }
 
+uint32_t ebb_answer_error_tokens(const char *body, size_t n)
+{
+    json_t *o = parse_object(body, n), *e = json_object_get(o, "error");
+    uint32_t n_ctx = 0, n_tokens = 0;
+
+    get_count(e, "n_ctx", &n_ctx);
+    get_count(e, "n_prompt_tokens", &n_tokens);
+    json_decref(o);
+    return n_ctx && n_tokens > n_ctx ? n_tokens : n_ctx;
+}
+
 static ebb_status check_error(const json_t *o, ebb_error *err)
 {
     size_t n = 0;

@@ -56,5 +56,7 @@ void ebb_answer_end(ebb_answer *a);
 /* What a body of an error says: the message in it, whichever form it has; "" if it says nothing.
  * *n_ctx: the context that something did not fit, 0: it is about something else. */
 void ebb_answer_error_text(const char *body, size_t n, char out[240], uint32_t *n_ctx);
+/* The tokens of what did not fit: so many at least; 0: it is about something else. */
+uint32_t ebb_answer_error_tokens(const char *body, size_t n);
 
 #endif

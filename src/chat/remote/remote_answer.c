@@ -422,6 +422,7 @@ static void tell_end(turn *t, ebb_status st, const ebb_error *err)
         ev.finish = EBB_FINISH_ERROR;
         ev.text = err->msg;
         ev.n_text = strlen(err->msg);
+        ev.total = st == EBB_CONTEXT ? ebb_answer_error_tokens(ebb_buf_text(&t->body), t->body.len) : 0;
     }
     keep_figures(t, &ev.turn_stats);
     pthread_mutex_lock(&t->r->lock);

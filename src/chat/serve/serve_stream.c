@@ -37,7 +37,8 @@ static json_t *error_object(const ebb_error *err, unsigned status, const char *t
     return json_pack("{s:i, s:s, s:s}", "code", (int)status, "message", err->msg, "type", type);
 }
 
-static json_t *json_error(const ebb_serve *s, const ebb_error *err, unsigned *status)
+/* n_prompt: of what the context has no room for; 0: not known. */
+static json_t *json_error(const ebb_serve *s, const ebb_error *err, size_t n_prompt, unsigned *status)
 {
     const char *type = "server_error";
     json_t *o;
@@ -51,11 +52,13 @@ static json_t *json_error(const ebb_serve *s, const ebb_error *err, unsigned *st
     o = error_object(err, *status, type);
     if (err->code == EBB_CONTEXT)
         json_object_set_new(o, "n_ctx", json_integer(s->n_ctx));
+    if (err->code == EBB_CONTEXT && n_prompt)
+        json_object_set_new(o, "n_prompt_tokens", json_integer((json_int_t)n_prompt));
     return json_pack("{s:o}", "error", o);
 }
 
 /* What is left undone because the server leaves, its next one does: 503 is tried again. */
-void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err)
+static void reply_refusal(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err, size_t n_prompt)
 {
     ebb_error leaving = { 0 };
     unsigned status;
@@ -65,8 +68,13 @@ void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *
         EBB_FAIL(&leaving, EBB_BUSY, "%s", EBB_SERVE_LEAVES);
         err = &leaving;
     }
-    o = json_error(s, err, &status);
+    o = json_error(s, err, n_prompt, &status);
     ebb_serve_reply_json(x, status, o);
+}
+
+void ebb_serve_reply_error(ebb_serve *s, ebb_http_exchange *x, const ebb_error *err)
+{
+    reply_refusal(s, x, err, 0);
 }
 
 json_t *ebb_serve_usage(const ebb_served *a)
@@ -191,7 +199,7 @@ static void add_end(stream *t)
 
     t->has_ended = true;
     if (t->a->error.code != EBB_OK) {
-        add_event(&t->out, json_error(t->s, &t->a->error, &status));
+        add_event(&t->out, json_error(t->s, &t->a->error, t->a->n_prompt, &status));
         return;
     }
     add_event(&t->out, t->form->last(t->s, t->a, t->flags));
@@ -325,7 +333,7 @@ static void wait_for_end(ebb_serve *s, ebb_http_exchange *x, stream *t)
         pthread_mutex_lock(&s->lock);
         has_ended = t->a->state == SERVED_ENDED;
         if (has_ended)
-            o = t->a->error.code != EBB_OK ? json_error(s, &t->a->error, &status)
+            o = t->a->error.code != EBB_OK ? json_error(s, &t->a->error, t->a->n_prompt, &status)
                                            : t->form->whole(s, t->a, t->flags);
         pthread_mutex_unlock(&s->lock);
         if (!has_ended)
@@ -338,6 +346,7 @@ static void wait_for_end(ebb_serve *s, ebb_http_exchange *x, stream *t)
 void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_asked *asked)
 {
     stream *t = begin_stream(s, asked->form, asked->flags);
+    size_t n_prompt = asked->q.n_ids;
     ebb_error err = { 0 };
     ebb_status st;
 
@@ -350,7 +359,7 @@ void ebb_serve_answer(ebb_serve *s, ebb_http_exchange *x, ebb_serve_asked *asked
     if (st == EBB_LIMIT) {                       /* the only limit that waiting helps against: answers at once */
         ebb_serve_reply_json(x, 429, json_pack("{s:o}", "error", error_object(&err, 429, "rate_limit_error")));
     } else if (st != EBB_OK) {
-        ebb_serve_reply_error(s, x, &err);
+        reply_refusal(s, x, &err, n_prompt);
     } else if (asked->streams) {
         ebb_http_stream(x, "text/event-stream", read_answer, release_stream, t);
     } else {

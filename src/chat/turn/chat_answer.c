@@ -378,6 +378,22 @@ static void emit_error(ebb_chat *c, const ebb_backend_event *ev, const ebb_messa
     ebb_buf_fini(&line);
 }
 
+/* What the count was learned from is not asked again: below a note the question's count says nothing any more. */
+bool ebb_turn_learn_count(ebb_chat *c, const ebb_backend_event *ev)
+{
+    ebb_node *question = c->turn.answer->parent;
+
+    if (ev->finish != EBB_FINISH_ERROR || ev->total <= c->turn.n_asked || !ebb_overflow_fills(c, ev->total) ||
+        !question || question->m.role != EBB_ROLE_USER || !drop_empty_answers(c, ev->finish))
+        return false;
+    question->m.turn_stats.n_prompt = (uint32_t)ev->total;
+    question->is_dirty = true;
+    c->turn.answer = NULL;
+    ebb_chat_save(c, true);
+    ebb_chat_emit_event(c, EBB_EVENT_CHANGED, NULL, 0, 0, 0);
+    return true;
+}
+
 void ebb_turn_end_with_loss(const ebb_chat *c, ebb_backend_event *ev)
 {
     static const char line[] = "out of memory: a part of the answer was lost";

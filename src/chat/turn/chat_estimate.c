@@ -1,6 +1,7 @@
 /* Tokens of texts that nobody has counted (chat_priv.h): by size, behind what a server or the model at hand has
  * counted; and what each message has of a prompt. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "conversation/chat_priv.h"
 
@@ -8,11 +9,23 @@
 static const double usual_bytes = 4, min_bytes = 1, most_bytes = 12;
 enum { FRAME_TOKENS = 4 };
 
-/* Has the server counted the prompt of this answer, all messages before it? */
-static bool is_counted(const ebb_message *m)
+/* The engine's model wrote this answer here, and has counted its prompt; a copy below a note has the count of
+ * a prompt above it. */
+static bool is_counted_here(const ebb_chat *c, const ebb_node *node)
 {
-    return m->role == EBB_ROLE_ASSISTANT && m->engine && m->turn_stats.n_prompt &&
-           !(m->turn_stats.about & EBB_ABOUT_PROMPT);
+    return node && c->info && node->m.model && strcmp(node->m.model, c->info->name) == 0 &&
+           node->parent && node->parent->m.role != EBB_ROLE_NOTE;
+}
+
+/* Has the server counted the prompt of list[i], an answer: all messages before it; or refused the one that ends with
+ * this question? */
+static bool is_counted(const ebb_chat *c, const ebb_context_view *v, size_t i)
+{
+    const ebb_message *m = v->list[i];
+
+    return m->turn_stats.n_prompt && !(m->turn_stats.about & EBB_ABOUT_PROMPT) &&
+           (m->role == EBB_ROLE_USER ||
+            (m->role == EBB_ROLE_ASSISTANT && (m->engine || is_counted_here(c, v->nodes[i]))));
 }
 
 static size_t bytes_of(const ebb_context_view *v, size_t n)
@@ -24,13 +37,13 @@ static size_t bytes_of(const ebb_context_view *v, size_t n)
     return bytes;
 }
 
-/* The last answer of list[0..n) with a counted prompt, below the note: prompts of earlier ones had what it leaves out.
+/* The last message of list[0..n) with a counted prompt, below the note: prompts of earlier ones had what it leaves out.
  * n: none. */
-static size_t find_counted(const ebb_context_view *v, size_t n)
+static size_t find_counted(const ebb_chat *c, const ebb_context_view *v, size_t n)
 {
     size_t i = n;
 
-    while (i > v->n_above && !is_counted(v->list[i - 1]))
+    while (i > v->n_above && !is_counted(c, v, i - 1))
         i--;
     return i > v->n_above ? i - 1 : n;
 }
@@ -41,19 +54,19 @@ static double clamp(double x)
 }
 
 /* By what the server has counted last of list[0..n); 0: nothing. */
-static double counted_bytes_per_token(const ebb_context_view *v, size_t n)
+static double counted_bytes_per_token(const ebb_chat *c, const ebb_context_view *v, size_t n)
 {
-    size_t at = find_counted(v, n);
+    size_t at = find_counted(c, v, n);
     const ebb_message *m = at < n ? v->list[at] : NULL;
     double frames = FRAME_TOKENS * (double)(at + 1);
 
     if (!m || m->turn_stats.n_prompt <= frames)
         return 0;
-    return clamp((double)bytes_of(v, at) / (m->turn_stats.n_prompt - frames));
+    return clamp((double)bytes_of(v, at + (m->role == EBB_ROLE_USER)) / (m->turn_stats.n_prompt - frames));
 }
 
 /* Above the note, where the view was another one: the same language, mostly. */
-static double bytes_per_token_above(const ebb_node *note)
+static double bytes_per_token_above(const ebb_chat *c, const ebb_node *note)
 {
     ebb_context_view v;
     ebb_node **path;
@@ -70,19 +83,19 @@ static double bytes_per_token_above(const ebb_node *note)
     while (path[n])
         n++;
     if (ebb_context_view_make(path, n, NULL, &v, NULL) == EBB_OK) {
-        per_token = counted_bytes_per_token(&v, v.n);
+        per_token = counted_bytes_per_token(c, &v, v.n);
         ebb_context_view_fini(&v);
     }
     free(path);
     return per_token;
 }
 
-static double bytes_per_token(const ebb_context_view *v, size_t n)
+static double bytes_per_token(const ebb_chat *c, const ebb_context_view *v, size_t n)
 {
-    double counted = counted_bytes_per_token(v, n);
+    double counted = counted_bytes_per_token(c, v, n);
 
     if (counted == 0 && v->note)
-        counted = bytes_per_token_above(v->note);
+        counted = bytes_per_token_above(c, v->note);
     return counted > 0 ? counted : usual_bytes;
 }
 
@@ -91,16 +104,17 @@ static size_t tokens_of(const ebb_message *m, double per_token)
     return (size_t)((double)m->n_text / per_token) + FRAME_TOKENS;
 }
 
-size_t ebb_chat_estimate(const ebb_context_view *v, size_t n, bool *is_about)
+size_t ebb_chat_estimate(const ebb_chat *c, const ebb_context_view *v, size_t n, bool *is_about)
 {
-    double per_token = bytes_per_token(v, n);
-    size_t at = find_counted(v, n), tokens = 0, from = 0;
+    double per_token = bytes_per_token(c, v, n);
+    size_t at = find_counted(c, v, n), tokens = 0, from = 0;
 
     *is_about = n > 0;
     if (at < n) {
-        const ebb_turn_stats *c = &v->list[at]->turn_stats;
-        tokens = (size_t)c->n_prompt + c->n_generated;
-        *is_about = at + 1 < n || c->about & EBB_ABOUT_GENERATED;
+        const ebb_message *m = v->list[at];
+        tokens = (size_t)m->turn_stats.n_prompt + m->turn_stats.n_generated;
+        *is_about = at + 1 < n || m->turn_stats.about & EBB_ABOUT_GENERATED ||
+                    (m->role == EBB_ROLE_ASSISTANT && !m->engine);
         from = at + 1;
     }
     for (size_t i = from; i < n; i++)
@@ -140,7 +154,7 @@ uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m)
     if (ebb_chat_has_ids(c, m))
         return (uint32_t)m->n_ids;
     if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
-        per_token = ebb_chat_facts(c) ? bytes_per_token(&v, v.n) : bytes_per_id(c, &v);
+        per_token = ebb_chat_facts(c) ? bytes_per_token(c, &v, v.n) : bytes_per_id(c, &v);
         ebb_context_view_fini(&v);
     }
     return (uint32_t)tokens_of(m, per_token);
@@ -244,11 +258,10 @@ uint32_t *ebb_chat_share_tokens(const ebb_chat *c, const ebb_prompt *p)
 ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n, ebb_prompt *p,
                                     ebb_error *err)
 {
-    double per_token = bytes_per_token(v, n);
+    double per_token = bytes_per_token(c, v, n);
     size_t n_old = n;
     bool ok, is_about;
 
-    (void)c;
     *p = (ebb_prompt){ .messages = calloc(n + 1, sizeof *p->messages), .n_ids_of = calloc(n + 1, sizeof *p->n_ids_of) };
     ok = p->messages && p->n_ids_of;
     for (size_t i = 0; ok && i < n; i++) {
@@ -267,7 +280,7 @@ ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v
     }
     while (n_old > 0 && v->list[n_old - 1]->role != EBB_ROLE_ASSISTANT)
         n_old--;
-    p->n_ids = ebb_chat_estimate(v, n, &is_about);
-    p->n_old = p->n_kept = ebb_chat_estimate(v, n_old, &is_about);
+    p->n_ids = ebb_chat_estimate(c, v, n, &is_about);
+    p->n_old = p->n_kept = ebb_chat_estimate(c, v, n_old, &is_about);
     return EBB_OK;
 }

@@ -15,9 +15,9 @@ typedef enum turn_event {
     /* From the backend. */
     READY, FAILED, TOKEN, END,
     /* Raised by what was done: no model; an answer or a summary has been asked for; the model is being opened with a
-     * larger context, with a question that waits for it or without; an answer, a summary has ended; the model is there
-     * for the question that waited. */
-    UNOPENED, ANSWERS, SUMS_UP, GROWS, GROWS_ASKED, ENDED, SUMMED_UP, WAITED,
+     * larger context, with a question that waits for it or without; an answer, a summary has ended; a server has no
+     * room for the prompt; the model is there for the question that waited. */
+    UNOPENED, ANSWERS, SUMS_UP, GROWS, GROWS_ASKED, ENDED, SUMMED_UP, REFUSED, WAITED,
 } turn_event;
 
 typedef struct turn_input {
@@ -305,7 +305,26 @@ static ebb_status end_answer(ebb_chat *c, turn_input *in, ebb_error *err)
 {
     (void)err;
     ebb_chat_record_cache_salt(c, &in->ev->cache_salt);
-    in->raises = ebb_turn_end_answer(c, in->ev) ? ENDED : NOTHING;
+    if (c->turn.state == EBB_TURN_ANSWERING && ebb_turn_learn_count(c, in->ev))
+        in->raises = REFUSED;
+    else
+        in->raises = ebb_turn_end_answer(c, in->ev) ? ENDED : NOTHING;
+    return EBB_OK;
+}
+
+/* The estimate was too small: with the server's count the policy decides, as if it had been known. */
+static ebb_status answer_refused(ebb_chat *c, turn_input *in, ebb_error *err)
+{
+    ebb_status st;
+
+    in->continues = false;
+    st = begin_answer(c, in, err);
+    if (st != EBB_OK)
+        ebb_chat_emit_event(c, EBB_EVENT_ERROR, err->msg, strlen(err->msg), 0, 0);
+    else if (in->raises == NOTHING)              /* the user is asked */
+        ebb_chat_emit_event(c, EBB_EVENT_DONE, NULL, 0, 0, 0);
+    if (in->raises == NOTHING)
+        ebb_turn_release_lock(c);
     return EBB_OK;
 }
 
@@ -398,6 +417,7 @@ static const struct turn_row {
     { IDLE,         WAITED,      answer_waiting,       IDLE },
     { IDLE,         ENDED,       continue_or_finish,   IDLE },
     { IDLE,         SUMMED_UP,   answer_after_summary, IDLE },
+    { IDLE,         REFUSED,     answer_refused,       IDLE },
     { IDLE,         FREE,        free_context,         IDLE },
     { IDLE,         ANSWERS,     NULL,                 ANSWERING },
     { IDLE,         SUMS_UP,     NULL,                 SUMMING },

@@ -89,6 +89,10 @@ ebb_status ebb_turn_check_continue(const ebb_chat *c, const ebb_message *m, ebb_
 void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev);
 /* One of the others has ended. */
 void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev);
+/* A server has counted the prompt of an answer that it did not begin, and has no room for it, where
+ * our estimate was less: the question has that count from now on (chat_estimate.c), and the answer
+ * is taken back, to be asked for anew.  false: it has ended otherwise. */
+bool ebb_turn_learn_count(ebb_chat *c, const ebb_backend_event *ev);
 /* It has ended and is saved.  true: there is an answer; false: it was an error, or nothing came,
  * which the front end was told. */
 bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev);

@@ -276,7 +276,7 @@ uint32_t ebb_chat_n_tokens(const ebb_chat *c)
         return 0;
     if (ebb_chat_facts(c)) {
         bool is_about;
-        n = ebb_chat_estimate(&v, v.n, &is_about);
+        n = ebb_chat_estimate(c, &v, v.n, &is_about);
     } else {
         for (size_t i = 0; i < v.n; i++)
             n += ebb_chat_has_ids(c, v.list[i]) ? v.list[i]->n_ids : 0;

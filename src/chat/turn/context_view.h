@@ -82,7 +82,7 @@ EBB_MUST_CHECK
 ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n,
                                     ebb_prompt *out, ebb_error *err);
 /* Tokens of list[0..n); *is_about: nobody has counted all of them. */
-size_t ebb_chat_estimate(const ebb_context_view *v, size_t n, bool *is_about);
+size_t ebb_chat_estimate(const ebb_chat *c, const ebb_context_view *v, size_t n, bool *is_about);
 
 /* -- chat_cut.c -------------------------------------------------------------------- */
 /* Ids for other words of the answer `old`; the caller frees r->ids. */

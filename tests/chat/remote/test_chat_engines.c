@@ -319,6 +319,69 @@ static void test_half_stays_where_the_engine_counts(void **state)
     ebb_chat_close(c);
 }
 
+/* What the engine's own model has counted in this process counts at the engine, too; what another one has does not. */
+static void test_counts_of_the_same_model(void **state)
+{
+    ebb_chat *c = open_chat("kind=llama", NULL);
+    ebb_remote_figures f;
+    ebb_message *m;
+    uint32_t n;
+
+    (void)state;
+    say(c, "blue sky");
+    m = &ebb_tree_leaf(&c->tree)->m;
+    m->turn_stats.n_prompt += 100;
+    n = ebb_chat_n_tokens(c);
+    assert_true(n > 100);
+    free(m->engine);
+    m->engine = NULL;
+    assert_int_equal(ebb_chat_n_tokens(c), n);
+    assert_true(ebb_chat_remote(c, &f) && f.is_about);
+    m->model[0] ^= 1;
+    assert_true(ebb_chat_n_tokens(c) < 100);
+    ebb_chat_close(c);
+}
+
+/* More tokens than were estimated: what the engine has counted decides, as if it had been known. */
+static void test_a_refusal_is_a_count(void **state)
+{
+    ebb_chat *c = open_chat("kind=vllm ctx=400 full=1", "refused");
+    char words[100], text[600];
+    ebb_error err;
+
+    (void)state;
+    test_hub_how(&server, "kind=vllm ctx=400 nousage");
+    for (int i = 0; i < 6; i++) {
+        snprintf(words, sizeof words, "question %d: %s", i, "these are some words that take room");
+        say(c, words);
+    }
+    assert_null(ebb_chat_truncation_note(c));
+    test_hub_how(&server, "kind=vllm ctx=400 full=1");
+    assert_int_equal(ebb_chat_send(c, "and now?", 8, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_NOTICE, text, sizeof text);
+    assert_non_null(strstr(text, "/forget leaves the oldest "));
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_false(ebb_chat_is_busy(c));
+    assert_string_equal(last(c)->text, "and now?");
+    ebb_chat_close(c);
+
+    c = open_chat("kind=vllm ctx=400 full=1", "refused");        /* it is known from then on */
+    assert_true(ebb_chat_n_tokens(c) > 400);
+    assert_int_equal(ebb_chat_undo(c, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "overflow", "forget", NULL, 0, &err), EBB_OK);
+    say(c, "and then?");
+    assert_non_null(strstr(last(c)->text, "You said and then? in "));
+    assert_in_range(n_messages_asked(c), 3, 11);
+    assert_non_null(ebb_chat_truncation_note(c));
+    memset(words, 'x', sizeof words);
+    test_hub_how(&server, "kind=vllm ctx=20 full=1");            /* what nothing can be left out for is refused */
+    assert_int_equal(ebb_chat_send(c, words, sizeof words, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_ERROR, text, sizeof text);
+    assert_non_null(strstr(text, "the request has "));
+    assert_false(ebb_chat_is_busy(c));
+    ebb_chat_close(c);
+}
+
 /* The copy of an unfinished answer stands below the note, but was counted above it. */
 static void test_forgetting_counts_at_once(void **state)
 {
@@ -778,6 +841,7 @@ int main(void)
         cmocka_unit_test(test_too_long_by_estimate),
         cmocka_unit_test(test_half_stays_where_the_engine_counts),
         cmocka_unit_test(test_forgetting_counts_at_once),
+        cmocka_unit_test(test_counts_of_the_same_model), cmocka_unit_test(test_a_refusal_is_a_count),
         cmocka_unit_test(test_a_thought_that_breaks_off),
         cmocka_unit_test(test_a_full_context_of_who_cannot_go_on),
         cmocka_unit_test(test_a_thought_that_fills_the_context),
