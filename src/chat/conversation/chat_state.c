@@ -156,7 +156,7 @@ static bool is_about(const ebb_chat *c)
     ebb_context_view v;
     bool about = true;
 
-    if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
+    if (ebb_context_view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
         ebb_chat_estimate(c, &v, v.n, &about);
         ebb_context_view_fini(&v);
     }

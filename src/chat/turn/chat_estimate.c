@@ -9,8 +9,8 @@
 static const double usual_bytes = 4, min_bytes = 1, most_bytes = 12;
 enum { FRAME_TOKENS = 4 };
 
-/* The engine's model wrote this answer here, and has counted its prompt; a copy below a note has the count of
- * a prompt above it. */
+/* The engine's model wrote this answer here, and has counted its prompt; a copy below a note has the count of a prompt
+ * above it. */
 static bool is_counted_here(const ebb_chat *c, const ebb_node *node)
 {
     return node && c->info && node->m.model && strcmp(node->m.model, c->info->name) == 0 &&
@@ -153,7 +153,7 @@ uint32_t ebb_chat_tokens_of(const ebb_chat *c, const ebb_message *m)
 
     if (ebb_chat_has_ids(c, m))
         return (uint32_t)m->n_ids;
-    if (ebb_context_view_make(c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
+    if (ebb_context_view_for_model(c, c->tree.path, c->tree.n_path, NULL, &v, NULL) == EBB_OK) {
         per_token = ebb_chat_facts(c) ? bytes_per_token(c, &v, v.n) : bytes_per_id(c, &v);
         ebb_context_view_fini(&v);
     }

@@ -125,6 +125,12 @@ bool ebb_context_view_is_last_turn(const char *model_path)
     return model_path && strcmp(model_path, EBB_MODELS_GUIDE) == 0;
 }
 
+bool ebb_context_view_takes_last_turn(const ebb_chat *c)
+{
+    return ebb_context_view_is_last_turn(ebb_chat_engine_is_found(c) ? c->remote.here_model
+                                                                     : c->info ? c->info->path : NULL);
+}
+
 ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path, const ebb_message *more,
                                            ebb_context_view *v, ebb_error *err)
 {
@@ -155,8 +161,7 @@ ebb_status ebb_context_view_make_last_turn(ebb_node *const *path, size_t n_path,
 ebb_status ebb_context_view_for_model(const ebb_chat *c, ebb_node *const *path, size_t n_path, const ebb_message *more,
                                       ebb_context_view *v, ebb_error *err)
 {
-    return (c->info && ebb_context_view_is_last_turn(c->info->path) ? ebb_context_view_make_last_turn
-                                                                    : ebb_context_view_make)
+    return (ebb_context_view_takes_last_turn(c) ? ebb_context_view_make_last_turn : ebb_context_view_make)
            (path, n_path, more, v, err);
 }
 

@@ -24,6 +24,9 @@ ebb_node *ebb_context_view_note(ebb_node *const *path, size_t n_path);
 /* Whether each question is answered by itself, without those before it: the embedded guide is,
  * which is too small to follow a conversation. */
 bool ebb_context_view_is_last_turn(const char *model_path);
+/* The same of what answers now: also of a server that nobody has named, which answers as its model
+ * here would. */
+bool ebb_context_view_takes_last_turn(const ebb_chat *c);
 /* From the last question on, the system message before it; the answer to it, if there is one, with
  * it.  `more` as below. */
 EBB_MUST_CHECK

@@ -9,7 +9,7 @@ static ebb_overflow_policy policy_of(const ebb_chat *c)
 {
     if (c->overflow.is_forced)
         return c->overflow.forced;
-    if (ebb_context_view_is_last_turn(c->info->path))
+    if (ebb_context_view_takes_last_turn(c))
         return EBB_OVERFLOW_STOP;                /* there are no earlier turns to leave out */
     if (c->overflow.has_compacted && c->settings.overflow == EBB_OVERFLOW_COMPACT)
         return EBB_OVERFLOW_FORGET;
@@ -62,7 +62,7 @@ static ebb_status refuse_question(const ebb_chat *c, const ebb_prompt *p, ebb_er
     bool has_older = ebb_overflow_choose_turns(c, p, n_ctx / 2, &l);
 
     free(l.kept);
-    if (ebb_context_view_is_last_turn(c->info->path))
+    if (ebb_context_view_takes_last_turn(c))
         return EBB_FAIL(err, EBB_CONTEXT, "the message has %zu tokens, and the guide reads %u: shorten it, or load "
                                           "another model with /model", p->n_ids, n_ctx);
     if (!has_older && ebb_overflow_is_untrained(c, p->n_ids))

@@ -763,6 +763,27 @@ static void test_a_template_leaves_a_found_one(void **state)
     ebb_chat_close(c);
 }
 
+/* It answers each question by itself, behind a server that was found, too; one that was named gets all of it. */
+static void test_the_guide_behind_a_found_one(void **state)
+{
+    ebb_chat *c = begin_chat_with("kind=ebb ctx=120", (ebb_chat_opts){ .here_model = EBB_MODELS_GUIDE });
+
+    (void)state;
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    for (int i = 0; i < 6; i++) {
+        say(c, "these are some words that take room, and more of them");
+        assert_int_equal(n_messages_asked(c), 1);
+        assert_true(ebb_chat_n_tokens(c) < 40);
+    }
+    assert_null(ebb_chat_truncation_note(c));
+    ebb_chat_close(c);
+    c = open_chat("kind=ebb", NULL);
+    say(c, "one");
+    say(c, "two");
+    assert_int_equal(n_messages_asked(c), 3);
+    ebb_chat_close(c);
+}
+
 static bool is_remembered(const char *path)
 {
     ebb_buf remembered = { 0 };
@@ -853,7 +874,7 @@ int main(void)
         cmocka_unit_test(test_a_server_goes_on_with_an_answer_of_here),
         cmocka_unit_test(test_the_way_back_from_a_found_one),
         cmocka_unit_test(test_a_template_leaves_a_found_one),
-        cmocka_unit_test(test_what_a_template_opens),
+        cmocka_unit_test(test_the_guide_behind_a_found_one), cmocka_unit_test(test_what_a_template_opens),
         cmocka_unit_test(test_a_named_one_leaves_the_template_out),
     };
 
