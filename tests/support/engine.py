@@ -4,7 +4,7 @@
 FOLDER/port gets the port when it listens (or SOCKET is the UNIX socket it listens on), FOLDER/log a JSON object a line for each request.
 FOLDER/how is read at each request: words that say what it is and what it does.
 
-    kind=K        llama, vllm, sglang, ollama, lmstudio, openai, any: whose protocol it speaks
+    kind=K        ebb, llama, vllm, sglang, ollama, lmstudio, openai, any: whose protocol it speaks
     model=M       the name of its model; models=N: and how many more it lists; ctx=N its context
     full=N        that a token has N bytes, and 400 with the count where the context has no room for a prompt
     say=T         the answer (_ is a blank); without it: what was asked, and of how many messages
@@ -154,7 +154,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
         if self.misbehaves():
             return
         owner = {"llama": "llamacpp", "vllm": "vllm", "sglang": "sglang", "ollama": "library", "lmstudio": "organization_owner",
-                 "openai": "openai"}.get(kind, "me")
+                 "openai": "openai", "ebb": "ebb"}.get(kind, "me")
         one = {"id": model, "object": "model", "owned_by": owner}
         if kind in ("vllm", "sglang"):
             one["max_model_len"] = ctx
@@ -162,7 +162,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
         if "forged" in h:
             more.append(dict(one, id="fine\nwire          safe"))
         pages = {"/v1/models": {"object": "list", "data": [one] + more}}
-        if kind == "llama":
+        if kind in ("llama", "ebb"):
             pages["/props"] = {"default_generation_settings": {"n_ctx": ctx}, "build_info": "b1-test"}
         if kind == "vllm":
             pages["/version"] = {"version": "0.11" + ("\nwire          safe" if "forged" in h else "")}

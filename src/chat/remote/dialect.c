@@ -30,7 +30,7 @@ static const ebb_dialect dialects[EBB_SERVER_COUNT] = {
                                .thoughts = "reasoning_content" },
     [EBB_SERVER_EBB] = { .name = "ebb serve", .path = CHAT, .can_continue = true, .has_progress = true,
                          .has_sampling = true, .has_thinking = true, .has_grammar = true,
-                         .continues_form = true, .thoughts = "reasoning_content" },
+                         .continues_form = true, .finds_thoughts = true, .thoughts = "reasoning_content" },
 };
 
 /* As they are written in the file of engines. */
@@ -56,12 +56,23 @@ ebb_server_kind ebb_server_kind_parse(const char *name)
 
 /* -- Messages ------------------------------------------------------------------------------ */
 
-/* A thought is sent in a field of its own, or not at all: templates drop earlier thoughts. */
-static json_t *one_message(const ebb_dialect *d, const ebb_prompt_message *m)
+/* Is the thought in the text with all its marks, as the model wrote it?  Where the prompt had opened it, it is not. */
+static bool is_written_out(const ebb_prompt_message *m)
+{
+    ebb_thought t = ebb_thought_find(m->text, m->n_text, EBB_THOUGHT_UNOPENED, true);
+
+    return !t.is_open && t.start == m->thought.start && t.end == m->thought.end && t.body == m->thought.body;
+}
+
+/* A thought is sent in a field of its own, or not at all: templates drop earlier thoughts.  An ebb gets the answer that
+ * its template would get here; one that is to go on stands behind a prompt that may have opened the thought. */
+static json_t *one_message(const ebb_dialect *d, const ebb_prompt_message *m, bool goes_on)
 {
     ebb_thought t = m->thought;
     json_t *o = json_object();
 
+    if (d->finds_thoughts && !goes_on && is_written_out(m))
+        t = (ebb_thought){ 0 };
     if (t.end > t.start && m->text[t.end - 1] == '\n')
         t.end--;                                 /* the mark has a line of its own */
     json_object_set_new(o, "role", json_string(ebb_role_name(m->role)));
@@ -76,7 +87,7 @@ static json_t *all_messages(const ebb_dialect *d, const ebb_ask *a)
     json_t *list = json_array();
 
     for (size_t i = 0; i < a->n_messages; i++)
-        json_array_append_new(list, one_message(d, &a->messages[i]));
+        json_array_append_new(list, one_message(d, &a->messages[i], a->continues && i + 1 == a->n_messages));
     return list;
 }
 

@@ -25,6 +25,7 @@ typedef struct ebb_dialect {
     bool has_grammar;            /* takes GBNF */
     bool continues_form;         /* and follows it from the beginning of an answer that goes on;
                                   * else it would begin anew behind that */
+    bool finds_thoughts;         /* in an answer, as we do: with its marks it stays there */
     const char *thoughts;        /* the name under which it takes them back; NULL: it does not */
     const char *cached_hint;     /* what makes it tell cached tokens; NULL: it does, or cannot */
     const char *context_hint;    /* and its context */

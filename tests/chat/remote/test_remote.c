@@ -161,6 +161,46 @@ static void test_thoughts_go_back(void **state)
     }
 }
 
+static ebb_prompt_message answer_of(const char *text, ebb_thought_begin begin)
+{
+    return (ebb_prompt_message){ EBB_ROLE_ASSISTANT, (char *)text, strlen(text),
+                                 ebb_thought_find(text, strlen(text), begin, true) };
+}
+
+/* An ebb finds it where it was written, as the engine here does, whatever it knows of thoughts; but for what it cannot
+ * find so: where the prompt had opened it, and in an answer that goes on. */
+static void test_thoughts_stay_where_an_ebb_finds_them(void **state)
+{
+    const ebb_prompt_message messages[] = {
+        { EBB_ROLE_USER, (char *)"a", 1, { 0 } },
+        answer_of("<think>hm</think> b", EBB_THOUGHT_UNOPENED),
+        answer_of("<think>\n\n</think>\n\ne", EBB_THOUGHT_UNSURE),
+        answer_of("ah\n</think>\n\nf", EBB_THOUGHT_OPENED),
+        answer_of("<think>oh</think> g", EBB_THOUGHT_UNOPENED),
+    };
+    const ebb_backend_request r = { .messages = messages, .n_messages = 5, .continues = true };
+    ebb_error err;
+    heard h;
+    char log[8192];
+    ebb_backend *b;
+
+    (void)state;
+    need_server();
+    how("kind=ebb");
+    b = remote_open(&h, server.url);
+    assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+    HEARD_WAIT(&h, h.n_ends > 0);
+    test_hub_last_post(&server, log, sizeof log);
+    assert_non_null(strstr(log, "\"content\": \"<think>hm</think> b\""));
+    assert_non_null(strstr(log, "\"content\": \"<think>\\n\\n</think>\\n\\ne\""));
+    assert_non_null(strstr(log, "\"content\": \"f\""));
+    assert_non_null(strstr(log, "\"content\": \"g\""));
+    assert_non_null(strstr(log, "\"reasoning_content\": \"ah\""));
+    assert_non_null(strstr(log, "\"reasoning_content\": \"oh\""));
+    assert_null(strstr(log, "\"reasoning_content\": \"hm\""));
+    remote_close(&h, b);
+}
+
 static void test_sampling_is_sent_where_it_was_chosen(void **state)
 {
     const ebb_prompt_message messages[] = { { .role = EBB_ROLE_USER, .text = (char *)"a", .n_text = 1 } };
@@ -696,7 +736,7 @@ int main(void)
         cmocka_unit_test(test_answers_of_every_kind),
         cmocka_unit_test(test_thoughts_of_both_names),
         cmocka_unit_test(test_refusals_are_shown),
-        cmocka_unit_test(test_thoughts_go_back),
+        cmocka_unit_test(test_thoughts_go_back), cmocka_unit_test(test_thoughts_stay_where_an_ebb_finds_them),
         cmocka_unit_test(test_sampling_is_sent_where_it_was_chosen),
         cmocka_unit_test(test_line_ends_and_small_writes),
         cmocka_unit_test(test_a_long_answer_at_once),
