@@ -26,6 +26,8 @@ static void local_destroy(ebb_local *l)
     free(l->ids);
     ebb_local_copy_gap(&l->gap, NULL);
     ebb_local_copy_gap(&l->prefill_gap, NULL);
+    ebb_local_copy_gap(&l->moved_gap, NULL);
+    free(l->moved_ids);
     free(l->prefill_ids);
     free(l->running_ids);
     free(l->reference_ids);

@@ -99,6 +99,7 @@ void ebb_local_stop_prefill(ebb_local *l, const int32_t *ids, size_t n)
 
     free(l->prefill_ids);
     l->prefill_ids = NULL;
+    ebb_local_copy_gap(&l->prefill_gap, NULL);
     if (l->is_prefilling && !leads_there)
         ebb_engine_cancel(l->engine);
 }

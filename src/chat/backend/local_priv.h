@@ -59,6 +59,11 @@ typedef struct ebb_local {
     int32_t          *running_ids;       /* these, of which running_done stand and running_end will
                                           * when the pass has ended */
     size_t            n_running, running_done, running_end;
+    int32_t          *moved_ids;         /* the worker's own: K and V of these were moved last, when
+                                          * this gap was closed; moved_gap.n 0: none were */
+    size_t            n_moved;
+    ebb_backend_gap   moved_gap;
+    ebb_cache_salt    moved_salt;
     size_t            prefilled_from, prefilled_to; /* computed ahead since the last answer; from >
                                                      * to: nothing */
     const int32_t    *common_ids;        /* the question of common_prefix, and its answer */
@@ -110,7 +115,7 @@ void ebb_local_set_speculative_prefill(ebb_backend *b, const int32_t *ids, size_
  * only. */
 void ebb_local_copy_gap(ebb_backend_gap *to, const ebb_backend_gap *from);
 /* On the worker: if K and V of the former sequence are cached past the gap, move those behind it
- * up; *cache_salt is then that of the shifted sequence. */
+ * up, unless that was done ahead; *cache_salt is then that of the shifted sequence. */
 void ebb_local_shift_context(ebb_local *l, const int32_t *ids, size_t n, const ebb_backend_gap *gap,
                              ebb_cache_salt *cache_salt);
 

@@ -72,6 +72,8 @@ static void handle_backend_event(ebb_chat *c, const ebb_backend_event *ev)
     case EBB_BACKEND_SPECULATIVE_PREFILL:
         if (c->overflow.prefill_note && c->overflow.prefill_note == ebb_context_view_note(c->tree.path, c->tree.n_path))
             ebb_chat_record_cache_salt(c, &ev->cache_salt);
+        if (c->overflow.prefill_note && c->overflow.prefill_note == c->overflow.gap_note)
+            ebb_overflow_drop_gap(c);
         c->overflow.prefill_note = NULL;
         ebb_chat_emit_event(c, EBB_EVENT_SPECULATIVE_PREFILL, NULL, 0, ev->done, ev->total);
         break;

@@ -26,7 +26,8 @@ static void find_removed_gap(ebb_chat *c, const ebb_prompt *old, const ebb_promp
     c->overflow.gap_note = ebb_context_view_note(c->tree.path, c->tree.n_path);
 }
 
-/* No answer follows now: the gap is closed in the background. */
+/* No answer follows now: the gap is closed in the background.  Until that is told (chat_dispatch.c) it stays the next
+ * answer's, too, which may be asked for before it was begun. */
 void ebb_overflow_close_gap(ebb_chat *c, const ebb_prompt *p)
 {
     static const ebb_cache_salt none;
@@ -35,7 +36,6 @@ void ebb_overflow_close_gap(ebb_chat *c, const ebb_prompt *p)
         return;
     c->backend->ops->speculative_prefill(c->backend, p->ids, p->n_ids, &none, &c->overflow.gap);
     c->overflow.prefill_note = c->overflow.gap_note;
-    ebb_overflow_drop_gap(c);
 }
 
 static ebb_status write_forget_note(ebb_node *note, ebb_error *err)

@@ -149,6 +149,45 @@ static void test_gap(void **state)
     b->ops->close(b);
 }
 
+/* Whoever asks before he heard that it was done ahead, or before it was begun, brings the gap again: nothing is
+ * computed that was moved, and the answer is the same. */
+static void test_gap_asked_for_at_once(void **state)
+{
+    int32_t ids[600], less[600], same[4];
+    ebb_backend_gap gap = { .ids = ids + 10, .at = 10, .n = 200 };
+    ebb_backend_request r = { .ids = less, .n_ids = 390, .n_predict = 4, .gap = gap,
+                              .sampling = { .temp = 0, .top_p = 1, .repeat_penalty = 1 } };
+    ebb_error err;
+
+    (void)state;
+    fill(ids, 600);
+    memcpy(less, ids, 10 * sizeof *ids);
+    memcpy(less + 10, ids + 210, 390 * sizeof *ids);
+    for (int i = 0; i < 4; i++) {
+        ebb_backend *b = open_ready(1024);
+
+        answer(b, ids, 580, 1);
+        h.prefill_is_whole = h.ended = false;
+        h.n_ids = 0;
+        if (i > 0)                               /* 0: as it is without anything ahead */
+            b->ops->speculative_prefill(b, less, 380, &computed, &gap);
+        if (i > 1)
+            wait_for(&h.prefill_is_whole);
+        if (i > 2)
+            answer(b, less, 5, 1);               /* another one in between */
+        h.ended = false;
+        h.n_ids = 0;
+        assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
+        wait_for(&h.ended);
+        assert_in_range(h.turn_stats.n_computed, 10, i > 2 ? 10 + 32 : 10);     /* 32: a block that was not full */
+        if (i == 0)
+            memcpy(same, h.ids, sizeof same);
+        assert_memory_equal(h.ids, same, sizeof same);
+        b->ops->close(b);
+        h.ready = false;
+    }
+}
+
 /* A model with states remembers all it has read: what is left is computed, and the answer is that of a fresh start. */
 static void test_gap_of_states(void **state)
 {
@@ -186,7 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_is_reused), T(test_is_dropped), T(test_stop_reaches_the_answer), T(test_gives_way_to_nothing),
-        T(test_gap), T(test_gap_of_states),
+        T(test_gap), T(test_gap_asked_for_at_once), T(test_gap_of_states),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

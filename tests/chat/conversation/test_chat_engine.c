@@ -276,6 +276,26 @@ static void test_forget(void **state)
     ebb_chat_close(c);
 }
 
+/* The question comes before anybody has heard what the gap has become: what was moved is not computed. */
+static void test_forget_and_ask_at_once(void **state)
+{
+    ebb_chat *c = open_small(false);
+    ebb_error err;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ebb_chat_send(c, "What is this?", 13, &err), EBB_OK);
+        wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    }
+    assert_int_equal(ebb_chat_free_context(c, EBB_OVERFLOW_FORGET, 1, &err), EBB_OK);
+    assert_int_equal(ebb_chat_send(c, "And?", 4, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_DONE, NULL, 0);
+    assert_true(ebb_chat_truncation_note(c)->truncation.has_cache_salt);
+    assert_true(last(c)->turn_stats.n_computed < 50);
+    assert_true(last(c)->turn_stats.n_reused > last(c)->turn_stats.n_computed);
+    ebb_chat_close(c);
+}
+
 /* A system prompt that another session has used is read from the disk: all whole blocks of 32 tokens. */
 static void test_system_prompt_is_shared(void **state)
 {
@@ -304,6 +324,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_turns), T(test_restart), T(test_stop), T(test_cut), T(test_forget),
+                                        T(test_forget_and_ask_at_once),
                                         T(test_system_prompt_is_shared), T(test_no_model_for_a_model),
                                         T(test_no_unknown_model_for_a_model) };
 
