@@ -42,13 +42,21 @@ static void date_of(int64_t ms, char out[20])
 
 /* -- The subcommands -------------------------------------------------------------- */
 
+/* What a server has answered, or an import brought, has no ids: nobody has counted it. */
+static bool is_counted(const ebb_session_row *row)
+{
+    return row->n_tokens > 0 || row->n_messages == 0;
+}
+
 static void print_rows(const ebb_session_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        char date[20];
+        char date[20], tokens[24] = "";
 
         date_of(rows[i].updated_ms, date);
-        printf("%5s  %s  %4u messages %7u tokens  ", rows[i].word, date, rows[i].n_messages, rows[i].n_tokens);
+        if (is_counted(&rows[i]))
+            snprintf(tokens, sizeof tokens, "%u tokens", rows[i].n_tokens);
+        printf("%5s  %s  %4u messages %14s  ", rows[i].word, date, rows[i].n_messages, tokens);
         print_session_text(rows[i].name);
         if (rows[i].model[0]) {
             fputs("  (", stdout);
@@ -71,7 +79,8 @@ static json_t *json_rows(const ebb_session_row *rows, size_t n)
         json_object_set_new(o, "model", ebb_json_text_or_null(rows[i].model));
         json_object_set_new(o, "updated_ms", json_integer(rows[i].updated_ms));
         json_object_set_new(o, "messages", json_integer(rows[i].n_messages));
-        json_object_set_new(o, "tokens", json_integer(rows[i].n_tokens));
+        if (is_counted(&rows[i]))
+            json_object_set_new(o, "tokens", json_integer(rows[i].n_tokens));
         json_array_append_new(list, o);
     }
     return json_pack("{s:o}", "sessions", list);

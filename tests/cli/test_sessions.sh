@@ -18,6 +18,7 @@ $EBB sessions import "$dir/b.md" cheese 2>"$dir/err" && fail "the same name twic
 grep -q already "$dir/err" || fail "the second name: $(cat "$dir/err")"
 [ "$($EBB sessions list | wc -l)" -eq 2 ] || fail "list: $($EBB sessions list)"
 $EBB sessions list | head -n 1 | grep -q cheese || fail "the newest is not the first"
+$EBB sessions list >"$dir/out"; $EBB sessions list --json >>"$dir/out"; grep -q token "$dir/out" && fail "what nobody has counted has a count: $(cat "$dir/out")"
 $EBB sessions list --json | grep -q '"name":"Where does the Danube begin?"' || fail "json: $($EBB sessions list --json)"
 $EBB sessions search danube beg | grep -q 'Where does the Danube begin?' || fail "search"
 [ -z "$($EBB sessions search nothing-like-it)" ] || fail "search found something"
@@ -25,6 +26,7 @@ $EBB sessions search --json donau | grep -q '"role":"assistant"' || fail "search
 # In plain mode what could not be loaded is not shown either: the answer to the next line is not the history.
 printf 'hello\n/load nope\nhello\n' | $EBB --plain -m guide -n 4 --greedy -s talk >"$dir/out" 2>&1
 [ "$(sed -n '/^Error: .*nope/,$p' "$dir/out" | wc -l)" -eq 2 ] || fail "/load that fails: $(cat "$dir/out")"
+$EBB sessions list | grep -q ' [1-9][0-9]* tokens  talk ' && $EBB sessions list --json | grep -q '"tokens":[1-9]' || fail "the count: $($EBB sessions list)"
 $EBB sessions delete talk >/dev/null || fail "delete"
 # What is not shown is told; the words are as many as the store takes.
 $EBB sessions search a b c d e f g h 2>"$dir/err" || fail "eight words: $(cat "$dir/err")"
