@@ -38,17 +38,18 @@ void ebb_overflow_close_gap(ebb_chat *c, const ebb_prompt *p)
     c->overflow.prefill_note = c->overflow.gap_note;
 }
 
-static ebb_status write_forget_note(ebb_node *note, ebb_error *err)
+static ebb_status write_forget_note(const ebb_chat *c, ebb_node *note, ebb_error *err)
 {
     const ebb_truncation *l = &note->m.truncation;
     char text[400], count[16];
     bool one = l->n_turns == 1;
 
     snprintf(count, sizeof count, "%u turns", l->n_turns);
-    snprintf(text, sizeof text, "The oldest %s (%u tokens, up to message %u) %s forgotten: the model no longer sees "
-                                "%s. %s here, in /tree and in /search.%s",
-             one ? "turn" : count, l->n_tokens, l->first, one ? "is" : "are", one ? "it" : "them",
-             one ? "It stays" : "They stay", l->n_kept ? " What is pinned stays in sight of the model, too." : "");
+    snprintf(text, sizeof text, "The oldest %s (%s%u tokens, up to message %u) %s forgotten: the model no longer "
+                                "sees %s. %s here, in /tree and in /search.%s",
+             one ? "turn" : count, ebb_overflow_about(c), l->n_tokens, l->first, one ? "is" : "are",
+             one ? "it" : "them", one ? "It stays" : "They stay",
+             l->n_kept ? " What is pinned stays in sight of the model, too." : "");
     return ebb_node_set_text(note, text, strlen(text)) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
 }
 
@@ -80,7 +81,7 @@ static ebb_status try_forget_turns(ebb_chat *c, const ebb_prompt *old, size_t ta
         st = ebb_chat_prompt(c, c->tree.path, c->tree.n_path, NULL, now, err);
     if (st == EBB_OK && now->n_ids < old->n_ids)
         note->m.truncation.n_tokens = (uint32_t)(old->n_ids - now->n_ids);
-    return st == EBB_OK ? write_forget_note(note, err) : st;
+    return st == EBB_OK ? write_forget_note(c, note, err) : st;
 }
 
 ebb_status ebb_overflow_undo(ebb_chat *c, size_t n_nodes, ebb_node *leaf, ebb_status st, ebb_error *err)

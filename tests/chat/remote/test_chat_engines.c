@@ -360,6 +360,7 @@ static void test_a_refusal_is_a_count(void **state)
     assert_int_equal(ebb_chat_send(c, "and now?", 8, &err), EBB_OK);
     wait_event(c, EBB_EVENT_NOTICE, text, sizeof text);
     assert_non_null(strstr(text, "/forget leaves the oldest "));
+    assert_non_null(strstr(text, " out (about "));
     wait_event(c, EBB_EVENT_DONE, NULL, 0);
     assert_false(ebb_chat_is_busy(c));
     assert_string_equal(last(c)->text, "and now?");
@@ -372,7 +373,7 @@ static void test_a_refusal_is_a_count(void **state)
     say(c, "and then?");
     assert_non_null(strstr(last(c)->text, "You said and then? in "));
     assert_in_range(n_messages_asked(c), 3, 11);
-    assert_non_null(ebb_chat_truncation_note(c));
+    assert_non_null(strstr(ebb_chat_truncation_note(c)->text, " turns (about "));
     memset(words, 'x', sizeof words);
     test_hub_how(&server, "kind=vllm ctx=20 full=1");            /* what nothing can be left out for is refused */
     assert_int_equal(ebb_chat_send(c, words, sizeof words, &err), EBB_OK);
