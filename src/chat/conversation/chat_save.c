@@ -120,7 +120,8 @@ static void report_others(ebb_chat *c, const ebb_session_facts *was)
     else if (was->id && strcmp(was->name, c->facts.name) != 0)
         ebb_chat_notice(c, "another ebb has named this session '%s'", c->facts.name);
     if (!was->is_shared && c->facts.is_shared)
-        ebb_chat_notice(c, "another ebb has gone on in this session, too; both are kept as branches (/tree)");
+        ebb_chat_notice(c, "another ebb has gone on in this session, too; both are kept as branches: /load it again, "
+                           "and /tree shows them");
 }
 
 /* Who deleted it shall not find it there again because of an answer that nobody looks at. */

@@ -401,6 +401,7 @@ static void test_renamed(void **state)
 static void test_both_write(void **state)
 {
     ebb_chat *c = open_ready(NULL), *other;
+    ebb_error err;
 
     (void)state;
     say(c, "one");
@@ -408,11 +409,15 @@ static void test_both_write(void **state)
     send(other, "theirs");
     assert_int_equal(count_told(other, "another ebb"), 0);
     send(c, "two");
-    assert_int_equal(count_told(c, "another ebb has gone on in this session, too"), 1);
+    assert_int_equal(count_told(c, "another ebb has gone on in this session, too; both are kept as branches: /load it "
+                                   "again, and /tree shows them"), 1);
     send(c, "three");
     assert_int_equal(count_told(c, "another ebb"), 0);   /* once is enough */
     send(other, "and theirs");
     assert_int_equal(count_told(other, "another ebb has gone on in this session, too"), 1);
+    assert_int_equal(ebb_chat_load(c, "one", &err), EBB_OK);     /* as it was told */
+    assert_int_equal(ebb_chat_go(c, "3a", &err), EBB_OK);
+    assert_string_equal(ebb_chat_message(c, 2)->text, "theirs");
     ebb_chat_close(other);
     ebb_chat_close(c);
 }
