@@ -122,6 +122,11 @@ size_t ebb_chat_estimate(const ebb_chat *c, const ebb_context_view *v, size_t n,
     return tokens;
 }
 
+const char *ebb_chat_about(const ebb_chat *c)
+{
+    return ebb_chat_facts(c) ? "about " : "";
+}
+
 /* -- Where the model has ids ------------------------------------------------------------------------ */
 
 /* Messages with ids are counted, and so are those before them, whose ids they have (prompt.h): list[0..result), *n_ids

@@ -84,6 +84,8 @@ size_t ebb_chat_expect_tokens(const ebb_chat *c);
 EBB_MUST_CHECK
 ebb_status ebb_chat_prompt_messages(const ebb_chat *c, const ebb_context_view *v, size_t n,
                                     ebb_prompt *out, ebb_error *err);
+/* Before tokens of turns: "about " where the engine has no ids, and no turn was counted alone. */
+const char *ebb_chat_about(const ebb_chat *c);
 /* Tokens of list[0..n); *is_about: nobody has counted all of them. */
 size_t ebb_chat_estimate(const ebb_chat *c, const ebb_context_view *v, size_t n, bool *is_about);
 

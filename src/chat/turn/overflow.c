@@ -19,11 +19,6 @@ static ebb_overflow_policy policy_of(const ebb_chat *c)
                                                                                  : c->settings.overflow;
 }
 
-const char *ebb_overflow_about(const ebb_chat *c)
-{
-    return ebb_chat_facts(c) ? "about " : "";
-}
-
 /* -- Asking ------------------------------------------------------------------------------------------- */
 
 /* A line for each choice. */
@@ -44,7 +39,7 @@ static void ask_overflow_choice(ebb_chat *c, const ebb_prompt *p)
     if (any)
         ebb_buf_addf(&text, "\n/forget leaves the oldest %u turn%s out (%s%u tokens)\n/compact puts a summary in "
                             "their place", l.n_turns,
-                     l.n_turns == 1 ? "" : "s", ebb_overflow_about(c), l.n_tokens);
+                     l.n_turns == 1 ? "" : "s", ebb_chat_about(c), l.n_tokens);
     if (ebb_overflow_describe_growth(c, p->n_ids, larger, sizeof larger))
         ebb_buf_addf(&text, "\n/grow %s", larger);
     ebb_buf_adds(&text, "\n/undo takes the question back");

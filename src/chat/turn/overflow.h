@@ -70,8 +70,6 @@ ebb_status ebb_overflow_resolve(ebb_chat *c, ebb_prompt *p, ebb_overflow_next ne
 ebb_overflow_next ebb_overflow_choose_next(const ebb_chat *c, const ebb_node *leaf);
 /* Say it once when the context is nearly full. */
 void ebb_overflow_warn(ebb_chat *c);
-/* Before tokens of turns: "about " where the engine has no ids, and no turn was counted alone. */
-const char *ebb_overflow_about(const ebb_chat *c);
 /* An answer that filled the context goes on by itself. */
 bool ebb_overflow_continues(const ebb_chat *c, const ebb_message *answer);
 /* Another conversation begins: what is remembered of this one's nodes goes. */

@@ -46,7 +46,7 @@ static ebb_node *add_summary_note(ebb_chat *c, const ebb_truncation *l, ebb_over
 
     snprintf(text, sizeof text,
              "Summary of the oldest %u turn%s (%s%u tokens, up to message %u), which the model no longer sees:\n\n",
-             l->n_turns, l->n_turns == 1 ? "" : "s", ebb_overflow_about(c), l->n_tokens, l->first);
+             l->n_turns, l->n_turns == 1 ? "" : "s", ebb_chat_about(c), l->n_tokens, l->first);
     note = ebb_overflow_add_note(c, EBB_OVERFLOW_COMPACT, next, text);
     if (!note)
         return NULL;

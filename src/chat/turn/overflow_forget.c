@@ -47,7 +47,7 @@ static ebb_status write_forget_note(const ebb_chat *c, ebb_node *note, ebb_error
     snprintf(count, sizeof count, "%u turns", l->n_turns);
     snprintf(text, sizeof text, "The oldest %s (%s%u tokens, up to message %u) %s forgotten: the model no longer "
                                 "sees %s. %s here, in /tree and in /search.%s",
-             one ? "turn" : count, ebb_overflow_about(c), l->n_tokens, l->first, one ? "is" : "are",
+             one ? "turn" : count, ebb_chat_about(c), l->n_tokens, l->first, one ? "is" : "are",
              one ? "it" : "them", one ? "It stays" : "They stay",
              l->n_kept ? " What is pinned stays in sight of the model, too." : "");
     return ebb_node_set_text(note, text, strlen(text)) ? EBB_OK : EBB_FAIL(err, EBB_NOMEM, "no memory for a note");
