@@ -82,12 +82,33 @@ static ebb_status match_word(const char *word, const ebb_model_file *files, size
     return n_best > 1 ? fail_several(word, files, fits, best, n, err) : EBB_OK;
 }
 
+static bool is_of_letters(const char *word)
+{
+    while (isalpha((unsigned char)*word))
+        word++;
+    return *word == '\0';
+}
+
+static bool is_name_of_one(const char *name, const ebb_model_file *files, size_t n)
+{
+    size_t len = strlen(name);
+
+    for (size_t i = 0; i < n; i++) {
+        const char *all = ebb_models_name(&files[i]);
+
+        if (strncmp(all, name, len) == 0 && (all[len] == '\0' || strcasecmp(all + len, ".gguf") == 0))
+            return true;
+    }
+    return false;
+}
+
+/* "node" is a word of many texts, however near it is to the beginning of code-llama. */
 static ebb_status ask_about_slip(const char *word, const ebb_model_file *files, size_t n, ebb_error *err)
 {
     char *nearly = ebb_models_nearly(word, files, n);
     ebb_status st = EBB_OK;
 
-    if (nearly)
+    if (nearly && (!is_of_letters(word) || is_name_of_one(nearly, files, n)))
         st = EBB_FAIL(err, EBB_USAGE, "run: no model %s; did you mean %s? If it belongs to the text: -p TEXT",
                       word, nearly);
     free(nearly);

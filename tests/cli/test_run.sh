@@ -198,6 +198,9 @@ status 2 "$EBB" run tiny3-1b 'Once upon'
 grep -q 'did you mean tiny2-1b' "$dir/err" || fail "a slip: $(cat "$dir/err")"
 status 2 "$EBB" run tniy2 'Once upon'
 grep -q 'no model tniy2; did you mean tiny2?' "$dir/err" || fail "a slip in the beginning: $(cat "$dir/err")"
+cp models/guide.gguf "$dir/.local/share/ebb/models/code-1b.gguf" || exit 1
+status 0 "$EBB" run -n 2 --greedy node 'dump of x'       # a word of many texts
+rm "$dir/.local/share/ebb/models/code-1b.gguf"
 mkdir "$dir/.local/share/ebb/models/more" && cp models/guide.gguf "$dir/.local/share/ebb/models/more/tiny2-1b.gguf"
 status 2 "$EBB" run tiny2-1b 'Once upon'
 grep -q 'several models are called tiny2-1b (/.*models/.*tiny2-1b.gguf, /.*tiny2-1b.gguf)' "$dir/err" ||
