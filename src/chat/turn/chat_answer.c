@@ -291,6 +291,14 @@ static ebb_turn_stats complete_cost(const ebb_chat *c, ebb_turn_stats turn_stats
     return turn_stats;
 }
 
+/* Its ids are those of more than its text: the text is what the user has seen. */
+static void leave_ids_of_lost_text(const ebb_chat *c, ebb_node *node)
+{
+    if (!c->turn.has_lost_text || !node->m.n_ids || !ebb_node_set_ids(node, NULL, 0, c->info->fingerprint))
+        return;
+    ebb_message_keep_begin(&node->m);
+}
+
 void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_node *node = answer_of(c, ev);
@@ -300,6 +308,7 @@ void ebb_turn_end_other(ebb_chat *c, const ebb_backend_event *ev)
     c->turn.has_lost_text |= ev->n_text && !ebb_node_add_text(node, ev->text, ev->n_text);
     node->m.finish = c->turn.has_lost_text ? EBB_FINISH_ERROR : ev->finish;
     ebb_chat_end_sample_record(&node->m, &ev->cache_salt);
+    leave_ids_of_lost_text(c, node);
     node->m.turn_stats = ev->turn_stats;
     node->is_dirty = true;
 }
@@ -403,14 +412,6 @@ void ebb_turn_end_with_loss(const ebb_chat *c, ebb_backend_event *ev)
     ev->finish = EBB_FINISH_ERROR;
     ev->text = line;
     ev->n_text = sizeof line - 1;
-}
-
-/* Its ids are those of more than its text: the text is what the user has seen. */
-static void leave_ids_of_lost_text(const ebb_chat *c, ebb_node *node)
-{
-    if (!c->turn.has_lost_text || !node->m.n_ids || !ebb_node_set_ids(node, NULL, 0, c->info->fingerprint))
-        return;
-    ebb_message_keep_begin(&node->m);
 }
 
 bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *sent)
