@@ -10,7 +10,7 @@
 #include "open/model_file.h"
 #include "os/paths.h"
 
-#define ARITHMETIC    3u                         /* one more whenever K and V of the same tokens get other bits */
+#define ARITHMETIC    4u                         /* one more whenever K and V of the same tokens get other bits */
 #define STATE_LAYOUT  1ull                       /* one more whenever the bytes of a state change their places */
 #define N_SAMPLES     32u
 #define SAMPLE_BYTES  64u
