@@ -79,8 +79,7 @@ static json_t *json_rows(const ebb_session_row *rows, size_t n)
         json_object_set_new(o, "model", ebb_json_text_or_null(rows[i].model));
         json_object_set_new(o, "updated_ms", json_integer(rows[i].updated_ms));
         json_object_set_new(o, "messages", json_integer(rows[i].n_messages));
-        if (is_counted(&rows[i]))
-            json_object_set_new(o, "tokens", json_integer(rows[i].n_tokens));
+        json_object_set_new(o, "tokens", is_counted(&rows[i]) ? json_integer(rows[i].n_tokens) : json_null());
         json_array_append_new(list, o);
     }
     return json_pack("{s:o}", "sessions", list);

@@ -215,6 +215,8 @@ static ebb_status read_config(ebb_args *a, ebb_buf *text, unsigned mask, ebb_err
 
     if (st == EBB_OK)
         st = ebb_file_slurp(path.data, MAX_CONFIG, text, err);
+    if (st == EBB_IO && err->sys_errno == ENOTDIR)       /* XDG_CONFIG_HOME=/dev/null: there is none */
+        st = EBB_NOTFOUND;
     if (st == EBB_OK)
         st = expect_text(text, path.data, err);
     if (st == EBB_OK && text->len)               /* filters are programs to run */

@@ -75,6 +75,7 @@ for wrong in nul long wrong others loop; do
     grep -q quokka "$dir/out" && fail "sessions, $wrong: kept"
     [ $wrong = wrong ] || grep -q "$says" "$dir/err" || fail "sessions, $wrong: $(cat "$dir/err")"
 done
+XDG_CONFIG_HOME=/dev/null $EBB run -n 1 x >"$dir/out" 2>"$dir/err" || fail "there is none: $(cat "$dir/err")"
 $EBB run --private -n 1 x >"$dir/out" 2>"$dir/err" || fail "private all the same: $(cat "$dir/err")"
 grep -q "^ebb: $dir/config/ebb/config: cannot be opened" "$dir/err" || fail "private all the same: $(cat "$dir/err")"
 exit 0

@@ -223,4 +223,7 @@ void ebb_chat_drop_backend_events(ebb_chat *c)
 
     while (ebb_chat_next_backend_event(c, false, &queued))
         free(queued.text);
+    pthread_mutex_lock(&c->queues.lock);
+    c->queues.has_lost_text = false;
+    pthread_mutex_unlock(&c->queues.lock);
 }

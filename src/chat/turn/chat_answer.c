@@ -264,7 +264,7 @@ void ebb_turn_add_token(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_node *node = answer_of(c, ev);
 
-    if (!node)
+    if (!node || c->turn.has_lost_text)          /* what is kept is a beginning, without a hole */
         return;
     node->is_dirty |= ev->which > 0;
     c->turn.has_lost_text |= !add_piece(c, node, ev);
