@@ -145,7 +145,8 @@ void ebb_file_wipe_begun(const char *path);
  * alone. */
 void ebb_file_remove_begun(const char *path);
 /* Write beside, sync, rename: readers see the old file or the new one, after a loss of power, too.
- * Of a failure nothing stays.  Errors also: NOTFOUND (there is no such folder), NOMEM. */
+ * Of a failure nothing stays.  Errors also: NOTFOUND (there is no such folder), USAGE (there is a
+ * folder, a device or a pipe), NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_file_replace(const char *path, const void *data, size_t n, ebb_error *err);
 /* The same; what the file held is overwritten, and found by ebb_file_wipe_begun if a kill comes

@@ -75,8 +75,21 @@ static int rename_wiping(const char *from, const char *to)
     return rc;
 }
 
+/* A link of the user's that leads to /dev/null keeps nothing, and for root a rename would end the device for all. */
+static ebb_status expect_no_device(const char *at, const char *path, ebb_error *err)
+{
+    struct stat st;
+
+    if (lstat(at, &st) != 0 || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_USAGE, "%s: is no file but %s, and is not replaced", path,
+                    S_ISDIR(st.st_mode) ? "a folder" : "a device or a pipe");
+}
+
 ebb_status ebb_file_rename_wiping(const char *from, const char *to, ebb_error *err)
 {
+    if (expect_no_device(to, to, err) != EBB_OK)
+        return EBB_USAGE;
     if (ebb_os_fault(EACCES) || rename_wiping(from, to) != 0)
         return EBB_FAIL(err, EBB_IO, "%s: cannot be replaced: %s", to, strerror(errno));
     return EBB_OK;
@@ -88,9 +101,11 @@ static ebb_status write_whole(const char *at, const char *path, rename_fn *put, 
                               ebb_error *err)
 {
     ebb_buf beside = { 0 };
-    int fd;
-    ebb_status st = begin_beside(at, path, &beside, &fd, err);
+    int fd = -1;
+    ebb_status st = put == rename_new ? EBB_OK : expect_no_device(at, path, err);
 
+    if (st == EBB_OK)
+        st = begin_beside(at, path, &beside, &fd, err);
     if (st == EBB_OK)
         st = ebb_file_write_at(fd, path, data, n, 0, err);
     if (st == EBB_OK)

@@ -253,13 +253,21 @@ static ebb_status trim_history_file(ebb_history *h, ebb_error *err)
     return st;
 }
 
+/* Who keeps no history has a link to /dev/null. */
+static bool keeps_nothing(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 static ebb_status rewrite_history(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_history_keep_fn *keep,
                                   void *arg, ebb_error *err)
 {
     int fd;
     ebb_status st = open_locked(path, &fd, err);
 
-    if (st == EBB_OK)
+    if (st == EBB_OK && !keeps_nothing(fd))
         st = rewrite_locked(path, from, to, keep, arg, err);
     ebb_file_close(fd);
     return st;

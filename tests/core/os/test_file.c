@@ -400,6 +400,27 @@ static void test_wiped(void **state)
 }
 
 /* Until it is overwritten, what was there has a name, by which a kill leaves it to be found. */
+/* As /dev/null, to which links of users lead: it stays what it is. */
+static void test_no_device_is_replaced(void **state)
+{
+    char path[128], from[128];
+    struct stat st;
+    ebb_error err = { 0 };
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/pipe", dir);
+    snprintf(from, sizeof from, "%s/from", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(ebb_file_replace(from, "x", 1, NULL), EBB_OK);
+    assert_int_equal(ebb_file_replace(path, "x", 1, &err), EBB_USAGE);
+    assert_non_null(strstr(err.msg, "pipe: is no file"));
+    assert_int_equal(ebb_file_replace_wiping(path, "x", 1, &err), EBB_USAGE);
+    assert_int_equal(ebb_file_rename_wiping(from, path, &err), EBB_USAGE);
+    assert_int_equal(lstat(path, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    assert_int_equal(unlink(path) + unlink(from), 0);
+}
+
 static void test_replaced_and_wiped(void **state)
 {
     char path[128], events[4096];
@@ -463,7 +484,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_old_or_new),
         cmocka_unit_test(test_the_folder_is_not_there),
-        cmocka_unit_test(test_only_new),
+        cmocka_unit_test(test_only_new), cmocka_unit_test(test_no_device_is_replaced),
         cmocka_unit_test(test_short_reads),
         cmocka_unit_test(test_slurp),
         cmocka_unit_test(test_trusted),

@@ -494,10 +494,27 @@ static void is_somewhere_else(void **state)
     }
 }
 
+/* A link to /dev/null is no file to be written anew; a pipe stands for the device here. */
+static void is_kept_nowhere(void **state)
+{
+    char pipe[128];
+    struct stat st;
+    ebb_error err = { 0 };
+
+    (void)state;
+    snprintf(pipe, sizeof pipe, "%s.pipe", file());
+    unlink(file());
+    assert_int_equal(mkfifo(pipe, 0600) + symlink(pipe, file()), 0);
+    assert_int_equal(ebb_history_turn(file(), NULL, NULL, &err), EBB_OK);
+    assert_int_equal(lstat(pipe, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    assert_int_equal(unlink(file()) + unlink(pipe), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(survives), cmocka_unit_test(is_somewhere_else),
+        cmocka_unit_test(survives), cmocka_unit_test(is_somewhere_else), cmocka_unit_test(is_kept_nowhere),
         cmocka_unit_test(is_cut),
         cmocka_unit_test(goes_to_the_new_file),
         cmocka_unit_test(locked_for_ever),
