@@ -155,11 +155,21 @@ static ebb_status expect_database(const stored_paths *p, ebb_stored expected, eb
                                                                  "once more", p->db.data);
 }
 
+/* Before a key is made, or the database turned: what fails behind that could not be ended, nor taken back. */
+static ebb_status expect_rest(const stored_paths *p, ebb_error *err)
+{
+    bool is_there;
+
+    return ebb_history_look(p->history.data, &is_there, err);
+}
+
 static ebb_status encrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)
 {
     ebb_seal *seal = NULL;
     ebb_status st = ebb_stored_check(p->db.data, err);
 
+    if (st == EBB_OK)
+        st = expect_rest(p, err);
     if (st == EBB_OK)
         st = open_seal(a, p, !ebb_cli_is_encrypted(), &seal, err);
     if (st == EBB_OK)
@@ -233,6 +243,8 @@ static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_erro
 
     if (st == EBB_OK)
         st = expect_some_database(p, err);
+    if (st == EBB_OK)
+        st = expect_rest(p, err);
     if (st == EBB_OK)
         st = open_seal(a, p, false, &seal, err);
     if (st == EBB_OK)

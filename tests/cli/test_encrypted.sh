@@ -190,6 +190,10 @@ for is in link gone empty; do
     gone) says="put it back" ;;
     empty) : >"$state/sessions.db"; says="put it back" ;;
     esac
+    if [ $is = gone ]; then                      # nobody begins another one, for which the key would go
+        $EBB sessions list --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "list, $is: $(cat "$dir/out")"
+        one_line "list, $is"; [ ! -e "$state/sessions.db" ] || fail "list, $is: another database"
+    fi
     $EBB sessions decrypt --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "decrypt, $is: $(cat "$dir/out")"
     one_line "decrypt, $is"; grep -q "sessions.db.*$says" "$dir/err" || fail "decrypt, $is: $(cat "$dir/err")"
     stays "decrypt, $is"
@@ -203,6 +207,13 @@ rm "$state/sessions.key"; ln -s "$dir/nodisk/sessions.key" "$state/sessions.key"
 $EBB sessions encrypt --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "encrypt with a key that is gone"
 one_line "a key that is gone"; grep -q "sessions.key back" "$dir/err" || fail "a key that is gone: $(cat "$dir/err")"
 rm "$state/sessions.key"; cp "$dir/kept" "$state/sessions.key"
+
+# -- what would stop it half way is looked at before a key is made --
+mv "$state/history" "$dir/history.moved"; ln -s "$dir/nodisk/history" "$state/history"
+$EBB sessions decrypt --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "a history that is gone: $(cat "$dir/out")"
+one_line "a history that is gone"
+$EBB sessions list --unlock "$key" >"$dir/out" 2>"$dir/err" || fail "a history that is gone: $(cat "$dir/err")"
+rm "$state/history"; mv "$dir/history.moved" "$state/history"
 
 # -- a key that cannot be removed, as containers mount them: it is said, and is no encryption --
 if unshare -m true 2>/dev/null; then

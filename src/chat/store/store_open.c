@@ -95,13 +95,18 @@ static char *default_path(ebb_error *err)
     return NULL;
 }
 
-/* Where there is a key, there was a database: what a link leads to is not begun anew, for the key would then be thought
- * to be of no other one. */
-static ebb_status expect_what_was_sealed(const char *path, ebb_error *err)
+/* Where there is a key, there was a database: what a link leads to is not begun anew, nor one that was moved away, or
+ * whose disk is gone for now; for the key would then be thought to be of no other one.  ebb sessions encrypt begins an
+ * empty one. */
+static ebb_status expect_what_was_sealed(const char *path, bool is_ours, ebb_error *err)
 {
     ebb_stored how;
+    ebb_status st = ebb_seal_here() ? ebb_stored_look(path, &how, err) : EBB_OK;
 
-    return ebb_seal_here() ? ebb_stored_look(path, &how, err) : EBB_OK;
+    if (st != EBB_OK || !ebb_seal_here() || !is_ours || how != EBB_STORED_NOTHING)
+        return st;
+    return EBB_FAIL(err, EBB_NOTFOUND, "%s is gone, and its key is there: put it back, or begin an empty one with ebb "
+                    "sessions encrypt", path);
 }
 
 /* Which of SQLite's files it has, by what is there while nobody may turn it; a new one is sealed where this process
@@ -189,7 +194,7 @@ ebb_status ebb_store_open(const char *path, ebb_store **out, ebb_error *err)
         st = why.code;
         goto fail;
     }
-    st = in_memory ? EBB_OK : expect_what_was_sealed(s->path, &why);
+    st = in_memory ? EBB_OK : expect_what_was_sealed(s->path, !path, &why);
     if (st == EBB_OK && !in_memory)
         st = make_database_file(s->path, &why);
     if (st == EBB_OK && !in_memory)

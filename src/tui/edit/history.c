@@ -278,15 +278,22 @@ ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *
     return rewrite_history(path, ebb_seal_here(), ebb_seal_here(), keep, arg, err);
 }
 
-ebb_status ebb_history_turn(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
+ebb_status ebb_history_look(const char *path, bool *is_there, ebb_error *err)
 {
     struct stat st;
 
-    if (lstat(path, &st) != 0 && errno == ENOENT)
-        return EBB_OK;
-    if (stat(path, &st) != 0)                    /* behind a link, too: nothing new is begun there */
+    *is_there = lstat(path, &st) == 0 || errno != ENOENT;
+    if (*is_there && stat(path, &st) != 0)       /* behind a link, too: nothing new is begun there */
         return EBB_FAIL(err, EBB_IO, "%s: cannot be found, or leads nowhere: %s", path, strerror(errno));
-    return rewrite_history(path, from, to, NULL, NULL, err);
+    return EBB_OK;
+}
+
+ebb_status ebb_history_turn(const char *path, const ebb_seal *from, const ebb_seal *to, ebb_error *err)
+{
+    bool is_there;
+    ebb_status st = ebb_history_look(path, &is_there, err);
+
+    return st == EBB_OK && is_there ? rewrite_history(path, from, to, NULL, NULL, err) : st;
 }
 
 ebb_status ebb_history_open(ebb_history *h, const char *path, ebb_error *err)

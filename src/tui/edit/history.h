@@ -33,6 +33,10 @@ typedef bool ebb_history_keep_fn(void *arg, const char *text, size_t n);
 EBB_MUST_CHECK
 ebb_status ebb_history_sweep(const char *path, ebb_history_keep_fn *keep, void *arg,
                              ebb_error *err);
+/* Is there a file, perhaps behind a link?  Error: IO, where that cannot be said, or leads
+ * nowhere. */
+EBB_MUST_CHECK
+ebb_status ebb_history_look(const char *path, bool *is_there, ebb_error *err);
 /* Write it anew, encrypted by `to` (NULL: in the clear), from lines that are so by `from`; what was
  * in the clear is overwritten.  No file is fine. */
 EBB_MUST_CHECK
