@@ -196,6 +196,17 @@ ebb_status ebb_chat_continue(ebb_chat *c, ebb_error *err)
     return st == EBB_OK ? ebb_chat_begin_answer(c, true, err) : st;
 }
 
+/* A server has counted it with another system prompt, perhaps, or another one has: it is asked once more. */
+static void forget_refused_count(ebb_node *leaf)
+{
+    while (leaf && leaf->m.role == EBB_ROLE_NOTE)
+        leaf = leaf->parent;
+    if (!leaf || leaf->m.role != EBB_ROLE_USER || leaf->m.turn_stats.n_prompt == 0)
+        return;
+    leaf->m.turn_stats.n_prompt = 0;
+    leaf->is_dirty = true;
+}
+
 ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers, ebb_error *err)
 {
     ebb_node *leaf = ebb_tree_leaf(&c->tree), *answer = leaf;
@@ -205,8 +216,10 @@ ebb_status ebb_chat_retry_several(ebb_chat *c, uint32_t n_answers, ebb_error *er
         st = check_n_answers(c, n_answers, err);
     if (st != EBB_OK)
         return st;
-    if (ebb_tree_is_question_open(leaf))
+    if (ebb_tree_is_question_open(leaf)) {
+        forget_refused_count(leaf);
         return begin_answers(c, n_answers, err);
+    }
     while (answer && answer->m.role == EBB_ROLE_NOTE)
         answer = answer->parent;
     if (!answer || answer->m.role == EBB_ROLE_SYSTEM)
