@@ -361,16 +361,22 @@ static bool is_swept_since(const ebb_kv_disk *d, const ebb_kv_disk_job *job)
 
 static ebb_status write_item(ebb_kv_disk *d, const ebb_kv_file *item, int64_t since_ns, ebb_error *err)
 {
-    uint64_t n = bytes_on_disk(ebb_kv_file_bytes(item));
+    uint64_t n = bytes_on_disk(ebb_kv_file_bytes(item)), n_before;
     ebb_status st = make_disk_space(d, n, since_ns, err);
+    ebb_file_id before;
+    char path[4096];
+    bool was_there;
 
+    ebb_kv_file_path(d->dir, item, path, sizeof path);
+    was_there = ebb_file_look_up(path, &before);         /* a tail that grew takes its own place */
+    n_before = was_there ? bytes_on_disk(before.n_bytes) : 0;
     if (st == EBB_OK)
         st = need_key(d, err);
     if (st == EBB_OK)
         st = ebb_kv_file_write(d->dir, item, d->key, err);
     if (st == EBB_OK) {
-        d->n_bytes += n;
-        d->n_files++;
+        d->n_bytes += n - n_before;              /* modulo 2^64: n may be less */
+        d->n_files += !was_there;
         d->new_bytes += n;
         d->new_files++;
     }
