@@ -142,6 +142,17 @@ static int insert_row(save_job *v, ebb_node *node)
     return rc;
 }
 
+/* The text of a finished one is to be another: the program that writes it was stopped for a while, and noted as cut
+ * off.  Of two triggers on one update (store_schema.c) SQLite runs the one that puts the new text into the index first,
+ * and the one that takes the old one out behind it: words of both would be found no longer.  So it leaves
+ * beforehand. */
+static int leave_index(save_job *v, const ebb_node *node)
+{
+    return ebb_store_run(v->s, "UPDATE messages SET finish = 0 WHERE id = ? AND finish <> 0"
+                               " AND length(CAST(text AS BLOB)) = ? AND text IS NOT ?", "iis",
+                         node->m.id, (int64_t)node->n_stored, node->m.text, node->m.n_text);
+}
+
 /* No row is changed if the message is gone, or another program has changed its text meanwhile. */
 static int update_message(save_job *v, const ebb_node *node)
 {
@@ -196,7 +207,9 @@ static int save_message(save_job *v, ebb_node *node)
 
     ebb_store_swap_ids(node->m.ids, node->m.n_ids);
     if (node->m.id > 0) {
-        rc = update_message(v, node);
+        rc = leave_index(v, node);
+        if (rc == SQLITE_OK)
+            rc = update_message(v, node);
         is_saved = sqlite3_changes(v->s->db) > 0;
     }
     if (rc == SQLITE_OK && node->m.id > 0 && !is_saved) {

@@ -179,6 +179,32 @@ static void test_search_accents(void **state)
 
 /* What a crash has cut off is found once that is noted, where the conversation has gone on, too; what was never begun
  * is left to who opens it; a writer that was there all the same goes on. */
+/* A program that was stopped goes on with an answer that another one has noted as cut off. */
+static void test_search_for_what_goes_on(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_session_facts f = { .title = "t" };
+    ebb_tree t = { 0 };
+    ebb_node *answer;
+
+    (void)state;
+    say(&t, EBB_ROLE_USER, "ask");
+    answer = say(&t, EBB_ROLE_ASSISTANT, "giraffe abacus");
+    answer->m.finish = EBB_FINISH_NONE;
+    save(s, &f, &t);
+    ebb_store_note_cut(s, f.id);
+    assert_int_equal(hits(s, "giraffe", NULL), 1);
+    assert_true(ebb_node_add_text(answer, " abbot zebra", 12));
+    answer->m.finish = EBB_FINISH_STOP;
+    save(s, &f, &t);
+    assert_int_equal(hits(s, "giraffe abacus", NULL), 1);
+    assert_int_equal(hits(s, "ab zebra", NULL), 1);
+    assert_int_equal(ebb_store_run(s, "INSERT INTO search (search) VALUES ('integrity-check')", ""), SQLITE_OK);
+    ebb_tree_fini(&t);
+    ebb_session_facts_fini(&f);
+    ebb_store_close(s);
+}
+
 static void test_search_for_what_was_cut_off(void **state)
 {
     ebb_store *s = open_db();
@@ -380,7 +406,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_search), T(test_search_for_what), T(test_search_among_many), T(test_search_behind_a_batch),
-        T(test_search_accents), T(test_search_for_what_was_cut_off),
+        T(test_search_accents), T(test_search_for_what_was_cut_off), T(test_search_for_what_goes_on),
         T(test_search_without_blanks), T(test_search_with_marks), T(test_search_for_a_paragraph),
         T(test_search_looks_no_further),
         T(test_snippet_without_blanks),
