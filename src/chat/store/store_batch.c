@@ -43,6 +43,10 @@ static int index_saved(ebb_store *s)
     if (rc == SQLITE_OK)
         rc = ebb_store_run(s, "INSERT INTO search (rowid, text) SELECT id, text FROM messages"
                               " WHERE id > ? AND finish <> 0 ORDER BY id", "i", s->batch.last_indexed);
+    if (rc != SQLITE_OK && s->is_index_damaged) {
+        s->is_index_damaged = false;
+        rc = ebb_store_remake_index(s);
+    }
     s->batch.last_indexed = last;
     return rc;
 }

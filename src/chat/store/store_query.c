@@ -439,44 +439,13 @@ static int rewrite_file(ebb_store *s)
     return (rc & 0xff) == SQLITE_FULL ? sqlite3_exec(s->db, "VACUUM", NULL, NULL, NULL) : rc;
 }
 
-/* Each 'optimize' puts what it merges some levels higher, and behind 2,000 of them FTS5 3.40 calls the index corrupt,
- * for good.  Its record of levels begins behind four bytes, with their number; from 128 on that has a second byte. */
-static bool is_index_high(ebb_store *s)
-{
-    sqlite3_stmt *q;
-    bool is_high = ebb_store_prepare(s, &q, "SELECT 1 FROM search_data WHERE id = 10 AND substr(block, 5, 1) >= x'80'",
-                                     "") == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW;
-
-    sqlite3_finalize(q);
-    return is_high;
-}
-
-/* The index notes what was deleted until its parts are merged, or it is made anew. */
-static int merge_index(ebb_store *s)
-{
-    int rc;
-
-    if (!is_index_high(s))
-        return ebb_store_run(s, "INSERT INTO search (search) VALUES ('optimize')", "");
-    rc = ebb_store_begin(s, true);
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "INSERT INTO search (search) VALUES ('delete-all')", "");
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "INSERT INTO search (rowid, text) SELECT id, text FROM messages WHERE finish <> 0", "");
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "COMMIT", "");
-    if (rc != SQLITE_OK)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return rc;
-}
-
 ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
 {
     int rc;
 
     if (s->is_readonly)
         return ebb_store_fail(s, SQLITE_READONLY, err);
-    rc = merge_index(s);
+    rc = ebb_store_merge_index(s);
     if (rc == SQLITE_OK && is_thorough)
         rc = rewrite_file(s);
     if (rc == SQLITE_OK)
@@ -490,17 +459,24 @@ ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
 
 /* The messages lose their parents first: else each would go within the one that it answers, and a long conversation
  * deeper than SQLite allows (1,000). */
-ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err)
+static int delete_rows(ebb_store *s, int64_t session)
 {
-    ebb_status st;
-    int rc = s->is_readonly ? SQLITE_READONLY : ebb_store_begin(s, true);
+    int rc = ebb_store_begin(s, true);
 
     if (rc == SQLITE_OK)
         rc = ebb_store_run(s, "UPDATE messages SET parent = NULL WHERE session = ?", "i", session);
     if (rc == SQLITE_OK)
         rc = ebb_store_run(s, "DELETE FROM sessions WHERE id = ?", "i", session);
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "COMMIT", "");
+    return rc == SQLITE_OK ? ebb_store_run(s, "COMMIT", "") : rc;
+}
+
+ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err)
+{
+    ebb_status st;
+    int rc = s->is_readonly ? SQLITE_READONLY : delete_rows(s, session);
+
+    if (rc != SQLITE_OK && (rc = ebb_store_mend_index(s, rc)) == SQLITE_OK)
+        rc = delete_rows(s, session);
     st = check_session_changed(s, rc, session, err);
     if (rc != SQLITE_OK)
         sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);

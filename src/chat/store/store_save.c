@@ -246,6 +246,7 @@ static void rollback_save(save_job *v)
     sqlite3_exec(v->s->db, "ROLLBACK", NULL, NULL, NULL);
     for (size_t i = v->n_done; i-- > 0;)
         ebb_node_set_id(v->done[i].node, v->done[i].old_id);
+    v->n_done = 0;
     v->f->id = v->old_session;
 }
 
@@ -257,10 +258,14 @@ static bool has_dirty(const ebb_tree *t)
     return false;
 }
 
-static int begin_save(ebb_store *s, bool durable)
+static int save_by_itself(save_job *v, bool durable)
 {
+    ebb_store *s = v->s;
+    int rc;
+
     sqlite3_busy_timeout(s->db, durable && !s->is_impatient ? EBB_STORE_PATIENCE_MS : EBB_STORE_HASTE_MS);
-    return ebb_store_begin(s, durable);
+    rc = ebb_store_begin(s, durable);
+    return rc == SQLITE_OK ? save_all(v) : rc;
 }
 
 ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool durable, ebb_error *err)
@@ -275,9 +280,13 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
     v.done = calloc(t->n_nodes + 1, sizeof *v.done);
     if (!v.done)
         return EBB_FAIL(err, EBB_NOMEM, "no memory to save the session");
-    rc = s->batch.is_open ? SQLITE_OK : begin_save(s, durable);
-    if (rc == SQLITE_OK)
-        rc = save_all(&v);
+    rc = s->batch.is_open ? save_all(&v) : save_by_itself(&v, durable);
+    if (rc != SQLITE_OK && s->is_index_damaged && !s->batch.is_open) {
+        rollback_save(&v);
+        rc = ebb_store_mend_index(s, rc);
+        if (rc == SQLITE_OK)
+            rc = save_by_itself(&v, durable);
+    }
     if (rc != SQLITE_OK) {
         st = ebb_store_fail(s, rc, err);
         rollback_save(&v);
@@ -297,10 +306,13 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
 
 ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *err)
 {
-    int rc = ebb_store_run(s, "DELETE FROM messages WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM messages WHERE "
-                              "parent = ?1)", "i", message);
+    static const char unanswered[] = "DELETE FROM messages WHERE id = ?1 AND NOT EXISTS"
+                                     " (SELECT 1 FROM messages WHERE parent = ?1)";
+    int rc = ebb_store_run(s, unanswered, "i", message);
     sqlite3_stmt *q = NULL;
 
+    if (rc != SQLITE_OK && (rc = ebb_store_mend_index(s, rc)) == SQLITE_OK)
+        rc = ebb_store_run(s, unanswered, "i", message);
     if (rc == SQLITE_OK && sqlite3_changes(s->db) > 0)
         return EBB_OK;
     if (rc == SQLITE_OK)
@@ -327,18 +339,25 @@ static bool has_cut(ebb_store *s, int64_t session)
     return has;
 }
 
+static int note_rows_cut(ebb_store *s, int64_t session)
+{
+    int rc = ebb_store_begin(s, false);
+
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "UPDATE messages SET finish = ?" ANSWERS_CUT, "iii", (int64_t)EBB_FINISH_CUT_OFF, session,
+                           (int64_t)EBB_ROLE_ASSISTANT);
+    return rc == SQLITE_OK ? ebb_store_run(s, "COMMIT", "") : rc;
+}
+
 void ebb_store_note_cut(ebb_store *s, int64_t session)
 {
     int rc;
 
     if (s->is_readonly || !has_cut(s, session))
         return;
-    rc = ebb_store_begin(s, false);
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "UPDATE messages SET finish = ?" ANSWERS_CUT, "iii", (int64_t)EBB_FINISH_CUT_OFF, session,
-                           (int64_t)EBB_ROLE_ASSISTANT);
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "COMMIT", "");
+    rc = note_rows_cut(s, session);
+    if (rc != SQLITE_OK && (rc = ebb_store_mend_index(s, rc)) == SQLITE_OK)
+        rc = note_rows_cut(s, session);
     if (rc == SQLITE_OK)
         return;
     ebb_log("store", "%s: session %lld: %s", s->path, (long long)session, sqlite3_errstr(rc));

@@ -104,6 +104,8 @@ static int run_query(ebb_store *s, const ebb_search *q, bool looks, size_t limit
         is_cut = looks && *n < limit && is_enough(&l, n_text);
         rc = SQLITE_OK;
     }
+    if (rc != SQLITE_OK && rc != SQLITE_DONE)
+        ebb_store_note_damage(s);
     sqlite3_finalize(st);
     ebb_buf_fini(&query);
     if (rc == SQLITE_OK)
@@ -111,29 +113,40 @@ static int run_query(ebb_store *s, const ebb_search *q, bool looks, size_t limit
     return rc;
 }
 
+/* SQLITE_DONE, or what has failed. */
+static int find_hits(ebb_store *s, const ebb_search *q, size_t limit, ebb_store_hit *hits, size_t *n)
+{
+    int64_t before = INT64_MAX;
+    int rc = SQLITE_INTERRUPT;
+
+    *n = 0;
+    s->is_search_cut = false;
+    if (q->has_long || q->has_unspaced)
+        rc = run_query(s, q, true, limit, &before, hits, n);
+    if (rc != SQLITE_INTERRUPT)
+        return rc;
+    s->is_search_cut = q->has_unspaced;
+    return run_query(s, q, false, limit, &before, hits, n);
+}
+
 ebb_status ebb_store_search(ebb_store *s, const char *words, size_t limit,
                             ebb_store_hit **out, size_t *n, ebb_error *err)
 {
     ebb_store_hit *hits = calloc(limit + 1, sizeof *hits);
-    int64_t before = INT64_MAX;
-    int rc = SQLITE_INTERRUPT;
     ebb_search q;
+    int rc;
 
     *out = NULL;
     *n = 0;
-    s->is_search_cut = false;
     if (!hits)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for what is found");
     if (!ebb_search_parse(words, &q)) {
         free(hits);
         return EBB_FAIL(err, EBB_USAGE, "search for what? one or more words, %d at most", EBB_SEARCH_PHRASES);
     }
-    if (q.has_long || q.has_unspaced)
-        rc = run_query(s, &q, true, limit, &before, hits, n);
-    if (rc == SQLITE_INTERRUPT) {
-        s->is_search_cut = q.has_unspaced;
-        rc = run_query(s, &q, false, limit, &before, hits, n);
-    }
+    rc = find_hits(s, &q, limit, hits, n);
+    if (rc != SQLITE_DONE && (rc = ebb_store_mend_index(s, rc)) == SQLITE_OK)
+        rc = find_hits(s, &q, limit, hits, n);
     if (rc != SQLITE_DONE) {
         free(hits);
         *n = 0;

@@ -145,6 +145,7 @@ static int prepare_bound(ebb_store *s, sqlite3_stmt **out, const char *sql, cons
     if (rc == SQLITE_OK)
         rc = bind_all(*out, types, ap);
     if (rc != SQLITE_OK) {
+        ebb_store_note_damage(s);
         sqlite3_finalize(*out);
         *out = NULL;
     }
@@ -162,13 +163,16 @@ int ebb_store_prepare(ebb_store *s, sqlite3_stmt **out, const char *sql, const c
     return rc;
 }
 
-static int step_to_end(sqlite3_stmt *q)
+static int step_to_end(ebb_store *s, sqlite3_stmt *q)
 {
     int rc;
 
     while ((rc = sqlite3_step(q)) == SQLITE_ROW)
         ;
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    if (rc == SQLITE_DONE)
+        return SQLITE_OK;
+    ebb_store_note_damage(s);
+    return rc;
 }
 
 int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...)
@@ -182,7 +186,7 @@ int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...)
     va_end(ap);
     if (rc != SQLITE_OK)
         return rc;
-    rc = step_to_end(q);
+    rc = step_to_end(s, q);
     sqlite3_finalize(q);
     return rc;
 }
@@ -192,13 +196,15 @@ int ebb_store_run_kept(ebb_store *s, sqlite3_stmt **kept, const char *sql, const
     va_list ap;
     int rc = *kept ? SQLITE_OK : sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, kept, NULL);
 
-    if (rc != SQLITE_OK)                         /* a file whose tables are somebody else's */
+    if (rc != SQLITE_OK) {                       /* a file whose tables are somebody else's */
+        ebb_store_note_damage(s);
         return rc;
+    }
     va_start(ap, types);
     rc = bind_all(*kept, types, ap);
     va_end(ap);
     if (rc == SQLITE_OK)
-        rc = step_to_end(*kept);
+        rc = step_to_end(s, *kept);
     sqlite3_reset(*kept);
     sqlite3_clear_bindings(*kept);               /* they point to what the caller may free */
     return rc;

@@ -17,6 +17,7 @@ struct ebb_store {
     ebb_file_id log[EBB_STORE_LOG_FILES]; /* log, index; inode 0: there was none at the opening */
     bool     is_readonly;
     bool     is_search_cut;      /* ebb_store_search_was_cut */
+    bool     is_index_damaged;   /* ebb_store_note_damage */
     size_t   look_bytes;         /* 0: EBB_STORE_LOOK_BYTES */
     bool     is_impatient;       /* the last save met a lock: do not hold the user up again */
     struct {                     /* between ebb_store_batch_begin and its end */
@@ -68,6 +69,18 @@ int64_t ebb_session_number(const char *name);
 int ebb_store_begin(ebb_store *s, bool durable);
 /* Before one more message is saved: it is counted.  SQLITE_INTERRUPT: the batch is to stop. */
 int ebb_store_batch_step(ebb_store *s);
+
+/* -- store_index.c -- */
+/* What was deleted is noted in the index until its parts are merged: this does it.  A SQLite
+ * code. */
+int ebb_store_merge_index(ebb_store *s);
+/* Make the index of the finished messages, in a transaction of the caller's.  A SQLite code. */
+int ebb_store_remake_index(ebb_store *s);
+/* A statement has failed: note it if the index is why. */
+void ebb_store_note_damage(ebb_store *s);
+/* And so has what it belongs to, with `rc`.  SQLITE_OK: the index was why, the transaction is
+ * rolled back, and the index made anew: to be tried once more.  Else what to report. */
+int ebb_store_mend_index(ebb_store *s, int rc);
 
 /* -- store_log.c -- */
 /* Note which files are the log and its index, once the database was read. */
