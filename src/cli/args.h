@@ -25,6 +25,8 @@ enum {
     EBB_NOT_IN_CONFIG = 16384,       /* beside them: the command line alone can say it */
 };
 
+#define EBB_ARGS_WORDS 64
+
 /* Everything the command line can say; strings point into argv. */
 typedef struct ebb_args {
     const char     *model;           /* -m */
@@ -97,7 +99,7 @@ typedef struct ebb_args {
     ebb_sampler_params sampling;
     uint32_t        sampling_given;  /* EBB_SAMPLING_BITs of what was said ... */
     uint32_t        sampling_config; /* ... and of what the configuration file says */
-    const char     *words[64];        /* what is no option, in order */
+    const char     *words[EBB_ARGS_WORDS]; /* what is no option, in order */
     size_t          n_words;
 } ebb_args;
 

@@ -167,7 +167,8 @@ static void print_bash(void)
             print_subjects(c);
             puts("'");
         }
-    puts("  if [[ $n -eq 3 && $cur != -* ]]; then\n"
+    puts("  [[ ${said[1]}/${said[2]} == sessions/delete && $n -gt 3 && $cur != -* ]] && _ebb_names sessions && return\n"
+         "  if [[ $n -eq 3 && $cur != -* ]]; then\n"
          "    case ${said[1]}/${said[2]} in\n"
          "      sessions/show|sessions/rename|sessions/delete|sessions/export|sessions/replay) _ebb_names sessions; "
          "return ;;\n"
@@ -344,7 +345,9 @@ static void print_fish(void)
     fish_functions();
     for (const ebb_subcommand *c = ebb_subcommands; c->name; c++)
         fish_command(c);
-    puts("complete -c ebb -n '__ebb_follows sessions show rename delete export replay' -f "
+    puts("complete -c ebb -n '__ebb_follows sessions show rename export replay' -f "
+         "-a '(ebb completion sessions)'\n"
+         "complete -c ebb -n 'test (string join / (__ebb_said)[1..2]) = sessions/delete' -f "
          "-a '(ebb completion sessions)'\n"
          "complete -c ebb -n '__ebb_follows engines test remove' -f -a '(ebb completion engines)'");
 }

@@ -243,16 +243,55 @@ static ebb_status drop_kv_and_words(ebb_store *s, bool is_thorough, size_t *n_re
     return st == EBB_OK ? scrubbed : st;
 }
 
-static int delete_one(ebb_store *s, ebb_args *a, ebb_error *err)
+/* Those that the words name, each once; none of them is written in. */
+static ebb_status find_named(ebb_store *s, const ebb_args *a, int64_t ids[EBB_ARGS_WORDS], size_t *n, ebb_error *err)
 {
-    int64_t id;
-    size_t n_removed;
+    ebb_status st = EBB_OK;
 
-    if (ebb_store_find(s, a->words[1], &id, err) != EBB_OK ||
-        ebb_writer_check_none(ebb_writer_find_any(s, id), err) != EBB_OK || ebb_store_delete(s, id, err) != EBB_OK ||
-        drop_kv_and_words(s, false, &n_removed, err) != EBB_OK)
+    *n = 0;
+    for (size_t i = 1; st == EBB_OK && i < a->n_words; i++) {
+        size_t k = 0;
+
+        st = ebb_store_find(s, a->words[i], &ids[*n], err);
+        if (st == EBB_OK)
+            st = ebb_writer_check_none(ebb_writer_find_any(s, ids[*n]), err);
+        while (k < *n && ids[k] != ids[*n])
+            k++;
+        *n += st == EBB_OK && k == *n;
+    }
+    return st;
+}
+
+/* NULL: no memory. */
+static json_t *deleted_json(const int64_t *ids, size_t n)
+{
+    json_t *list;
+
+    if (n == 1)
+        return json_pack("{s:I}", "id", (json_int_t)ids[0]);
+    list = json_array();
+    for (size_t i = 0; i < n; i++)
+        if (json_array_append_new(list, json_integer((json_int_t)ids[i])) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    return json_pack("{s:o}", "ids", list);
+}
+
+/* A name that is wrong deletes none of the others. */
+static int delete_named(ebb_store *s, ebb_args *a, ebb_error *err)
+{
+    int64_t ids[EBB_ARGS_WORDS];
+    size_t n, n_removed;
+    ebb_status st = find_named(s, a, ids, &n, err);
+
+    for (size_t i = 0; st == EBB_OK && i < n; i++)
+        st = ebb_store_delete(s, ids[i], err);
+    if (st == EBB_OK)
+        st = drop_kv_and_words(s, false, &n_removed, err);
+    if (st != EBB_OK)
         return ebb_cli_fail(err);
-    return a->json ? ebb_cli_print_json(json_pack("{s:I}", "id", (json_int_t)id)) : EBB_EXIT_OK;
+    return a->json ? ebb_cli_print_json(deleted_json(ids, n)) : EBB_EXIT_OK;
 }
 
 /* Hands type it; there is nothing that could come back. */
@@ -389,9 +428,9 @@ int ebb_cmd_sessions(ebb_args *a)
     } subcommands[] = {
         { "list", 1, 1, "list", list },
         { "show", 2, 2, "show NAME", ebb_cmd_sessions_show },
-        { "search", 2, sizeof a->words / sizeof *a->words, "search WORD...", search },
+        { "search", 2, EBB_ARGS_WORDS, "search WORD...", search },
         { "rename", 3, 3, "rename NAME NEW-NAME", rename_one },
-        { "delete", 2, 2, "delete NAME", delete_one },
+        { "delete", 2, EBB_ARGS_WORDS, "delete NAME...", delete_named },
         { "undelete", 1, 2, "undelete", undelete },
         { "purge", 1, 1, "purge", purge },
         { "export", 2, 3, "export NAME [FILE.md|FILE.json|FILE.txt]", ebb_cmd_sessions_export },

@@ -59,8 +59,15 @@ END
 for i in 1 2 3; do $EBB sessions import "$dir/old.json" >/dev/null || fail "import $i"; done
 $EBB sessions delete 'An old one' 2>"$dir/err" && fail "one of three was deleted"
 grep -qE "3 sessions are called 'An old one': [0-9]+, [0-9]+, [0-9]+; name one by its number" "$dir/err" || fail "ambiguous: $(cat "$dir/err")"
+# Several at once: all that are named, each once, or none.
+old=$(sed -n "s/.*'An old one': \([0-9]*\), \([0-9]*\), .*/\1 \2/p" "$dir/err")
+$EBB sessions delete $old nobody 2>"$dir/err2" && fail "some of which one is missing were deleted"
+grep -q "no session 'nobody'" "$dir/err2" || fail "the missing one: $(cat "$dir/err2")"
 $EBB sessions list | grep -c '2019-03-04' | grep -qx 3 || fail "dates: $($EBB sessions list)"
 $EBB sessions import "$dir/gpt.json" >/dev/null && $EBB sessions list | grep 'From elsewhere' | grep -q '2017-07-1[34]' || fail "date: $($EBB sessions list)"
+set -- $old
+$EBB sessions delete --json "$1" "$2" "0$1" | grep -qx "{\"ids\":\[$1,$2\]}" || fail "delete of two"
+$EBB sessions list | grep -c '2019-03-04' | grep -qx 1 || fail "two of three: $($EBB sessions list)"
 $EBB sessions list | head -n 1 | grep -q cheese || fail "an old one is the newest"
 # A number is a name only where no other session has it.
 first=$($EBB sessions list | awk '{ print $1; exit }')
