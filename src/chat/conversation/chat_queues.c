@@ -15,7 +15,8 @@
 #include "base/text.h"
 #include "conversation/chat_priv.h"
 
-enum { FIRST_EVENTS = 64, RESERVED = EBB_BACKEND_MAX_ANSWERS + 4 };      /* slots, and those that only ends take */
+/* Slots at first, and those that only what may not be lost takes. */
+enum { FIRST_EVENTS = 64, RESERVED = EBB_BACKEND_MAX_ANSWERS + 4 };
 
 static const char no_memory[] = "out of memory";
 
@@ -87,27 +88,46 @@ void ebb_chat_arm_timer(ebb_chat *c, uint32_t ms)
         c->queues.timer_ns = at;
 }
 
-/* -- For the front end ------------------------------------------------------------------ */
+/* -- Without memory ---------------------------------------------------------------------- */
 
-/* Others come after it: without memory it may be left out. */
-static bool may_be_lost(ebb_chat_event_kind kind)
+/* Pieces of an answer and progress: others come after them, so without memory they may be left out.  An end that nobody
+ * hears of would leave its turn open for ever. */
+static bool may_lose_ui_event(ebb_chat_event_kind kind)
 {
     return kind == EBB_EVENT_TEXT || kind == EBB_EVENT_LOADING || kind == EBB_EVENT_PREFILL;
 }
 
+static bool may_lose_backend_event(ebb_backend_event_kind kind)
+{
+    return kind == EBB_BACKEND_TOKEN || kind == EBB_BACKEND_LOADING || kind == EBB_BACKEND_PREFILL;
+}
+
+/* A slot behind the n of `events`, of `size` bytes each; what may not be lost takes one of the RESERVED where there is
+ * no memory for more.  Returns the array, moved or not; NULL: there is none. */
+static void *find_slot(void *events, size_t n, size_t *cap, size_t size, bool may_be_lost)
+{
+    void *grown = ebb_grow(events, n + RESERVED, cap, size);
+
+    if (grown)
+        return grown;
+    return may_be_lost || n == *cap ? NULL : events;
+}
+
+/* -- For the front end ------------------------------------------------------------------ */
+
 static bool queue_ui_event(ebb_chat *c, ebb_chat_event ev, const char *text)
 {
     ebb_queued_ui_event queued = { .ev = ev }, *p;
+    bool may_be_lost = may_lose_ui_event(ev.kind);
 
     if (c->queues.first_ui_event == c->queues.n_ui_events)
         c->queues.first_ui_event = c->queues.n_ui_events = 0;
-    p = ebb_grow(c->queues.ui_events, c->queues.n_ui_events + RESERVED, &c->queues.cap_ui_events, sizeof *p);
-    if (p)
-        c->queues.ui_events = p;
-    else if (may_be_lost(ev.kind) || c->queues.n_ui_events == c->queues.cap_ui_events)
+    p = find_slot(c->queues.ui_events, c->queues.n_ui_events, &c->queues.cap_ui_events, sizeof *p, may_be_lost);
+    if (!p)
         return false;
+    c->queues.ui_events = p;
     if (text && !(queued.text = ebb_text_copy(text, ev.n_text))) {
-        if (may_be_lost(ev.kind))
+        if (may_be_lost)
             return false;
         queued.ev.text = no_memory;
         queued.ev.n_text = sizeof no_memory - 1;
@@ -153,11 +173,6 @@ static bool is_newer_progress(const ebb_chat *c, const ebb_backend_event *ev)
            c->queues.backend_events[c->queues.n_backend_events - 1].ev.kind == EBB_BACKEND_LOADING;
 }
 
-static bool is_in_between(ebb_backend_event_kind kind)
-{
-    return kind == EBB_BACKEND_TOKEN || kind == EBB_BACKEND_LOADING || kind == EBB_BACKEND_PREFILL;
-}
-
 /* Its text could not be copied.  What an answer still lacked is not replaced by a line. */
 static void replace_text(ebb_chat_queues *q, ebb_backend_event *ev)
 {
@@ -171,21 +186,21 @@ static void replace_text(ebb_chat_queues *q, ebb_backend_event *ev)
 static bool queue_backend_event(ebb_chat *c, const ebb_backend_event *ev)
 {
     ebb_queued_backend_event queued = { .ev = *ev }, *p;
+    bool may_be_lost = may_lose_backend_event(ev->kind);
 
     if (c->queues.first_backend_event == c->queues.n_backend_events)
         c->queues.first_backend_event = c->queues.n_backend_events = 0;
     if (is_newer_progress(c, ev))
         c->queues.n_backend_events--;
-    p = ebb_grow(c->queues.backend_events, c->queues.n_backend_events + RESERVED, &c->queues.cap_backend_events,
-                 sizeof *p);
-    if (p)
-        c->queues.backend_events = p;
-    else if (is_in_between(ev->kind) || c->queues.n_backend_events == c->queues.cap_backend_events)
+    p = find_slot(c->queues.backend_events, c->queues.n_backend_events, &c->queues.cap_backend_events, sizeof *p,
+                  may_be_lost);
+    if (!p)
         return false;
+    c->queues.backend_events = p;
     queued.text = ev->n_text ? ebb_text_copy(ev->text, ev->n_text) : NULL;
     queued.ev.text = queued.text;
     if (ev->n_text && !queued.text) {
-        if (is_in_between(ev->kind))
+        if (may_be_lost)
             return false;
         replace_text(&c->queues, &queued.ev);
     }
