@@ -24,7 +24,7 @@ static bool add_hash(uint64_t **list, size_t *n, size_t *cap, const void *data, 
     return true;
 }
 
-static int by_value(const void *a, const void *b)
+static int by_hash(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
 
@@ -35,7 +35,7 @@ static bool has_hash(const uint64_t *list, size_t n, const void *data, size_t n_
 {
     uint64_t h = ebb_hash_table(data, n_data);
 
-    return n > 0 && bsearch(&h, list, n, sizeof h, by_value) != NULL;
+    return n > 0 && bsearch(&h, list, n, sizeof h, by_hash) != NULL;
 }
 
 /* A message: its ids among those of its session. */
@@ -52,7 +52,7 @@ typedef struct session_ids {
     size_t   n_messages, cap_messages, n_ids, cap_ids;
 } session_ids;
 
-static int by_id(const void *a, const void *b)
+static int by_message_id(const void *a, const void *b)
 {
     const said *x = a, *y = b;
 
@@ -63,7 +63,7 @@ static const said *find_parent(const session_ids *s, const said *m)
 {
     const said wanted = { .id = m->parent };
 
-    return bsearch(&wanted, s->messages, s->n_messages, sizeof *s->messages, by_id);
+    return bsearch(&wanted, s->messages, s->n_messages, sizeof *s->messages, by_message_id);
 }
 
 /* The last ids above a message: its own first runs begin there.  Of an imported conversation no message has any; what
@@ -172,9 +172,9 @@ ebb_status ebb_kept_read(ebb_store *s, ebb_kept *out, ebb_error *err)
     free(gathered.messages);
     free(gathered.ids);
     if (out->n_runs)
-        qsort(out->runs, out->n_runs, sizeof *out->runs, by_value);
+        qsort(out->runs, out->n_runs, sizeof *out->runs, by_hash);
     if (out->n_questions)
-        qsort(out->questions, out->n_questions, sizeof *out->questions, by_value);
+        qsort(out->questions, out->n_questions, sizeof *out->questions, by_hash);
     if (!ok)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for what the sessions have said");
     return rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);

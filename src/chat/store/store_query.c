@@ -229,12 +229,12 @@ ebb_status ebb_store_read_leaf_text(ebb_store *s, int64_t session, int64_t *mess
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 
-static int by_name(const void *a, const void *b)
+static int by_session_name(const void *a, const void *b)
 {
     return strcmp((*(ebb_session_row *const *)a)->name, (*(ebb_session_row *const *)b)->name);
 }
 
-static int by_id(const void *a, const void *b)
+static int by_session_id(const void *a, const void *b)
 {
     int64_t x = (*(ebb_session_row *const *)a)->id, y = (*(ebb_session_row *const *)b)->id;
 
@@ -250,14 +250,14 @@ static bool mark_namesakes(ebb_session_row *rows, size_t n)
         return false;
     for (size_t i = 0; i < n; i++)
         sorted[i] = &rows[i];
-    qsort(sorted, n, sizeof *sorted, by_name);
+    qsort(sorted, n, sizeof *sorted, by_session_name);
     for (size_t i = 1; i < n; i++)
-        if (by_name(&sorted[i - 1], &sorted[i]) == 0)
+        if (by_session_name(&sorted[i - 1], &sorted[i]) == 0)
             sorted[i - 1]->has_namesake = sorted[i]->has_namesake = true;
-    qsort(sorted, n, sizeof *sorted, by_id);
+    qsort(sorted, n, sizeof *sorted, by_session_id);
     for (size_t i = 0; i < n; i++) {
         ebb_session_row numbered = { .id = ebb_session_number(rows[i].name) }, *key = &numbered;
-        ebb_session_row **other = bsearch(&key, sorted, n, sizeof *sorted, by_id);
+        ebb_session_row **other = bsearch(&key, sorted, n, sizeof *sorted, by_session_id);
 
         if (other != NULL && *other != &rows[i])
             rows[i].has_namesake = true;
