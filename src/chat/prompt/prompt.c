@@ -389,9 +389,9 @@ static bool find_marks_behind(const prompt_build *w, const char **before, const 
     const ebb_thought_marks *opened = ebb_thought_opened_by(prompt, w->now.text.len), *usual = w->p->thought_marks;
 
     if (w->p->names_channels || w->p->keeps_channels) {
-        *before = "<|channel|>analysis<|message|>";
-        *behind = "<|end|><|start|>assistant<|channel|>final<|message|>";
-        return !ends_with(&w->now.text, "<|message|>");
+        *before = EBB_CHANNEL_THOUGHT_BEFORE;
+        *behind = EBB_CHANNEL_THOUGHT_BEHIND;
+        return !ends_with(&w->now.text, EBB_CHANNEL_TEXT);
     }
     if (!usual)
         usual = ebb_thought_marks_at(0);

@@ -106,7 +106,7 @@ bool ebb_prompt_write_answer(const ebb_prompter *p, const ebb_render_job *job, s
 /* Text in which nothing looks like the mark of a channel, of which some templates refuse any. */
 static bool append_without_channels(ebb_buf *out, const char *s, size_t n)
 {
-    static const char mark[] = "<|channel|>";
+    static const char mark[] = EBB_CHANNEL_NAME;
     const char *end = s + n, *at;
     bool ok = true;
 

@@ -105,10 +105,12 @@ bool ebb_prompter_reads(const ebb_prompter *p, const char *name)
 static bool keeps_a_thought(const ebb_prompter *p)
 {
     ebb_rendering r;
+    const char *mark = ebb_thought_marks_at(0)->end;
     bool keeps = render_sample(p, EBB_THOUGHT_BEFORE "Why not 2?" EBB_THOUGHT_BEHIND "1", &r, NULL) != EBB_OK;
 
     for (size_t i = 0; i < r.n_ranges; i++)
-        keeps |= memmem(r.text.data + r.ranges[i].begin, r.ranges[i].end - r.ranges[i].begin, "</think>", 8) != NULL;
+        keeps |= memmem(r.text.data + r.ranges[i].begin, r.ranges[i].end - r.ranges[i].begin, mark,
+                        strlen(mark)) != NULL;
     ebb_rendering_fini(&r);
     return keeps;
 }
@@ -131,9 +133,9 @@ static void learn_thoughts(ebb_prompter *p)
     static const char *const fields[] = { "reasoning_content", ".thinking", "'thinking'", "\"thinking\"" };
     bool takes = false;
 
-    p->names_channels = names(p, "<|channel|>");
+    p->names_channels = names(p, EBB_CHANNEL_NAME);
     p->thought_marks = choose_thought_marks(p);
-    p->keeps_channels = !p->names_channels && ebb_model_find_token(p->m, "<|channel|>") >= 0;
+    p->keeps_channels = !p->names_channels && ebb_model_find_token(p->m, EBB_CHANNEL_NAME) >= 0;
     p->refuses_channels = p->names_channels && names(p, "raise_exception");
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         takes |= names(p, fields[i]);

@@ -4,15 +4,8 @@
 #include <ctype.h>
 #include <string.h>
 
-static const ebb_thought_marks marks[] = {
-    { "<think>", "</think>", EBB_THOUGHT_BEFORE, EBB_THOUGHT_BEHIND, false },
-    { "<thinking>", "</thinking>", "<thinking>\n", "\n</thinking>\n\n", true },
-    { "<|channel>thought", "<channel|>", "<|channel>thought\n", "<channel|>", false },
-    { "[THINK]", "[/THINK]", "[THINK]", "[/THINK]", false },
-    { "<seed:think>", "</seed:think>", "<seed:think>", "</seed:think>", false },
-    { "<|inner_prefix|>", "<|inner_suffix|>", "<|inner_prefix|>", "<|inner_suffix|>", false },
-    { "<|START_THINKING|>", "<|END_THINKING|>", "<|START_THINKING|>", "<|END_THINKING|>", false },
-};
+#define ROW(begin, end, before, behind, kind) { begin, end, before, behind, kind },
+static const ebb_thought_marks marks[] = { EBB_THOUGHT_MARKS(ROW) };
 
 const ebb_thought_marks *ebb_thought_marks_at(size_t i)
 {
@@ -35,10 +28,6 @@ static size_t skip_blanks(const char *s, size_t n, size_t at)
 
 /* -- Channels: an answer of gpt-oss is a row of messages ------------------------------------------ */
 
-#define CHANNEL "<|channel|>"
-#define MESSAGE "<|message|>"
-#define END     "<|end|>"
-
 typedef struct channel_message {
     size_t text, end;            /* bytes of what it says */
     bool   is_final, has_ended;
@@ -47,22 +36,22 @@ typedef struct channel_message {
 /* The message that begins at `at`.  false: none does, or its head is not complete. */
 static bool find_message(const char *s, size_t n, size_t at, channel_message *m)
 {
-    static const char start[] = "<|start|>assistant";
+    static const char start[] = EBB_CHANNEL_START "assistant";
     const char *end;
     size_t name;
 
     if (text_begins_with(s + at, n - at, start))
         at += sizeof start - 1;
-    if (!text_begins_with(s + at, n - at, CHANNEL))
+    if (!text_begins_with(s + at, n - at, EBB_CHANNEL_NAME))
         return false;
-    at = name = at + strlen(CHANNEL);
+    at = name = at + strlen(EBB_CHANNEL_NAME);
     while (at < n && (isalnum((unsigned char)s[at]) || (s[at] && strchr(" ._=-", s[at]))))       /* no other mark */
         at++;
-    if (at == name || !text_begins_with(s + at, n - at, MESSAGE))
+    if (at == name || !text_begins_with(s + at, n - at, EBB_CHANNEL_TEXT))
         return false;
-    m->text = at + strlen(MESSAGE);
+    m->text = at + strlen(EBB_CHANNEL_TEXT);
     m->is_final = text_begins_with(s + name, n - name, "final");
-    end = memmem(s + m->text, n - m->text, END, strlen(END));
+    end = memmem(s + m->text, n - m->text, EBB_CHANNEL_END, strlen(EBB_CHANNEL_END));
     m->has_ended = end && !m->is_final;
     m->end = m->has_ended ? (size_t)(end - s) : n;
     return true;
@@ -88,9 +77,9 @@ static bool find_in_channels(const char *s, size_t n, size_t from, ebb_thought *
         has_thought = true;
         t->end = m.end;
         t->is_open = !m.has_ended;
-        at = m.end + strlen(END);
+        at = m.end + strlen(EBB_CHANNEL_END);
     } while (m.has_ended && find_message(s, n, at, &m));
-    if (has_thought && !t->is_open && !m.is_final && at < n && !text_begins_with(s + at, n - at, "<|start|>"))
+    if (has_thought && !t->is_open && !m.is_final && at < n && !text_begins_with(s + at, n - at, EBB_CHANNEL_START))
         t->body = skip_blanks(s, n, at);         /* what has no head */
     return true;
 }
@@ -102,7 +91,7 @@ size_t ebb_thought_texts(const char *s, size_t n, ebb_text_range *texts, size_t 
 
     while (k < cap && m.has_ended && find_message(s, n, at, &m)) {
         texts[k++] = (ebb_text_range){ m.text, m.end };
-        at = m.has_ended ? m.end + strlen(END) : n;
+        at = m.has_ended ? m.end + strlen(EBB_CHANNEL_END) : n;
     }
     if (k > 0 && k < cap && at < n)
         texts[k++] = (ebb_text_range){ at, n };
@@ -342,7 +331,7 @@ static bool find_without_begin(const char *s, size_t n, size_t from, bool is_kno
                           .is_known = is_known, .is_whole = is_whole };
         size_t at;
 
-        if ((marks[i].is_tag && !is_known) || !memmem(s + from, n - from, m.mark, strlen(m.mark)))
+        if ((marks[i].kind == EBB_THOUGHT_MARK_TAG && !is_known) || !memmem(s + from, n - from, m.mark, strlen(m.mark)))
             continue;
         at = find_mark(s, n, from, m);
         if (at < end) {

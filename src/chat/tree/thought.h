@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "ebb/experimental/thought_marks.h"
 #include "ebb/model.h"
 
 typedef struct ebb_thought {
@@ -18,18 +19,13 @@ typedef struct ebb_thought {
 typedef enum ebb_thought_begin { EBB_THOUGHT_UNSURE, EBB_THOUGHT_OPENED, EBB_THOUGHT_UNOPENED }
         ebb_thought_begin;
 
-/* How an answer is kept whose thought came apart from its text.  What writes one writes these, to
- * the byte: ids are made anew from where a text differs. */
-#define EBB_THOUGHT_BEFORE "<think>\n"
-#define EBB_THOUGHT_BEHIND "\n</think>\n\n"
-
-/* The marks that the models of a family write around a thought. */
+/* A row of EBB_THOUGHT_MARKS. */
 typedef struct ebb_thought_marks {
     const char *begin, *end;
     const char *before, *behind; /* the same with the blanks that stand there */
-    bool        is_tag;          /* any answer may have it as a tag of XML */
+    ebb_thought_mark_kind kind;
 } ebb_thought_marks;
-/* Those of family i, <think> first; NULL: there are no more.  Channels are none. */
+/* Row i, <think> first; NULL: there are no more.  Channels are none. */
 const ebb_thought_marks *ebb_thought_marks_at(size_t i);
 
 /* Look at s[0..n), an answer, or what there is of it.  A thought that is known to have begun ends

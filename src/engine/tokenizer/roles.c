@@ -4,43 +4,46 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "ebb/experimental/thought_marks.h"
+
 #define COUNT(a) (sizeof (a) / sizeof (a)[0])
 
-/* Texts that end a generation. */
-static const char *const eog_names[] = {
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<|return|>",
-    "<|call|>",
-    "<|calls|>",
-    "<|flush|>",
-    "<end_of_turn>",
-    "<turn|>",
-    "<|tool_response>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "</s>",
-    "<eos>",
-    "<EOT>",
-    "_<EOT>",
-    "[EOT]",
-    "[EOS]",
-    "<end_of_utterance>",
-    "<｜end▁of▁sentence｜>",
+/* Texts that end a generation.  What ends a turn comes first, the surest before the others: where the file has no
+ * eot_token_id, the first of them is the one. */
+static const struct { const char *text; bool ends_turn; } ends[] = {
+    { "<|eot_id|>", true },
+    { "<|im_end|>", true },
+    { "<end_of_turn>", true },
+    { "<turn|>", true },
+    { "<|end|>", true },
+    { "<EOT>", true },
+    { "_<EOT>", true },
+    { "[EOT]", true },
+    { "<end_of_utterance>", true },
+    { "<｜end▁of▁sentence｜>", true },
+    { "<|end_of_text|>", true },
+    { "<|endoftext|>", true },
+    { "<|eom_id|>", false },
+    { "<|return|>", false },
+    { "<|call|>", false },
+    { "<|calls|>", false },
+    { "<|flush|>", false },
+    { "<|tool_response>", false },
+    { "</s>", false },
+    { "<eos>", false },
+    { "[EOS]", false },
     /* of fill-in-the-middle models: padding, next repository, next file */
-    "<|fim_pad|>",
-    "<fim-pad>",
-    "<fim_pad>",
-    "<PAD>",
-    "[PAD]",
-    "<|fim_repo|>",
-    "<|repo_name|>",
-    "<fim-repo>",
-    "<REPO>",
-    "<reponame>",
-    "<|file_sep|>",
+    { "<|fim_pad|>", false },
+    { "<fim-pad>", false },
+    { "<fim_pad>", false },
+    { "<PAD>", false },
+    { "[PAD]", false },
+    { "<|fim_repo|>", false },
+    { "<|repo_name|>", false },
+    { "<fim-repo>", false },
+    { "<REPO>", false },
+    { "<reponame>", false },
+    { "<|file_sep|>", false },
 };
 
 /* Control tokens that end nothing, whatever the file calls them. */
@@ -51,19 +54,11 @@ static const char *const controls[] = {
 };
 
 /* The frame of a harmony message (gpt-oss): its reader must see it in the text. */
-static const char *const harmony[] = { "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>" };
+static const char *const harmony[] = { EBB_CHANNEL_START, EBB_CHANNEL_NAME, EBB_CHANNEL_TEXT, "<|constrain|>" };
 
 /* Between them a model thinks: a reader who did not see them would take the thought for the answer. */
-static const char *const thought_marks[] = {
-    "[THINK]", "[/THINK]", "<seed:think>", "</seed:think>", "<|inner_prefix|>", "<|inner_suffix|>",
-    "<|START_THINKING|>", "<|END_THINKING|>", "<think>", "</think>",
-};
-
-/* What ends a turn, the surest first, where the file has no eot_token_id. */
-static const char *const turn_ends[] = {
-    "<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<turn|>", "<|end|>", "<EOT>", "_<EOT>", "[EOT]", "<end_of_utterance>",
-    "<｜end▁of▁sentence｜>", "<|end_of_text|>", "<|endoftext|>",
-};
+#define ROW(begin, end, before, behind, kind) { begin, end, kind },
+static const struct { const char *begin, *end; ebb_thought_mark_kind kind; } thoughts[] = { EBB_THOUGHT_MARKS(ROW) };
 
 static ebb_tok_entry *find_entry(const ebb_tok_table *t, const char *text)
 {
@@ -72,13 +67,12 @@ static ebb_tok_entry *find_entry(const ebb_tok_table *t, const char *text)
     return id >= 0 ? &t->entries[id] : NULL;
 }
 
-static void add_attr(const ebb_tok_table *t, const char *const *texts, size_t n, uint16_t attr)
+static void add_attr(const ebb_tok_table *t, const char *text, uint16_t attr)
 {
-    for (size_t i = 0; i < n; i++) {
-        ebb_tok_entry *e = find_entry(t, texts[i]);
-        if (e)
-            e->attr |= attr;
-    }
+    ebb_tok_entry *e = find_entry(t, text);
+
+    if (e)
+        e->attr |= attr;
 }
 
 /* In harmony <|end|> ends a message of several, not the turn. */
@@ -121,13 +115,21 @@ static void fix_types(const ebb_tok_table *t)
     }
 }
 
+static void show_mark(const ebb_tok_table *t, const char *text)
+{
+    ebb_tok_entry *e = find_entry(t, text);
+
+    if (e && (e->attr & EBB_TOK_IS_CONTROL))
+        e->attr |= EBB_TOK_IS_SHOWN;
+}
+
 static void show_thoughts(const ebb_tok_table *t)
 {
-    for (size_t i = 0; i < COUNT(thought_marks); i++) {
-        ebb_tok_entry *e = find_entry(t, thought_marks[i]);
-        if (e && (e->attr & EBB_TOK_IS_CONTROL))
-            e->attr |= EBB_TOK_IS_SHOWN;
-    }
+    for (size_t i = 0; i < COUNT(thoughts); i++)
+        if (thoughts[i].kind == EBB_THOUGHT_MARK_TOKENS) {
+            show_mark(t, thoughts[i].begin);
+            show_mark(t, thoughts[i].end);
+        }
 }
 
 static bool contains_nocase(const char *s, const char *word)
@@ -171,8 +173,8 @@ static ebb_token find_eot(const ebb_tok_table *t, ebb_token id)
 {
     if (id >= 0 && (size_t)id < t->n)
         return id;
-    for (size_t i = 0; i < COUNT(turn_ends); i++) {
-        const ebb_tok_entry *e = find_entry(t, turn_ends[i]);
+    for (size_t i = 0; i < COUNT(ends) && ends[i].ends_turn; i++) {
+        const ebb_tok_entry *e = find_entry(t, ends[i].text);
         if (e && (e->attr & EBB_TOK_IS_EOG))
             return (ebb_token)(e - t->entries);
     }
@@ -194,8 +196,10 @@ void ebb_tok_roles_init(ebb_tok_roles *r, ebb_tok_table *t, const ebb_vocab *v, 
     r->add_eos = v->add_eos > 0;
     r->add_space_prefix = v->add_space_prefix < 0 ? is_spm : v->add_space_prefix > 0;
 
-    add_attr(t, eog_names, COUNT(eog_names), EBB_TOK_IS_CONTROL | EBB_TOK_IS_EOG);
-    add_attr(t, controls, COUNT(controls), EBB_TOK_IS_CONTROL);
+    for (size_t i = 0; i < COUNT(ends); i++)
+        add_attr(t, ends[i].text, EBB_TOK_IS_CONTROL | EBB_TOK_IS_EOG);
+    for (size_t i = 0; i < COUNT(controls); i++)
+        add_attr(t, controls[i], EBB_TOK_IS_CONTROL);
     fix_harmony(t);
     fix_types(t);
     show_thoughts(t);
