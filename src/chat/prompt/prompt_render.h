@@ -1,5 +1,5 @@
 /* chat/prompt/prompt_render.h - conversations through a chat template: the half of
- * prompt.c that knows templates, not ids. */
+ * a prompt that knows templates, not ids (prompt_build.h has the other). */
 #ifndef EBB_CHAT_PROMPT_RENDER_H
 #define EBB_CHAT_PROMPT_RENDER_H
 #include "prompt/answer_words.h"
