@@ -58,12 +58,6 @@ int ebb_store_merge_index(ebb_store *s)
     return rc == SQLITE_OK ? SQLITE_OK : ebb_store_mend_index(s, rc);
 }
 
-void ebb_store_note_damage(ebb_store *s)
-{
-    if (sqlite3_extended_errcode(s->db) == SQLITE_CORRUPT_VTAB)
-        s->is_index_damaged = true;
-}
-
 /* All that it has is in the messages, too. */
 int ebb_store_mend_index(ebb_store *s, int rc)
 {

@@ -115,6 +115,12 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     }
 }
 
+void ebb_store_note_damage(ebb_store *s)
+{
+    if (sqlite3_extended_errcode(s->db) == SQLITE_CORRUPT_VTAB)
+        s->is_index_damaged = true;
+}
+
 static int bind_all(sqlite3_stmt *q, const char *types, va_list ap)
 {
     int rc = SQLITE_OK;

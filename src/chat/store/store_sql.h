@@ -52,6 +52,9 @@ int ebb_store_run(ebb_store *s, const char *sql, const char *types, ...);
 /* The same of a statement that is prepared once, with triggers and all, and kept in *kept; whoever
  * has it finalizes it. */
 int ebb_store_run_kept(ebb_store *s, sqlite3_stmt **kept, const char *sql, const char *types, ...);
+/* A statement has failed: note it if the search index is why (ebb_store_mend_index).  The functions
+ * above do. */
+void ebb_store_note_damage(ebb_store *s);
 /* Column as text cut to the buffer, at a character's border. */
 void ebb_store_text(sqlite3_stmt *q, int column, char *out, size_t cap);
 
@@ -76,10 +79,9 @@ int ebb_store_batch_step(ebb_store *s);
 int ebb_store_merge_index(ebb_store *s);
 /* Make the index of the finished messages, in a transaction of the caller's.  A SQLite code. */
 int ebb_store_remake_index(ebb_store *s);
-/* A statement has failed: note it if the index is why. */
-void ebb_store_note_damage(ebb_store *s);
-/* And so has what it belongs to, with `rc`.  SQLITE_OK: the index was why, the transaction is
- * rolled back, and the index made anew: to be tried once more.  Else what to report. */
+/* What has failed with `rc`, a statement of it noted that the index is why: SQLITE_OK, the
+ * transaction is rolled back, and the index made anew: to be tried once more.  Else what to
+ * report. */
 int ebb_store_mend_index(ebb_store *s, int rc);
 
 /* -- store_log.c -- */
