@@ -32,7 +32,7 @@ static void need_server(void)
         skip();
 }
 
-/* how("kind=%s cut=%d", ...) */
+/* From now on it answers so: how("kind=%s cut=%d", ...) */
 __attribute__((format(printf, 1, 2)))
 static void how(const char *fmt, ...)
 {
@@ -45,6 +45,9 @@ static void how(const char *fmt, ...)
     test_hub_how(&server, words);
 }
 
+/* The same, and a backend for it, ready or failed; without a server the test is skipped. */
+#define open_as(h, ...) (need_server(), how(__VA_ARGS__), remote_open((h), server.url))
+
 static void assert_heard(heard *h, const char *text)
 {
     assert_string_equal(ebb_buf_text(&h->text), text);
@@ -55,11 +58,9 @@ static void assert_heard(heard *h, const char *text)
 static void test_answers_of_every_kind(void **state)
 {
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         heard h;
-        how("kind=%s ctx=8192 loaded ping", kinds[i]);
-        ebb_backend *b = remote_open(&h, server.url);
+        ebb_backend *b = open_as(&h, "kind=%s ctx=8192 loaded ping", kinds[i]);
         const ebb_backend_facts *facts = b->ops->facts(b);
 
         assert_true(h.is_ready);
@@ -89,11 +90,9 @@ static void test_answers_of_every_kind(void **state)
 static void test_thoughts_of_both_names(void **state)
 {
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         heard h;
-        how("kind=%s think=let_me_see", kinds[i]);
-        ebb_backend *b = remote_open(&h, server.url);
+        ebb_backend *b = open_as(&h, "kind=%s think=let_me_see", kinds[i]);
 
         remote_say(&h, b, "x");
         assert_heard(&h, "<think>\nlet me see \n</think>\n\nYou said x in 1 messages.");
@@ -109,17 +108,14 @@ static void test_refusals_are_shown(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        how("%s refuses say=I_cannot_help.", ways[i]);
-        b = remote_open(&h, server.url);
+        b = open_as(&h, "%s refuses say=I_cannot_help.", ways[i]);
         remote_say(&h, b, "x");
         assert_int_equal(h.finish, EBB_FINISH_STOP);
         assert_heard(&h, "The engine refuses: I cannot help.");
         remote_close(&h, b);
     }
-    how("kind=vllm think=hm refuses say=no");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=vllm think=hm refuses say=no");
     remote_say(&h, b, "x");
     assert_heard(&h, "<think>\nhm \n</think>\n\nThe engine refuses: no");
     remote_close(&h, b);
@@ -134,7 +130,6 @@ static void test_thoughts_go_back(void **state)
     };
 
     (void)state;
-    need_server();
     for (size_t i = 0; i < 3; i++) {
         const ebb_prompt_message messages[] = {
             { EBB_ROLE_USER, (char *)"a", 1, { 0 } },
@@ -147,8 +142,7 @@ static void test_thoughts_go_back(void **state)
         ebb_error err;
         heard h;
         char log[8192];
-        how("kind=%s", back[i].kind);
-        ebb_backend *b = remote_open(&h, server.url);
+        ebb_backend *b = open_as(&h, "kind=%s", back[i].kind);
 
         assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
         HEARD_WAIT(&h, h.n_ends > 0);
@@ -185,9 +179,7 @@ static void test_thoughts_stay_where_an_ebb_finds_them(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=ebb");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=ebb");
     assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
     HEARD_WAIT(&h, h.n_ends > 0);
     test_hub_last_post(&server, log, sizeof log);
@@ -213,9 +205,7 @@ static void test_sampling_is_sent_where_it_was_chosen(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=llama");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=llama");
     assert_int_equal(b->ops->answer(b, &r, &err), EBB_OK);
     HEARD_WAIT(&h, h.n_ends == 1);
     test_hub_last_post(&server, log, sizeof log);
@@ -233,11 +223,9 @@ static void test_line_ends_and_small_writes(void **state)
                                          "nousage", "plain", "strict", "strict=422" };
 
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         heard h;
-        how("kind=vllm %s", forms[i]);
-        ebb_backend *b = remote_open(&h, server.url);
+        ebb_backend *b = open_as(&h, "kind=vllm %s", forms[i]);
 
         remote_say(&h, b, "x");
         assert_int_equal(h.finish, EBB_FINISH_STOP);
@@ -256,10 +244,8 @@ static void test_a_long_answer_at_once(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
     memset(question, '\n', sizeof question - 1);         /* two bytes each in JSON */
-    how("kind=vllm plain");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=vllm plain");
     remote_say(&h, b, question);
     assert_int_equal(h.finish, EBB_FINISH_STOP);
     assert_int_equal(h.text.len, sizeof question - 1 + strlen("You said  in 1 messages."));
@@ -273,9 +259,7 @@ static void test_halves_of_characters(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=vllm halves say=a\U0001F60Bb\\ud83d");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=vllm halves say=a\U0001F60Bb\\ud83d");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_STOP);
     assert_heard(&h, "a\uFFFD\uFFFDb\\ud83d");
@@ -293,17 +277,14 @@ static void test_torn_behind_the_end(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        how("%s", ends[i]);
-        b = remote_open(&h, server.url);
+        b = open_as(&h, "%s", ends[i]);
         remote_say(&h, b, "x");
         assert_heard(&h, "You said x in 1 messages.");
         assert_int_equal(h.finish, EBB_FINISH_STOP);
         remote_close(&h, b);
     }
-    how("kind=vllm torn nofinish nodone");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=vllm torn nofinish nodone");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
     remote_close(&h, b);
@@ -321,18 +302,15 @@ static void test_calls_of_tools(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
-        how("%s", calls[i]);
-        b = remote_open(&h, server.url);
+        b = open_as(&h, "%s", calls[i]);
         remote_say(&h, b, "x");
         assert_int_equal(h.finish, EBB_FINISH_ERROR);
         assert_non_null(strstr(h.why, "the model calls a tool, and ebb has none for it (tool_calls)"));
         remote_close(&h, b);
     }
-    how("kind=vllm object={\"choices\":[{\"message\":{\"content\":\"yes\",\"tool_calls\":[],"
+    b = open_as(&h, "kind=vllm object={\"choices\":[{\"message\":{\"content\":\"yes\",\"tool_calls\":[],"
         "\"function_call\":null},\"finish_reason\":\"stop\"}]}");
-    b = remote_open(&h, server.url);
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_STOP);
     assert_heard(&h, "yes");
@@ -347,9 +325,7 @@ static void test_endings(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=vllm");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=vllm");
     how("kind=vllm why=length");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_LENGTH);
@@ -412,9 +388,7 @@ static void test_refusals_are_one_line(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=vllm");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=vllm");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         how("kind=vllm %s", cases[i].how);
         remote_say(&h, b, "x");
@@ -447,11 +421,9 @@ static void test_refusals_with_status_200(void **state)
     };
 
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         heard h;
-        how("%.*s", (int)strcspn(cases[i].how, " "), cases[i].how);
-        ebb_backend *b = remote_open(&h, server.url);
+        ebb_backend *b = open_as(&h, "%.*s", (int)strcspn(cases[i].how, " "), cases[i].how);
 
         how("%s", cases[i].how);
         remote_say(&h, b, "x");
@@ -464,11 +436,9 @@ static void test_refusals_with_status_200(void **state)
 static void test_errors_of_every_form(void **state)
 {
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         heard h;
-        how("kind=%s", kinds[i]);
-        ebb_backend *b = remote_open(&h, server.url);
+        ebb_backend *b = open_as(&h, "kind=%s", kinds[i]);
 
         how("kind=%s status=500 words=it_broke", kinds[i]);
         remote_say(&h, b, "x");
@@ -487,9 +457,7 @@ static void test_error_of_a_kept_answer(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=any error kept words=no_numbers");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=any error kept words=no_numbers");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_ERROR);
     assert_non_null(strstr(h.why, "the server reports: no numbers"));
@@ -504,9 +472,7 @@ static void test_busy_is_tried_again(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=vllm");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=vllm");
     how("kind=vllm busy=1 retry=1");
     remote_say(&h, b, "x");
     assert_int_equal(h.finish, EBB_FINISH_STOP);
@@ -542,11 +508,9 @@ static void test_no_list_of_models(void **state)
     };
 
     (void)state;
-    need_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         heard h;
-        how("%s", cases[i].how);
-        ebb_backend *b = remote_open(&h, server.url);
+        ebb_backend *b = open_as(&h, "%s", cases[i].how);
 
         assert_true(h.has_failed);
         if (!strstr(h.why, cases[i].says))
@@ -606,8 +570,7 @@ static void break_everywhere(const char *kind, const char *word, bool must_stop)
     unsigned n_whole = 0, n_parts = 0;
     ebb_backend *b;
 
-    how("kind=%s", kind);
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=%s", kind);
     for (int at = 0; at < 4000 && n_whole < 3; at++) {
         how("kind=%s think=hm %s=%d", kind, word, at);
         remote_begin(&h, b, "x");
@@ -655,9 +618,7 @@ static void test_stall_at_every_byte(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=llama");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=llama");
     for (int at = 0; at < 1400; at++) {
         how("kind=llama stall=%d", at);
         remote_begin(&h, b, "x");
@@ -687,9 +648,7 @@ static void test_floods_are_bounded(void **state)
     uint64_t before;
 
     (void)state;
-    need_server();
-    how("kind=llama");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=llama");
     before = peak_bytes();
     how("kind=llama hugeline");
     remote_say(&h, b, "x");
@@ -720,9 +679,7 @@ static void test_close_while_it_waits(void **state)
     ebb_backend *b;
 
     (void)state;
-    need_server();
-    how("kind=llama");
-    b = remote_open(&h, server.url);
+    b = open_as(&h, "kind=llama");
     how("kind=llama hold");
     remote_begin(&h, b, "x");
     b->ops->close(b);

@@ -37,6 +37,17 @@ static void end_two(ebb_store *s, ebb_store *other, ebb_tree *t, ebb_tree *u, eb
     ebb_store_close(other);
 }
 
+/* A question whose answer never began: that is returned. */
+static ebb_node *save_unanswered(ebb_store *s, ebb_session_facts *f, ebb_tree *t)
+{
+    ebb_node *empty;
+
+    say(t, EBB_ROLE_USER, "q");
+    empty = say(t, EBB_ROLE_ASSISTANT, "");
+    save(s, f, t);
+    return empty;
+}
+
 /* One program's answer that never began is not taken away from under what another one has said below it. */
 static void test_drop_has_children(void **state)
 {
@@ -47,9 +58,7 @@ static void test_drop_has_children(void **state)
     ebb_node *empty;
 
     (void)state;
-    say(&t, EBB_ROLE_USER, "q");
-    empty = say(&t, EBB_ROLE_ASSISTANT, "");
-    save(s, &f, &t);
+    empty = save_unanswered(s, &f, &t);
     assert_int_equal(ebb_store_load(other, f.id, &g, &u, &err), EBB_OK);
     say(&u, EBB_ROLE_USER, "and?");
     save(other, &g, &u);
@@ -70,9 +79,7 @@ static void test_dropped_and_killed(void **state)
     ebb_node *empty;
 
     (void)state;
-    say(&t, EBB_ROLE_USER, "q");
-    empty = say(&t, EBB_ROLE_ASSISTANT, "");
-    save(s, &f, &t);
+    empty = save_unanswered(s, &f, &t);
     assert_int_equal(ebb_store_delete_message(s, empty->m.id, &err), EBB_OK);
     assert_int_equal(ebb_store_load(s, f.id, &g, &u, &err), EBB_OK);
     assert_int_equal(u.n_path, 1);
@@ -92,9 +99,7 @@ static void test_parent_dropped_elsewhere(void **state)
     ebb_node *empty;
 
     (void)state;
-    say(&t, EBB_ROLE_USER, "q");
-    empty = say(&t, EBB_ROLE_ASSISTANT, "");
-    save(s, &f, &t);
+    empty = save_unanswered(s, &f, &t);
     assert_int_equal(ebb_store_load(other, f.id, &g, &u, &err), EBB_OK);
     assert_int_equal(ebb_store_delete_message(s, empty->m.id, &err), EBB_OK);
     say(&u, EBB_ROLE_USER, "and?");

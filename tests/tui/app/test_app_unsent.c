@@ -10,6 +10,20 @@
 #include "support/small_disk.h"
 #include "tui/screen.h"
 
+/* A question and its answer are there, the model is not yet: what is typed waits. */
+static void open_answered(screen *s)
+{
+    screen_open(s, 16, 80, "");
+    fake_add(s->chat, EBB_ROLE_USER, "one");
+    fake_add(s->chat, EBB_ROLE_ASSISTANT, "A");
+}
+
+static void become_ready(screen *s)
+{
+    fake_ready(s->chat);
+    screen_step(s, 0.1);
+}
+
 /* Was something kept?  The screen is closed. */
 static bool leaves_unsent(screen *s)
 {
@@ -40,8 +54,7 @@ static void busy_queues(void **state)
     screen_keys(&s, "one\r");
     assert_has(&s, "waits: one\n>\n");
     assert_has(&s, "queued; Ctrl-X takes it back");
-    fake_ready(s.chat);
-    screen_step(&s, 0.1);
+    become_ready(&s);
     assert_has(&s, "> one\n");
     assert_lacks(&s, "waits");
     assert_lacks(&s, "queued");
@@ -98,8 +111,7 @@ static void what_waits_stays_with_its_conversation(void **state)
     screen_keys(&s, "one\r//two\r");
     assert_has(&s, "waits: one\nwaits: /two\n");
     screen_keys(&s, "/load trip\r");
-    fake_ready(s.chat);
-    screen_step(&s, 0.1);
+    become_ready(&s);
     assert_int_equal(ebb_chat_n_messages(s.chat), 2);
     assert_has(&s, "\n> one\n  /two\n");
     assert_has(&s, "another conversation");
@@ -785,12 +797,9 @@ static void an_edit_goes_before_what_waits(void **state)
     expect_message(&s, 2, "two");
     screen_close(&s);
 
-    screen_open(&s, 16, 80, "");
-    fake_add(s.chat, EBB_ROLE_USER, "one");
-    fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+    open_answered(&s);
     screen_keys(&s, "two\r/cut\r lot");
-    fake_ready(s.chat);
-    screen_step(&s, 0.1);                        /* it could be sent now */
+    become_ready(&s);                        /* it could be sent now */
     assert_int_equal(ebb_chat_n_messages(s.chat), 2);
     assert_has(&s, "waits: two\n");
     screen_keys(&s, "\r");
@@ -809,12 +818,9 @@ static void what_waits_goes_when_an_edit_is_left(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
-        screen_open(&s, 16, 80, "");
-        fake_add(s.chat, EBB_ROLE_USER, "one");
-        fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+        open_answered(&s);
         screen_keys(&s, "two\r/edit 1\r and more");
-        fake_ready(s.chat);
-        screen_step(&s, 0.1);
+        become_ready(&s);
         assert_has(&s, "waits: two\n");
         screen_keys(&s, leaves[i]);
         assert_int_equal(ebb_chat_n_messages(s.chat), 4);
@@ -831,9 +837,7 @@ static void an_edit_that_waits_is_an_edit(void **state)
     screen s;
 
     (void)state;
-    screen_open(&s, 16, 80, "");
-    fake_add(s.chat, EBB_ROLE_USER, "one");
-    fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+    open_answered(&s);
     screen_keys(&s, "two\r/edit 1\r and more\r");
     assert_has(&s, "waits: one and more\nwaits: two\n");
     screen_keys(&s, "\r");
@@ -848,8 +852,7 @@ static void an_edit_that_waits_is_an_edit(void **state)
     assert_has(&s, "\n> one and more\n");
     assert_true(ebb_frontend_edits(&s.app.frontend));
     screen_keys(&s, " still\rthree\r/help\r");
-    fake_ready(s.chat);
-    screen_step(&s, 0.1);
+    become_ready(&s);
     expect_message(&s, 0, "one and more still");
     screen_answer(&s, "B");
     screen_answer(&s, "C");
@@ -874,9 +877,7 @@ static void an_edit_that_waits_goes_to_no_other_message(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
-        screen_open(&s, 16, 80, "");
-        fake_add(s.chat, EBB_ROLE_USER, "one");
-        fake_add(s.chat, EBB_ROLE_ASSISTANT, "A");
+        open_answered(&s);
         screen_keys(&s, "/edit 1\r and more\r");
         assert_has(&s, "waits: one and more\n");
         screen_keys(&s, acts[i]);
@@ -884,8 +885,7 @@ static void an_edit_that_waits_goes_to_no_other_message(void **state)
         assert_has(&s, "one and more\n");
         assert_lacks(&s, "waits: ");
         assert_false(ebb_frontend_edits(&s.app.frontend));
-        fake_ready(s.chat);
-        screen_step(&s, 0.1);
+        become_ready(&s);
         assert_int_equal(ebb_chat_n_messages(s.chat), i);
         screen_keys(&s, "\r");
         assert_int_equal(ebb_chat_n_messages(s.chat), i + 2);
@@ -915,8 +915,7 @@ static void refused_queue_comes_back(void **state)
     screen_open(&s, 24, 60, "");
     screen_keys(&s, "long text\ranother");
     fake_refuse(s.chat, "5,000 tokens do not fit the context of 4,096");
-    fake_ready(s.chat);
-    screen_step(&s, 0.1);
+    become_ready(&s);
     assert_has(&s, "! 5,000 tokens do not fit");
     assert_has(&s, "\n> another\n  long text\n");
     screen_close(&s);
