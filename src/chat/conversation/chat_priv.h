@@ -1,16 +1,27 @@
 /* chat/conversation/chat_priv.h - the inside of a chat: for conversation/ and turn/ only.
  *
  * A chat is a conversation (tree, session, settings), a backend that answers, and the turn between
- * them.  Each part has a header of its own; the files call each other downwards:
+ * them.  The two folders are one room: conversation/ has what a chat is and what can be done with
+ * it, turn/ what happens from a question to the end of its answer, and what the model gets of the
+ * conversation.  Each part has a header of its own; the files call each other downwards:
  *
- *   what the user can do             chat.c chat_actions.c chat_engines.c chat_sessions.c
- *                                    chat_import.c chat_form.c chat_share.c
+ *   what the user can do             chat.c chat_actions.c chat_branches.c chat_engines.c
+ *                                    chat_export.c chat_form.c chat_import.c chat_sessions.c
+ *                                    chat_share.c turn/chat_cut.c turn/quality_ask.c
+ *   ... and sees while he types      turn/chat_preview.c turn/chat_prefill.c
  *   what backend and timer bring     turn/chat_dispatch.c chat_follow.c chat_linger.c
- *   a turn's states and events       turn/chat_turn.c
- *   an answer; a full context        turn/chat_answer.c turn/overflow*.c turn/quality.c
- *   session, backend, context view   chat_session.c chat_system.c chat_model.c turn/context_view.c
- *   what all of them use             chat_save.c chat_settings.c writer_lock.c chat_queues.c
- *                                    chat_job.c */
+ *   a session is entered             chat_session.c chat_system.c
+ *   a turn's states and events       turn/chat_turn.c turn/quality.c turn/replan.c
+ *   an answer; a full context        turn/chat_answer.c turn/chat_sample_record.c turn/overflow*.c
+ *   what a session and a model have  chat_save.c chat_settings.c chat_model.c template_choice.c
+ *                                    chat_reference.c chat_away.c
+ *   what the model gets of a path    turn/context_view.c turn/chat_estimate.c turn/quality_ids.c
+ *                                    chat_state.c
+ *   what all of them use             chat_queues.c chat_job.c form_choice.c writer_lock.c
+ *
+ * Four calls go up: a model is to be shared with other chats, cannot be, or is opened after all
+ * (chat_engines.c, chat_share.c), and where the session that was followed is gone there is a new
+ * one.  turn/replay.c needs no chat. */
 #ifndef EBB_CHAT_CHAT_PRIV_H
 #define EBB_CHAT_CHAT_PRIV_H
 #include "conversation/chat_job.h"
