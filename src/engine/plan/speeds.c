@@ -239,17 +239,27 @@ static void doubt_speed(const ebb_speeds *s, ebb_speed *x, ebb_speed_kind kind, 
         set_speed(x, x->low[0], x->low[1], 0, now_s);
 }
 
+/* Disks come and go: each that was ever plugged in has figures, and so has each number that the system gave to one. */
+static ebb_speed *find_longest_unasked(ebb_speeds *s)
+{
+    ebb_speed *x = &s->list[0];
+
+    for (uint32_t i = 1; i < s->n; i++)
+        if (seconds_since(s, s->list[i].asked_s) > seconds_since(s, x->asked_s))
+            x = &s->list[i];
+    return x;
+}
+
 static ebb_speed *find_or_add_speed(ebb_speeds *s, const char *name)
 {
     ebb_speed *x = find_speed(s, name);
 
-    if (!x && s->n < EBB_MAX_SPEEDS) {
-        x = &s->list[s->n++];
+    if (!x) {
+        x = s->n < EBB_MAX_SPEEDS ? &s->list[s->n++] : find_longest_unasked(s);
         *x = (ebb_speed){ 0 };
         snprintf(x->name, sizeof x->name, "%.31s", name);
     }
-    if (x)
-        s->is_changed = true;
+    s->is_changed = true;
     return x;
 }
 

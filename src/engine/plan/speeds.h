@@ -58,7 +58,8 @@ typedef enum ebb_speed_kind {
 } ebb_speed_kind; /* more is better; less is */
 /* It was measured, while others had the share `contention` of the machine's processor time, or of
  * what its disk transferred (0: quiet; 1: that is not known): learn of it.  v0 decides, v1 belongs
- * to it. */
+ * to it.  Where there is no room for one more figure, that which was not measured for the longest
+ * time is forgotten. */
 void ebb_speeds_learn(ebb_speeds *s, const char *name, ebb_speed_kind kind, double v0, double v1,
                       double contention);
 /* The user doubts them: all are to be measured again, and the first measurement in quiet is

@@ -54,6 +54,31 @@ static void test_kept(void **state)
     assert_true(ebb_speeds_get(&s, "weights Q4_K", INT64_MAX, v));
 }
 
+/* Disks that come and go leave figures behind: the newest are kept all the same. */
+static void test_more_than_fit(void **state)
+{
+    ebb_speeds s;
+    char name[EBB_SPEED_NAME];
+    double v[2];
+
+    (void)state;
+    load(&s, 7);
+    s.now_s = time(NULL) - 1000;
+    for (uint32_t i = 0; i < EBB_MAX_SPEEDS + 5; i++, s.now_s++) {
+        snprintf(name, sizeof name, "disk %x pread", i);
+        learn(&s, name, 1e9 + i, 0);
+        learn(&s, "weights Q4_K", 20e9, 400e9);  /* is measured again and again */
+        assert_true(ebb_speeds_get(&s, name, 1000, v) && v[0] == 1e9 + i);
+    }
+    ebb_speeds_save(&s);
+    load(&s, 7);
+    assert_int_equal(s.n, EBB_MAX_SPEEDS);
+    assert_true(ebb_speeds_get(&s, name, 2000, v));
+    assert_true(ebb_speeds_get(&s, "weights Q4_K", 2000, v));
+    assert_false(ebb_speeds_get(&s, "disk 0 pread", INT64_MAX, v));
+    assert_true(ebb_speeds_get(&s, "disk 7 pread", INT64_MAX, v));
+}
+
 /* A worse figure displaces a better one when it was seen again and again, in quiet, apart; a better one comes at
  * once. */
 static void test_believed(void **state)
@@ -205,7 +230,8 @@ static void test_flush(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_believed),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_kept), cmocka_unit_test(test_more_than_fit),
+                                        cmocka_unit_test(test_believed),
                                         cmocka_unit_test(test_provisional),
                                         cmocka_unit_test(test_damaged), cmocka_unit_test(test_machine),
                                         cmocka_unit_test(test_flush) };
