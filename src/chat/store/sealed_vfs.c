@@ -185,13 +185,31 @@ static int read_piece(sealed_file *f, const log_piece *p, uint8_t *out)
     return rc;
 }
 
+/* Where a transaction outgrows SQLite's cache and writes a page of its own once more, the sums from there on are made
+ * anew, and the one before it is read by itself: eight bytes of a head. */
+static int read_of_head(sealed_file *f, void *out, size_t n, sqlite3_int64 at)
+{
+    sqlite3_int64 i = (at - LOG_HEAD) / FRAME, from = at < LOG_HEAD ? at : (at - LOG_HEAD) % FRAME;
+    log_piece p = at < LOG_HEAD ? log_head() : frame_head(i);
+    uint8_t head[LOG_HEAD];
+    int rc;
+
+    if ((size_t)from + n > p.n)
+        return SQLITE_IOERR_READ;
+    rc = read_piece(f, &p, head);
+    memcpy(out, head + from, n);
+    return rc;
+}
+
 /* Only a page that is wanted for itself is damage: where the log is gone through for its end, what is torn ends it. */
 static int log_read(sqlite3_file *file, void *out, int n, sqlite3_int64 at)
 {
     log_piece p[2];
-    int n_pieces = pieces_at(at, n, p), rc = n_pieces ? SQLITE_OK : SQLITE_IOERR_READ;
+    int n_pieces = pieces_at(at, n, p), rc = SQLITE_OK;
     uint8_t *to = out;
 
+    if (n_pieces == 0)
+        return read_of_head((sealed_file *)file, out, (size_t)n, at);
     for (int i = 0; i < n_pieces && rc == SQLITE_OK; to += p[i++].n)
         rc = read_piece((sealed_file *)file, &p[i], to);
     if (rc == SQLITE_CORRUPT && (n_pieces == 2 || n != PAGE)) {

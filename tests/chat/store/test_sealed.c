@@ -234,6 +234,56 @@ static void test_killed_writer(void **state)
     ebb_store_close(s);
 }
 
+/* What many sessions take goes to the log before their end, some of it twice, where SQLite's cache is too small for it:
+ * an import, the index of the search.  Here one of ten pages; usually of 2 MB. */
+static void test_more_than_the_cache(void **state)
+{
+    ebb_store *s;
+    ebb_error err;
+    int status;
+    pid_t pid;
+
+    (void)state;
+    ebb_seal_use_here(seal);
+    ebb_store_close(open_db());
+    pid = fork();
+    if (pid == 0) {
+        s = open_db();
+        if (sqlite3_exec(s->db, "PRAGMA cache_size = 10", NULL, NULL, NULL) != SQLITE_OK ||
+            ebb_store_batch_begin(s, N_PLANTED, NULL, &err) != EBB_OK)
+            _exit(1);
+        plant(s);
+        if (ebb_store_batch_commit(s, &err) != EBB_OK)
+            fprintf(stderr, "# %s\n", err.msg);
+        else
+            raise(SIGKILL);                      /* the log is read again from its beginning */
+        _exit(1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    expect_planted();
+}
+
+/* SQLite leaves a hole at the bytes that it locks, in a database that goes beyond 1 GiB; here at its ninth page. */
+static void test_hole_at_the_locks(void **state)
+{
+    unsigned usual = (unsigned)sqlite3_test_control(SQLITE_TESTCTRL_PENDING_BYTE, 0u);
+    ebb_error err = { 0 };
+    ebb_store *s;
+
+    (void)state;
+    assert_int_equal(usual, 1 << 30);
+    ebb_seal_use_here(seal);
+    sqlite3_test_control(SQLITE_TESTCTRL_PENDING_BYTE, 8u * EBB_SEALED_PAGE);
+    s = open_db();
+    plant(s);
+    ebb_store_close(s);
+    expect_ok(ebb_store_decrypt(db, seal, &err), &err);
+    ebb_seal_use_here(NULL);
+    expect_planted();
+    sqlite3_test_control(SQLITE_TESTCTRL_PENDING_BYTE, usual);
+}
+
 static void test_key_is_missing_or_another(void **state)
 {
     uint8_t key[EBB_SEAL_KEY];
@@ -673,7 +723,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
     const struct CMUnitTest tests[] = {
         T(test_nothing_to_read), T(test_new_one), T(test_new_one_for_several), T(test_there_and_back),
-        T(test_killed_writer),
+        T(test_killed_writer), T(test_more_than_the_cache), T(test_hole_at_the_locks),
         T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),
         T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_begun_in_the_clear),
