@@ -297,59 +297,63 @@ double ebb_client_connected_s(const ebb_client *c)
 
 /* -- One request -------------------------------------------------------------------------------- */
 
-static void set_connection(ebb_client *c)
+static CURLcode set_connection(ebb_client *c)
 {
     const ebb_curl *curl = c->curl;
     CURL *e = c->easy;
+    CURLcode code = CURLE_OK;
 
     if (c->unix_path)
-        curl->curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->unix_path);
+        EBB_CURL_SET(code, curl, e, CURLOPT_UNIX_SOCKET_PATH, c->unix_path);
     if (c->command) {
-        curl->curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->listener_path);
-        curl->curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, listen_for_curl);
-        curl->curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, c);
-        curl->curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)COMMAND_IDLE_S);
+        EBB_CURL_SET(code, curl, e, CURLOPT_UNIX_SOCKET_PATH, c->listener_path);
+        EBB_CURL_SET(code, curl, e, CURLOPT_OPENSOCKETFUNCTION, listen_for_curl);
+        EBB_CURL_SET(code, curl, e, CURLOPT_OPENSOCKETDATA, c);
+        EBB_CURL_SET(code, curl, e, CURLOPT_MAXAGE_CONN, (long)COMMAND_IDLE_S);
     }
-    curl->curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, tell_connected);
-    curl->curl_easy_setopt(e, CURLOPT_SOCKOPTDATA, c);
+    EBB_CURL_SET(code, curl, e, CURLOPT_SOCKOPTFUNCTION, tell_connected);
+    EBB_CURL_SET(code, curl, e, CURLOPT_SOCKOPTDATA, c);
     if (c->has_no_proxy || c->unix_path || c->command)
-        curl->curl_easy_setopt(e, CURLOPT_PROXY, "");
+        EBB_CURL_SET(code, curl, e, CURLOPT_PROXY, "");
     if (c->ca_file)
-        curl->curl_easy_setopt(e, CURLOPT_CAINFO, c->ca_file);
-    curl->curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl->curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)c->connect_s);
-    curl->curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl->curl_easy_setopt(e, CURLOPT_TCP_KEEPIDLE, 30L);
-    curl->curl_easy_setopt(e, CURLOPT_TCP_KEEPINTVL, 10L);
+        EBB_CURL_SET(code, curl, e, CURLOPT_CAINFO, c->ca_file);
+    EBB_CURL_SET(code, curl, e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    EBB_CURL_SET(code, curl, e, CURLOPT_CONNECTTIMEOUT, (long)c->connect_s);
+    EBB_CURL_SET(code, curl, e, CURLOPT_TCP_KEEPALIVE, 1L);
+    EBB_CURL_SET(code, curl, e, CURLOPT_TCP_KEEPIDLE, 30L);
+    EBB_CURL_SET(code, curl, e, CURLOPT_TCP_KEEPINTVL, 10L);
+    return code;
 }
 
-static void set_request(ebb_client *c, const char *url, struct curl_slist *headers)
+static CURLcode set_request(ebb_client *c, const char *url, struct curl_slist *headers)
 {
     const ebb_curl *curl = c->curl;
     CURL *e = c->easy;
+    CURLcode code = CURLE_OK;
 
-    curl->curl_easy_setopt(e, CURLOPT_URL, url);
+    EBB_CURL_SET(code, curl, e, CURLOPT_URL, url);
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    EBB_CURL_SET(code, curl, e, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
-    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    EBB_CURL_SET(code, curl, e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-    curl->curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
-    curl->curl_easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
-    curl->curl_easy_setopt(e, CURLOPT_USERAGENT, "ebb/" EBB_VERSION);
-    curl->curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-    curl->curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    EBB_CURL_SET(code, curl, e, CURLOPT_HTTPHEADER, headers);
+    EBB_CURL_SET(code, curl, e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+    EBB_CURL_SET(code, curl, e, CURLOPT_USERAGENT, "ebb/" EBB_VERSION);
+    EBB_CURL_SET(code, curl, e, CURLOPT_FOLLOWLOCATION, 0L);
+    EBB_CURL_SET(code, curl, e, CURLOPT_NOSIGNAL, 1L);
     if (c->q->body) {
-        curl->curl_easy_setopt(e, CURLOPT_POSTFIELDS, c->q->body);
-        curl->curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->q->n_body);
+        EBB_CURL_SET(code, curl, e, CURLOPT_POSTFIELDS, c->q->body);
+        EBB_CURL_SET(code, curl, e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)c->q->n_body);
     } else {
-        curl->curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+        EBB_CURL_SET(code, curl, e, CURLOPT_HTTPGET, 1L);
     }
-    curl->curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, c->q->method);
-    curl->curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, client_on_header);
-    curl->curl_easy_setopt(e, CURLOPT_HEADERDATA, c);
-    curl->curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, client_on_data);
-    curl->curl_easy_setopt(e, CURLOPT_WRITEDATA, c);
+    EBB_CURL_SET(code, curl, e, CURLOPT_CUSTOMREQUEST, c->q->method);
+    EBB_CURL_SET(code, curl, e, CURLOPT_HEADERFUNCTION, client_on_header);
+    EBB_CURL_SET(code, curl, e, CURLOPT_HEADERDATA, c);
+    EBB_CURL_SET(code, curl, e, CURLOPT_WRITEFUNCTION, client_on_data);
+    EBB_CURL_SET(code, curl, e, CURLOPT_WRITEDATA, c);
+    return code;
 }
 
 /* NULL: out of memory. */
@@ -492,8 +496,12 @@ static ebb_status send_to(ebb_client *c, const char *url, struct curl_slist *hea
     ebb_status st;
 
     c->curl->curl_easy_reset(c->easy);
-    set_connection(c);
-    set_request(c, url, headers);
+    code = set_connection(c);
+    if (code == CURLE_OK)
+        code = set_request(c, url, headers);
+    st = ebb_curl_expect_set(c->curl, code, err);
+    if (st != EBB_OK)
+        return st;
     if (c->curl->curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for a request");
     st = run_request(c, &code, err);

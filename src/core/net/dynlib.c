@@ -54,6 +54,16 @@ ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err)
                                "libcurl.so.4 is missing; connections need it: apt-get install libcurl4");
 }
 
+ebb_status ebb_curl_expect_set(const ebb_curl *api, CURLcode code, ebb_error *err)
+{
+    if (code == CURLE_OK)
+        return EBB_OK;
+    if (code == CURLE_OUT_OF_MEMORY)
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for a request");
+    return EBB_FAIL(err, EBB_UNSUPPORTED, "this libcurl cannot do what the request needs: %s; install a newer libcurl4",
+                    api->curl_easy_strerror(code));
+}
+
 /* -- libmicrohttpd --------------------------------------------------------------------- */
 
 static const char *const mhd_names[] = { "libmicrohttpd.so.12", NULL };

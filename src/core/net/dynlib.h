@@ -34,6 +34,15 @@ typedef struct ebb_curl {
 EBB_MUST_CHECK
 ebb_status ebb_curl_load(const ebb_curl **out, ebb_error *err);
 
+/* What a request is to be: CURLOPT_..., and whatever is set behind a refusal is not asked for any
+ * more; `code` begins as CURLE_OK.  A request that lacks one of its options is another request: by
+ * a proxy, without TLS, to another server. */
+#define EBB_CURL_SET(code, api, easy, option, value)                                              \
+    ((code) = (code) == CURLE_OK ? (api)->curl_easy_setopt((easy), (option), (value)) : (code))
+/* Whether all options were taken.  Errors: NOMEM, UNSUPPORTED (a libcurl that lacks one). */
+EBB_MUST_CHECK
+ebb_status ebb_curl_expect_set(const ebb_curl *api, CURLcode code, ebb_error *err);
+
 /* The status with which a proxy has refused to connect; 0: none has.  To be asked at each header,
  * too: libcurl (7.88) reads the body of a refusal to its end before it does anything else. */
 static inline long ebb_curl_proxy_refusal(const ebb_curl *api, CURL *easy)

@@ -352,38 +352,40 @@ static struct curl_slist *request_headers(const call *c, const char *url, bool *
     return list;
 }
 
-static void set_options(call *c, const char *url, const char *host, struct curl_slist *headers)
+static CURLcode set_options(call *c, const char *url, const char *host, struct curl_slist *headers)
 {
     const ebb_curl *curl = c->curl;
     CURL *e = c->easy;
+    CURLcode code = CURLE_OK;
 
-    curl->curl_easy_setopt(e, CURLOPT_URL, url);
-    curl->curl_easy_setopt(e, CURLOPT_HTTPHEADER, headers);
-    curl->curl_easy_setopt(e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);     /* a proxy gets none of them */
+    EBB_CURL_SET(code, curl, e, CURLOPT_URL, url);
+    EBB_CURL_SET(code, curl, e, CURLOPT_HTTPHEADER, headers);
+    EBB_CURL_SET(code, curl, e, CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);     /* a proxy gets none of them */
     if (is_this_machine(host))
-        curl->curl_easy_setopt(e, CURLOPT_NOPROXY, "*");         /* H1: what may go without TLS does not leave it */
-    curl->curl_easy_setopt(e, CURLOPT_USERAGENT, "ebb/" EBB_VERSION);
-    curl->curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-    curl->curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+        EBB_CURL_SET(code, curl, e, CURLOPT_NOPROXY, "*");         /* H1: what may go without TLS does not leave it */
+    EBB_CURL_SET(code, curl, e, CURLOPT_USERAGENT, "ebb/" EBB_VERSION);
+    EBB_CURL_SET(code, curl, e, CURLOPT_FOLLOWLOCATION, 0L);
+    EBB_CURL_SET(code, curl, e, CURLOPT_NOSIGNAL, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075500
-    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, is_tls_only(c) ? "https" : "http,https");
+    EBB_CURL_SET(code, curl, e, CURLOPT_PROTOCOLS_STR, is_tls_only(c) ? "https" : "http,https");
 #else
-    curl->curl_easy_setopt(e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTPS | (is_tls_only(c) ? 0 : CURLPROTO_HTTP)));
+    EBB_CURL_SET(code, curl, e, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTPS | (is_tls_only(c) ? 0 : CURLPROTO_HTTP)));
 #endif
-    curl->curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT, (long)(c->q->connect_s ? c->q->connect_s : CONNECT_S));
-    curl->curl_easy_setopt(e, CURLOPT_TIMEOUT, (long)c->q->limit_s);
+    EBB_CURL_SET(code, curl, e, CURLOPT_CONNECTTIMEOUT, (long)(c->q->connect_s ? c->q->connect_s : CONNECT_S));
+    EBB_CURL_SET(code, curl, e, CURLOPT_TIMEOUT, (long)c->q->limit_s);
     if (!c->q->limit_s) {
-        curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)LOWEST_SPEED);
-        curl->curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (long)(c->q->stall_s ? c->q->stall_s : STALL_S));
+        EBB_CURL_SET(code, curl, e, CURLOPT_LOW_SPEED_LIMIT, (long)LOWEST_SPEED);
+        EBB_CURL_SET(code, curl, e, CURLOPT_LOW_SPEED_TIME, (long)(c->q->stall_s ? c->q->stall_s : STALL_S));
     }
-    curl->curl_easy_setopt(e, CURLOPT_BUFFERSIZE, 262144L);
-    curl->curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header);
-    curl->curl_easy_setopt(e, CURLOPT_HEADERDATA, c);
-    curl->curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_data);
-    curl->curl_easy_setopt(e, CURLOPT_WRITEDATA, c);
-    curl->curl_easy_setopt(e, CURLOPT_NOPROGRESS, 0L);
-    curl->curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
-    curl->curl_easy_setopt(e, CURLOPT_XFERINFODATA, c);
+    EBB_CURL_SET(code, curl, e, CURLOPT_BUFFERSIZE, 262144L);
+    EBB_CURL_SET(code, curl, e, CURLOPT_HEADERFUNCTION, on_header);
+    EBB_CURL_SET(code, curl, e, CURLOPT_HEADERDATA, c);
+    EBB_CURL_SET(code, curl, e, CURLOPT_WRITEFUNCTION, on_data);
+    EBB_CURL_SET(code, curl, e, CURLOPT_WRITEDATA, c);
+    EBB_CURL_SET(code, curl, e, CURLOPT_NOPROGRESS, 0L);
+    EBB_CURL_SET(code, curl, e, CURLOPT_XFERINFOFUNCTION, on_progress);
+    EBB_CURL_SET(code, curl, e, CURLOPT_XFERINFODATA, c);
+    return code;
 }
 
 static ebb_status perform(call *c, const char *host, ebb_error *err)
@@ -450,8 +452,9 @@ static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error 
     if (!c->easy || failed) {
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for a request");
     } else {
-        set_options(c, url, host, headers);
-        st = perform(c, host, err);
+        st = ebb_curl_expect_set(c->curl, set_options(c, url, host, headers), err);
+        if (st == EBB_OK)
+            st = perform(c, host, err);
         ebb_log("net", "GET from %s at byte %llu: %d", host, (unsigned long long)c->q->from, c->r->status);
     }
     if (st == EBB_OK && c->curl->curl_easy_getinfo(c->easy, CURLINFO_REDIRECT_URL, &next) == CURLE_OK && next &&
