@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "os/fault.h"
 
 #define REFUSED UINT64_MAX       /* in the place of a read's tag */
+#define LOOK_NS 1000000
 
 struct ebb_uring {
     struct io_uring ring;
@@ -135,35 +137,44 @@ static void take_back(struct io_uring_sqe *sqe, int fd)
 ebb_status ebb_uring_read(ebb_uring *u, int fd, void *to, size_t n, uint64_t at, uint32_t tag, ebb_error *err)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
-    int rc;
+    int rc = 0;
 
-    if (!sqe && submit_all(u) == 0)              /* all the room is that of refused ones */
+    if (!sqe && (rc = submit_all(u)) == 0)       /* all the room is that of refused ones */
         sqe = io_uring_get_sqe(&u->ring);
-    if (!sqe)
+    if (!sqe && rc == 0)
         return EBB_FAIL(err, EBB_IO, "io_uring: more reads under way than it has room for");
-    io_uring_prep_read(sqe, fd, to, (unsigned)n, at);
-    io_uring_sqe_set_data64(sqe, tag);
-    rc = submit_all(u);
+    if (sqe) {
+        io_uring_prep_read(sqe, fd, to, (unsigned)n, at);
+        io_uring_sqe_set_data64(sqe, tag);
+        rc = submit_all(u);
+        if (rc == 0)
+            return EBB_OK;
+        take_back(sqe, fd);
+    }
     errno = -rc;
-    if (rc == 0)
-        return EBB_OK;
-    take_back(sqe, fd);
     return EBB_FAIL(err, EBB_IO, "io_uring: a read is refused: %s", strerror(-rc));
 }
 
-ebb_status ebb_uring_wait(ebb_uring *u, uint32_t *tag, int64_t *result, ebb_error *err)
+/* What was begun comes, also where the kernel refuses to wait for it: then it is looked for again and again. */
+static struct io_uring_cqe *await_completion(ebb_uring *u)
 {
+    const struct timespec look = { .tv_nsec = LOOK_NS };
     struct io_uring_cqe *cqe = NULL;
     int rc;
 
-    while ((rc = io_uring_wait_cqe(&u->ring, &cqe)) == -EINTR || (rc == 0 && cqe->user_data == REFUSED))
-        if (rc == 0)
-            io_uring_cqe_seen(&u->ring, cqe);
-    errno = rc < 0 ? -rc : 0;
-    if (rc < 0)
-        return EBB_FAIL(err, EBB_IO, "io_uring: waiting for a read failed: %s", strerror(-rc));
+    while ((rc = ebb_os_fault(EBUSY) ? -EBUSY : io_uring_wait_cqe(&u->ring, &cqe)) < 0)
+        if (rc != -EINTR)
+            nanosleep(&look, NULL);
+    return cqe;
+}
+
+void ebb_uring_wait(ebb_uring *u, uint32_t *tag, int64_t *result)
+{
+    struct io_uring_cqe *cqe;
+
+    while ((cqe = await_completion(u))->user_data == REFUSED)
+        io_uring_cqe_seen(&u->ring, cqe);
     *tag = (uint32_t)io_uring_cqe_get_data64(cqe);
     *result = ebb_os_fault(EIO) ? -EIO : ebb_os_short(cqe->res);
     io_uring_cqe_seen(&u->ring, cqe);
-    return EBB_OK;
 }

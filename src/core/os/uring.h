@@ -30,9 +30,8 @@ EBB_MUST_CHECK
 ebb_status ebb_uring_read(ebb_uring *u, int fd, void *to, size_t n, uint64_t at, uint32_t tag,
                           ebb_error *err);
 
-/* Wait for a read to end: its tag, and the bytes read or -errno.
- * Error: IO (the ring itself has failed; nothing comes any more). */
-EBB_MUST_CHECK
-ebb_status ebb_uring_wait(ebb_uring *u, uint32_t *tag, int64_t *result, ebb_error *err);
+/* Wait for a read to end: its tag, and the bytes read or -errno.  There must be one: as long
+ * as it has not ended, the kernel may write to its memory. */
+void ebb_uring_wait(ebb_uring *u, uint32_t *tag, int64_t *result);
 
 #endif

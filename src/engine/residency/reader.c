@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "os/file.h"
 #include "os/thread.h"
 
@@ -67,11 +68,16 @@ ebb_status ebb_reader_start(const ebb_reader_ops *ops, const ebb_read_file *file
     r->files = files;
     r->source = source;
     st = ops->open(files, n_files, &r->state, err);
+    if (st == EBB_UNSUPPORTED && !ops->is_mapped) {      /* allowed at first, and now there are too many rings */
+        ebb_log("reader", "%s; read by pread", err ? err->msg : ops->name);
+        r->ops = &ebb_reader_pread;
+        st = r->ops->open(files, n_files, &r->state, err);
+    }
     if (st != EBB_OK) {
         free(r);
         return st;
     }
-    while (r->n_threads < ops->n_threads && ebb_thread_start(&r->threads[r->n_threads], reader_main, r) == 0)
+    while (r->n_threads < r->ops->n_threads && ebb_thread_start(&r->threads[r->n_threads], reader_main, r) == 0)
         r->n_threads++;
     if (r->n_threads == 0) {
         ebb_reader_stop(r);

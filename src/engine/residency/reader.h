@@ -77,8 +77,9 @@ EBB_MUST_CHECK
 ebb_status ebb_reader_try(const ebb_reader_ops *ops, ebb_read_file *files, uint32_t n_files,
                           ebb_error *err);
 
-/* Starts the reader's threads, which read what `source` asks for.  `files` and `source` must live
- * until ebb_reader_stop.  Errors: UNSUPPORTED, NOMEM, IO. */
+/* Starts the reader's threads, which read what `source` asks for; those of pread where uring is
+ * refused by now.  `files` and `source` must live until ebb_reader_stop.  Errors: NOMEM, IO,
+ * UNSUPPORTED (mmap). */
 EBB_MUST_CHECK
 ebb_status ebb_reader_start(const ebb_reader_ops *ops, const ebb_read_file *files, uint32_t n_files,
                             const ebb_source *source, ebb_reader **out, ebb_error *err);

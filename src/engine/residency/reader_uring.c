@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "os/file.h"
 #include "os/uring.h"
 #include "residency/reader.h"
 
@@ -122,16 +124,30 @@ static void finish_piece(serving *v, flight *f, ebb_status st, const ebb_error *
     v->source->done(v->source->self, &f->piece, st, err);
 }
 
-/* Ask for what is still missing of a piece. */
+/* What is still missing of a piece, without the ring. */
+static void read_at_once(serving *v, flight *f)
+{
+    const ebb_piece *p = &f->piece;
+    const ebb_read_file *file = &v->files[p->file];
+    ebb_error err = { 0 };
+    ebb_status st = ebb_file_read_range(file->direct_fd, file->path, f->to + f->n_done, p->n_bytes - f->n_done,
+                                        p->n_must - f->n_done, p->offset + f->n_done, &err);
+
+    finish_piece(v, f, st, &err);
+}
+
+/* Ask for what is still missing of a piece.  The kernel refuses where it has no memory for a request, as on a machine
+ * that is full of weights: that ends no answer. */
 static void submit_piece(serving *v, flight *f)
 {
     const ebb_piece *p = &f->piece;
     ebb_error err = { 0 };
-    ebb_status st = ebb_uring_read(v->ring, v->files[p->file].direct_fd, f->to + f->n_done, p->n_bytes - f->n_done,
-                                   p->offset + f->n_done, (uint32_t)(f - v->flights), &err);
 
-    if (st != EBB_OK)
-        finish_piece(v, f, st, &err);
+    if (ebb_uring_read(v->ring, v->files[p->file].direct_fd, f->to + f->n_done, p->n_bytes - f->n_done,
+                       p->offset + f->n_done, (uint32_t)(f - v->flights), &err) == EBB_OK)
+        return;
+    ebb_log("reader", "%s; read by pread", err.msg);
+    read_at_once(v, f);
 }
 
 static void begin_piece(serving *v, const ebb_piece *p)
@@ -154,8 +170,8 @@ static void take_result(serving *v, flight *f, int64_t result)
     size_t end = f->n_done + (size_t)(result > 0 ? result : 0);
     ebb_error err = { 0 };
 
-    if (result == -EINTR || result == -EAGAIN) {
-        submit_piece(v, f);
+    if (result == -EINTR || result == -EAGAIN) { /* perhaps each time */
+        read_at_once(v, f);
         return;
     }
     if (result < 0) {
@@ -182,7 +198,6 @@ static void serve_uring(void *arg, const ebb_read_file *files, const ebb_source 
 {
     const uring_state *s = arg;
     serving v = { .ring = s->ring, .near = s->near.data, .files = files, .source = source };
-    ebb_error err = { 0 };
     ebb_piece p;
     uint32_t tag;
     int64_t result;
@@ -194,14 +209,9 @@ static void serve_uring(void *arg, const ebb_read_file *files, const ebb_source 
         if (v.n_busy == 0)
             return;
         is_full = v.n_busy == DEPTH;
-        if (ebb_uring_wait(v.ring, &tag, &result, &err) == EBB_OK) {
-            judge_ways(&v.ways, &v.flights[tag].piece, is_full);
-            take_result(&v, &v.flights[tag], result);
-            continue;
-        }
-        for (uint32_t i = 0; i < DEPTH; i++)     /* the ring is lost, and with it all that was under way */
-            if (v.flights[i].is_busy)
-                finish_piece(&v, &v.flights[i], err.code, &err);
+        ebb_uring_wait(v.ring, &tag, &result);
+        judge_ways(&v.ways, &v.flights[tag].piece, is_full);
+        take_result(&v, &v.flights[tag], result);
     }
 }
 

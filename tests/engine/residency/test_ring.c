@@ -8,6 +8,7 @@
 #include "os/file.h"
 #include "residency/pin.h"
 #include "residency/read_speed.h"
+#include "residency/reader.h"
 
 #define N_LAYERS   6u
 #define PER_LAYER  5u
@@ -374,6 +375,64 @@ static void test_short_reads_go_on(void **state)
     noise_file_close(&f);
 }
 
+enum { N_REFUSED = 12 };
+
+typedef struct refused_pieces {
+    const noise_file *f;
+    char    *memory;
+    uint32_t n, n_refused, n_right;
+} refused_pieces;
+
+static bool next_refused(void *self, bool wait, ebb_piece *out)
+{
+    refused_pieces *r = self;
+
+    (void)wait;
+    if (r->n == N_REFUSED)
+        return false;
+    *out = (ebb_piece){ .tag = r->n, .offset = r->n * EBB_READ_ALIGN, .n_bytes = EBB_READ_ALIGN,
+                        .n_must = EBB_READ_ALIGN, .to = r->memory + r->n * EBB_READ_ALIGN };
+    r->n++;
+    ebb_os_fail_nth_here(1);
+    return true;
+}
+
+static void refused_done(void *self, const ebb_piece *p, ebb_status st, const ebb_error *err)
+{
+    refused_pieces *r = self;
+
+    (void)err;
+    r->n_refused += ebb_os_fail_off();
+    r->n_right += st == EBB_OK && memcmp(p->to, r->f->bytes + p->offset, p->n_must) == 0;
+}
+
+/* A kernel without memory for a request: the pieces are read without the ring. */
+static void test_refused_requests(void **state)
+{
+    noise_file f;
+    ebb_read_file file = { .direct_fd = -1 };
+    refused_pieces r = { .f = &f };
+    ebb_source source = { next_refused, refused_done, &r };
+    ebb_reader *reader;
+
+    (void)state;
+    open_ring_file(&f);
+    file.path = f.path;
+    file.fd = f.fd;
+    file.n_bytes = f.n_bytes;
+    if (ebb_reader_try(&ebb_reader_uring, &file, 1, NULL) == EBB_OK) {
+        r.memory = aligned_alloc(EBB_READ_ALIGN, N_REFUSED * EBB_READ_ALIGN);
+        assert_non_null(r.memory);
+        assert_int_equal(ebb_reader_start(&ebb_reader_uring, &file, 1, &source, &reader, NULL), EBB_OK);
+        ebb_reader_stop(reader);
+        assert_int_equal(r.n_refused, N_REFUSED);
+        assert_int_equal(r.n_right, N_REFUSED);
+        free(r.memory);
+    }
+    ebb_file_close(file.direct_fd);
+    noise_file_close(&f);
+}
+
 static void *let_reads_go(void *arg)
 {
     usleep(20000);
@@ -484,6 +543,21 @@ static void test_refused_readers_give_way(void **state)
     noise_file_close(&f);
 }
 
+/* It was allowed, and a further ring is not: what is pinned now and then is read, though. */
+static void test_late_refusal_gives_way(void **state)
+{
+    noise_file f;
+
+    (void)state;
+    open_ring_file(&f);
+    assert_int_equal(ebb_res_set_reader(f.r, EBB_IO_URING, NULL, 0, NULL), EBB_OK);
+    ebb_os_fail_nth(2);                          /* 1 is memory for the copy */
+    assert_int_equal(ebb_res_set_state(f.r, 1, EBB_LAYER_PINNED, NULL), EBB_OK);
+    assert_true(ebb_os_fail_off());
+    assert_int_equal(stream_pass(&f, 1, NULL), EBB_OK);
+    noise_file_close(&f);
+}
+
 static void test_files_without_direct_reads(void **state)
 {
     noise_file f;
@@ -512,10 +586,12 @@ int main(void)
         cmocka_unit_test(test_each_byte_is_read_once_per_pass),
         cmocka_unit_test(test_every_fault),
         cmocka_unit_test(test_short_reads_go_on),
+        cmocka_unit_test(test_refused_requests),
         cmocka_unit_test(test_late_reads_are_waited_for),
         cmocka_unit_test(test_truncated_file_is_an_error),
         cmocka_unit_test(test_cancel_wakes_a_waiting_acquire),
         cmocka_unit_test(test_refused_readers_give_way),
+        cmocka_unit_test(test_late_refusal_gives_way),
         cmocka_unit_test(test_files_without_direct_reads),
         cmocka_unit_test(test_pinned_in_the_background),
     };
