@@ -40,7 +40,7 @@ static void report_save_failure(ebb_chat *c, const ebb_error *err)
 
 void ebb_chat_set_saved(ebb_chat *c)
 {
-    c->saving.is_unsaved = false;
+    c->saving.is_unsaved = c->saving.owes_sync = false;
     c->saving.retry_ns = 0;
 }
 
@@ -160,6 +160,7 @@ void ebb_chat_save(ebb_chat *c, bool durable)
 
     if (!has_content(c) || !reopen_store(c))
         return;
+    durable |= c->saving.owes_sync;
     free(c->facts.settings);
     c->facts.settings = ebb_chat_settings_json(c);
     c->facts.stays_deleted = c->is_away || c->overflow.is_unattended;
@@ -175,6 +176,7 @@ void ebb_chat_save(ebb_chat *c, bool durable)
         report_others(c, &was);
     } else if (st != EBB_BUSY || durable || c->saving.is_unsaved) { /* locked for a moment only: no notice yet */
         report_save_failure(c, &err);
+        c->saving.owes_sync |= durable;
     }
 }
 

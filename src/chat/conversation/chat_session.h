@@ -10,6 +10,7 @@ typedef struct ebb_chat_saving {
     char     *path;              /* of the store; NULL: the default */
     bool      is_unsaved;        /* the last save failed, and the user was told ... */
     ebb_error why;               /* ... this */
+    bool      owes_sync;         /* it was to reach the disk itself: so must the next one */
     size_t    n_given_up;        /* messages of the tree when the user was told that they will be
                                   * lost */
     uint64_t  retry_ns;          /* when to save again; 0: not by itself */

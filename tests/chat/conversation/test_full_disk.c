@@ -202,8 +202,10 @@ static struct {
     sqlite3_vfs       *real;
     struct { const sqlite3_io_methods *real; sqlite3_io_methods with; } methods[4];   /* files of a lock have others */
     int (*write)(sqlite3_file *f, const void *data, int n, sqlite3_int64 at);
+    int (*sync)(sqlite3_file *f, int flags);
     int                countdown;        /* 0: never */
     bool               refused;          /* a write was, since the countdown was set */
+    bool               syncs_nothing;
 } narrow;
 
 static int narrow_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 at)
@@ -214,6 +216,11 @@ static int narrow_write(sqlite3_file *f, const void *data, int n, sqlite3_int64 
     }
     narrow.countdown -= narrow.countdown > 0;
     return narrow.write(f, data, n, at);
+}
+
+static int narrow_sync(sqlite3_file *f, int flags)
+{
+    return narrow.syncs_nothing ? SQLITE_IOERR_FSYNC : narrow.sync(f, flags);
 }
 
 static int narrow_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int flags, int *out_flags)
@@ -230,6 +237,8 @@ static int narrow_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int 
     assert_true(!narrow.write || narrow.write == f->pMethods->xWrite);
     narrow.write = f->pMethods->xWrite;
     narrow.methods[i].with.xWrite = narrow_write;
+    narrow.sync = f->pMethods->xSync;
+    narrow.methods[i].with.xSync = narrow_sync;
     f->pMethods = &narrow.methods[i].with;
     return rc;
 }
@@ -295,6 +304,27 @@ static void test_each_write(void **state)
     sqlite3_close(raw);
 }
 
+/* What is written never reaches the disk: a save that does not ask for that is none, however often it is tried. */
+static void test_no_sync(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_error err = { 0 };
+
+    (void)state;
+    say(c, "kept");
+    assert_int_equal(ebb_chat_check_saved(c, &err), EBB_OK);
+    narrow.syncs_nothing = true;
+    send(c, "and this");
+    assert_int_equal(count_notices(c, "the chat goes on in memory", true), 1);
+    assert_int_equal(ebb_chat_check_saved(c, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "not saved"));
+    assert_false(ebb_chat_is_saved(c));
+    narrow.syncs_nothing = false;
+    assert_int_equal(ebb_chat_check_saved(c, &err), EBB_OK);
+    assert_true(ebb_chat_is_saved(c));
+    ebb_chat_close(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_leaving, setup_disk, teardown_disk),
         cmocka_unit_test_setup_teardown(test_full_at_start, setup_disk, teardown_disk),
         cmocka_unit_test_setup_teardown(test_each_write, setup_narrow, teardown_narrow),
+        cmocka_unit_test_setup_teardown(test_no_sync, setup_narrow, teardown_narrow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
