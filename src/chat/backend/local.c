@@ -306,6 +306,8 @@ static size_t local_common(ebb_backend *b, const int32_t *ids, size_t n, const e
     ebb_local *l = (ebb_local *)b;
     size_t same = 0;
 
+    if (n == 0)                                  /* ids may be NULL: a question that nobody would wait for */
+        return 0;
     pthread_mutex_lock(&l->lock);
     if (l->is_answering || l->is_setting_budget) {
         while (same < n && same < l->n_ids && ids[same] == l->ids[same])

@@ -145,6 +145,22 @@ static void test_cancel_and_go_on(void **state)
     b->ops->close(b);
 }
 
+/* Of a prompt that the template refuses there are no ids: they are no question for the worker, whom nobody would wait
+ * for, and who would read the salt of a caller that has gone on. */
+static void test_no_ids_have_nothing_in_common(void **state)
+{
+    ebb_backend *b = open_ready(256);
+    int32_t ids[40];
+
+    (void)state;
+    fill(ids, 40);
+    answer(b, ids, 40, 1);
+    assert_true(b->ops->common_prefix(b, ids, 40, &computed) >= 39);
+    assert_int_equal(b->ops->common_prefix(b, NULL, 0, &computed), 0);
+    assert_true(b->ops->common_prefix(b, ids, 40, &computed) >= 39);
+    b->ops->close(b);
+}
+
 static void test_limits(void **state)
 {
     ebb_backend *b = open_ready(64);
@@ -398,7 +414,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_answer_in_parts), T(test_one_token_has_no_speed), T(test_frame), T(test_frame_from_disk),
-        T(test_cancel_and_go_on), T(test_limits), T(test_busy),
+        T(test_cancel_and_go_on), T(test_no_ids_have_nothing_in_common),
+        T(test_limits), T(test_busy),
         T(test_failures), T(test_grammar_of_an_answer), T(test_budget), T(test_budget_waits),
         T(test_close_while_loading), T(test_swept_and_kept),
     };
