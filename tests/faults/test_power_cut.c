@@ -14,6 +14,7 @@
 #include "plan/expert_profile.h"
 #include "plan/speeds.h"
 #include "remote/engines_file.h"
+#include "seal/key_file.h"
 #include "store/sealed.h"
 #include "store/sealed_kv.h"
 #include "store/sealed_vfs.h"
@@ -591,6 +592,34 @@ static void test_small_files(void **state)
     cut_and_check(0, n_cuts(20), check_small);
 }
 
+/* -- A key that nothing needs any more -------------------------------------------------------------------- */
+
+/* The whole of it, or nothing: of half a key nobody could tell that it opens nothing. */
+static void check_key(void)
+{
+    ebb_key_kind kind;
+    ebb_error err;
+    ebb_status st = ebb_key_file_kind(in_state(image, "sessions.key"), &kind, &err);
+
+    if (st != EBB_OK && st != EBB_NOTFOUND)
+        LOST("%s", err.msg);
+}
+
+static void test_key_goes(void **state)
+{
+    static const uint8_t data_key[EBB_SEAL_KEY] = { 1 };
+    const char *path = in_state(root, "sessions.key");
+    size_t first;
+
+    (void)state;
+    disk_record_begin(root);
+    assert_int_equal(ebb_file_mkdirs(in_state(root, ""), NULL), EBB_OK);
+    assert_int_equal(ebb_key_file_write(path, EBB_KEY_OF_FILE, "a secret", 8, data_key, NULL), EBB_OK);
+    first = disk_record_n();
+    assert_true(ebb_file_remove_wiping(path));
+    cut_and_check(first, n_cuts(10), check_key);
+}
+
 /* -- K and V --------------------------------------------------------------------------------------------- */
 
 enum { N_IDS = 150 };
@@ -638,7 +667,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv) },
                             sealed[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
-                                         T(test_turning) };
+                                         T(test_turning), T(test_key_goes) };
     int failed = cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
 
     return failed + run_encrypted("power_cut, encrypted", sealed);

@@ -172,8 +172,8 @@ void ebb_file_overwrite(int fd);
 /* Overwrite it and remove it; one with another name is only removed, one that is not there fine.
  * false: it stays. */
 bool ebb_file_wipe(const char *path);
-/* The same, its name goes first: nobody finds it half overwritten, and who gives it another name
- * meanwhile keeps it. */
+/* The same, its name goes first: nobody finds it half overwritten, not even after a loss of power,
+ * and who gives it another name meanwhile keeps it. */
 bool ebb_file_remove_wiping(const char *path);
 /* Make the directory and its parents, 0700; what is made is there after a loss of power, too.
  * Error also: NOMEM. */

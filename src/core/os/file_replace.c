@@ -194,8 +194,10 @@ bool ebb_file_remove_wiping(const char *path)
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     bool is_removed = ebb_file_remove(path);
 
-    if (fd >= 0)
+    if (fd >= 0) {
+        ebb_folder_sync_name(path);              /* or a loss of power brings the name back, to zeros */
         overwrite_file(fd, 0);
+    }
     ebb_file_close(fd);
     return is_removed;
 }
