@@ -23,6 +23,7 @@
 #include "support/own_key.h"
 #include "support/tiny_engine.h"
 #include "edit/history.h"
+#include "edit/message_file.h"
 #include "edit/unsent.h"
 
 static char dir[64], root[80], image[80];
@@ -592,6 +593,72 @@ static void test_small_files(void **state)
     cut_and_check(0, n_cuts(20), check_small);
 }
 
+/* -- What an editor has saved -------------------------------------------------------------------------- */
+
+static const char saved[] = "what was saved in the editor";
+
+static void lend(ebb_unsent_file *d, const char *path)
+{
+    ebb_unsent_lent lent = { path, 0 };
+
+    assert_int_equal(ebb_file_create(path, saved, strlen(saved), NULL), EBB_OK);
+    assert_true(ebb_unsent_autosave(d, in_state(root, ""), "talk", "typed", 5, &lent));
+}
+
+/* It is in the editor's file, or in the draft's. */
+static void check_saved(void)
+{
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_buf text = { 0 };
+
+    if (ebb_file_slurp(in_state(image, "run/ebb-draft-abcdef.md"), 1000, &text, NULL) != EBB_OK ||
+        strcmp(text.data, saved) != 0) {
+        ebb_buf_clear(&text);
+        if (!ebb_unsent_restore(&d, in_state(image, ""), "talk", &text, NULL) || strcmp(text.data, saved) != 0)
+            LOST("what was saved in the editor is lost: %.60s", ebb_buf_text(&text));
+        ebb_unsent_leave_autosave(&d);
+    }
+    ebb_buf_fini(&text);
+}
+
+/* The editor ends, or this program is killed before that and begun anew. */
+static void take_saved(bool is_killed)
+{
+    ebb_unsent_file d = { .fd = -1 };
+    ebb_buf text = { 0 };
+    char path[160];
+    size_t first;
+
+    snprintf(path, sizeof path, "%s", in_state(root, "run/ebb-draft-abcdef.md"));
+    disk_record_begin(root);
+    assert_int_equal(ebb_file_mkdirs(in_state(root, "run"), NULL), EBB_OK);
+    lend(&d, path);
+    first = disk_record_n();
+    if (is_killed) {
+        ebb_unsent_leave_autosave(&d);
+        assert_true(ebb_unsent_restore(&d, in_state(root, ""), "talk", &text, NULL));
+    } else {
+        assert_true(ebb_unsent_autosave(&d, in_state(root, ""), "talk", saved, strlen(saved), NULL));
+        ebb_message_file_drop(path);
+    }
+    disk_record_end();
+    ebb_unsent_leave_autosave(&d);
+    ebb_buf_fini(&text);
+    cut_and_check(first, n_cuts(10), check_saved);
+}
+
+static void test_taken_from_editor(void **state)
+{
+    (void)state;
+    take_saved(false);
+}
+
+static void test_taken_after_kill(void **state)
+{
+    (void)state;
+    take_saved(true);
+}
+
 /* -- A key that nothing needs any more -------------------------------------------------------------------- */
 
 /* The whole of it, or nothing: of half a key nobody could tell that it opens nothing. */
@@ -665,9 +732,11 @@ static void test_kv(void **state)
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv) },
+    const struct CMUnitTest tests[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
+                                         T(test_taken_from_editor), T(test_taken_after_kill) },
                             sealed[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
-                                         T(test_turning), T(test_key_goes) };
+                                         T(test_taken_from_editor), T(test_taken_after_kill), T(test_turning),
+                                         T(test_key_goes) };
     int failed = cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
 
     return failed + run_encrypted("power_cut, encrypted", sealed);

@@ -136,6 +136,7 @@ void ebb_unsent_leave_autosave(ebb_unsent_file *d)
 {
     ebb_file_close(d->fd);
     d->fd = -1;
+    d->is_lent = false;
 }
 
 /* Take the file at `path`; false: it cannot be written, or another program has it. */
@@ -171,6 +172,15 @@ static bool write_autosave(const ebb_unsent_file *d, const ebb_buf *whole)
     return ok;
 }
 
+/* What an editor has saved is only here from now on. */
+static bool sync_autosave(const ebb_unsent_file *d)
+{
+    bool ok = ebb_file_sync(d->fd, d->path, NULL) == EBB_OK;
+
+    ebb_folder_sync_name(d->path);
+    return ok;
+}
+
 bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session, const char *text, size_t n,
                          const ebb_unsent_lent *lent)
 {
@@ -181,7 +191,9 @@ bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
         ebb_unsent_end_autosave(d);
     else
         ok = (d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n, lent) &&
-             write_autosave(d, &whole);
+             write_autosave(d, &whole) && (!d->is_lent || lent || sync_autosave(d));
+    if (ok)
+        d->is_lent = lent != NULL;
     ebb_buf_fini(&whole);
     return ok;
 }
@@ -288,7 +300,7 @@ static void keep_saved(const ebb_unsent_file *d, const unsent_head *h, const ebb
     ebb_buf closed = { 0 };
 
     if (ebb_buf_add(&closed, whole->data, whole->len) && close_text(ebb_seal_here(), &closed) &&
-        write_autosave(d, &closed))
+        write_autosave(d, &closed) && sync_autosave(d))
         drop_saved(h);
     ebb_buf_fini(&closed);
 }
