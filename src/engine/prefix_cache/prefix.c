@@ -264,12 +264,13 @@ static uint32_t fit_window(const ebb_session *s, const ebb_prefix *p, uint32_t n
     return n;
 }
 
-void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt,
-                       bool with_logits, ebb_prefix *p)
+/* With the sequence `from`, which shares n_common positions. */
+static void look_up(const ebb_session *s, const ebb_prefix *wanted, bool with_logits, ebb_prefix *p)
 {
-    *p = (ebb_prefix){ .ids = ids, .n_ids = n, .cache_salt = cache_salt };
-    p->from = best_source(s, ids, n, cache_salt, &p->n_common);
-    hash_wanted(s, ids, n, cache_salt);
+    uint32_t n = wanted->n_ids;
+
+    *p = *wanted;
+    hash_wanted(s, p->ids, n, p->cache_salt);
     while (p->n_full < n / EBB_KV_BLOCK && block_source(s, p, EBB_KV_ALL, p->n_full) != EBB_BLOCK_NOWHERE)
         p->n_full++;
     find_partial_block(s, p);
@@ -282,6 +283,22 @@ void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, c
     n = fit_window(s, p, p->n_pos);
     p->is_current = p->is_current && n == p->n_pos;
     p->n_pos = n;
+}
+
+void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, const ebb_cache_salt *cache_salt,
+                       bool with_logits, ebb_prefix *p)
+{
+    ebb_prefix wanted = { .ids = ids, .n_ids = n, .cache_salt = cache_salt };
+    uint32_t n_own = count_common(s, ids, n, cache_salt);
+
+    wanted.from = best_source(s, ids, n, cache_salt, &wanted.n_common);
+    look_up(s, &wanted, with_logits, p);
+    if (!has_window(s) || n_own == n || n_own < ebb_session_length(s) || p->n_pos >= n_own)
+        return;
+    /* More of the ids is there, but not all that windows see behind it: the sequence goes on from where it is. */
+    wanted.from = (ebb_session *)(uintptr_t)s;
+    wanted.n_ids = wanted.n_common = n_own;
+    look_up(s, &wanted, false, p);
 }
 
 uint32_t ebb_prefix_checkpoint_on_disk(const ebb_session *s, const ebb_token *ids, uint32_t n, uint32_t n_min,

@@ -169,6 +169,52 @@ static void test_turns_on_disk(void **state)
     assert_int_equal(ebb_own_folder_end(dir), 0);
 }
 
+/* Whatever windows saw long ago, and no sequence sees any more, makes room for this. */
+static void forget_windows(tiny_engine *f)
+{
+    ebb_session *s;
+    ebb_token ids[64];
+
+    assert_int_equal(ebb_session_new(f->engine, &s, NULL), EBB_OK);
+    for (int i = 0; i < 20; i++) {
+        fill_ids(ids, 64, (uint32_t)(100 + i));
+        assert_int_equal(ebb_session_sync(s, ids, 64, NULL, NULL), EBB_OK);
+    }
+    ebb_session_free(s);
+}
+
+/* Another sequence has more of the ids, but no longer what windows see in their midst: that hides nothing of what a
+ * sequence has itself.  Else it would begin anew with each piece, for ever where pieces are smaller than a block. */
+static void test_small_pieces_go_on(void **state)
+{
+    enum { PIECE = 8, END = 10 * PIECE };
+    ebb_engine_opts o = { .n_ctx = N_CTX, .n_threads = 1, .n_batch = 32, .n_sequences = 3, .no_kv_cache = true };
+    ebb_token ids[N], other[N];
+    ebb_session *own;
+    tiny_engine f;
+
+    (void)state;
+    fill_ids(ids, N, 1);
+    memcpy(other, ids, sizeof ids);
+    other[200] ^= 1;
+    for (unsigned i = 0; i < N_ARCHS; i++) {
+        ebb_sync_result r;
+
+        open_arch(&f, archs[i], &o);
+        assert_int_equal(ebb_session_sync(f.s, other, 300, NULL, NULL), EBB_OK);
+        forget_windows(&f);
+        assert_int_equal(ebb_session_new(f.engine, &own, NULL), EBB_OK);
+        for (uint32_t n = PIECE; n <= END; n += PIECE) {
+            assert_int_equal(ebb_session_common_prefix(own, ids, N), n - PIECE);
+            assert_int_equal(ebb_session_sync(own, ids, n, &r, NULL), EBB_OK);
+            assert_int_equal(r.n_reused, n - PIECE);
+        }
+        expect_fresh(archs[i], own, ids, END);
+        ebb_session_free(own);
+        close_tiny_engine(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +223,7 @@ int main(void)
         cmocka_unit_test(test_the_plan_counts_so),
         cmocka_unit_test(test_going_back),
         cmocka_unit_test(test_turns_on_disk),
+        cmocka_unit_test(test_small_pieces_go_on),
     };
 
     return cmocka_run_group_tests_name("windows", tests, NULL, NULL);
