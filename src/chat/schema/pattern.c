@@ -319,7 +319,8 @@ static bool read_times(pattern *p)
         return true;
     }
     p->at += *p->at == '?';
-    return !(*p->at && strchr("*+?", *p->at)) || refuse_pattern(p, "nothing that could repeat");
+    return !((*p->at && strchr("*+?", *p->at)) || (*p->at == '{' && is_braces(p->at))) ||
+           refuse_pattern(p, "nothing that could repeat");
 }
 
 static bool read_sequence(pattern *p, bool is_whole)

@@ -122,6 +122,12 @@ static bool has_value(ebb_compiler *c, const json_t *list, const json_t *v)
 
 /* -- Both ---------------------------------------------------------------------------------- */
 
+/* Where parts have an $id of their own, equal words may refer to two places. */
+static bool is_same_schema(ebb_compiler *c, const json_t *a, const json_t *b)
+{
+    return c->n_bases == 0 && is_equal(c, a, b);
+}
+
 /* A schema under which valid is what is valid under both (NULL: anything); held.  NULL with an error: no memory. */
 static json_t *both_schemas(ebb_compiler *c, json_t *a, json_t *b)
 {
@@ -130,7 +136,7 @@ static json_t *both_schemas(ebb_compiler *c, json_t *a, json_t *b)
 
     if (!a || json_is_true(a) || json_is_false(b) || a == b)
         return b ? json_incref(b) : json_incref(a);
-    if (!b || json_is_true(b) || json_is_false(a) || is_equal(c, a, b))
+    if (!b || json_is_true(b) || json_is_false(a) || is_same_schema(c, a, b))
         return json_incref(a);
     ebb_schema_spend(c, json_array_size(c->made));
     json_array_foreach(c->made, i, known) {      /* so that what comes back to itself comes to an end */

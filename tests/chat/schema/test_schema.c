@@ -168,6 +168,11 @@ static const struct { const char *schema, *good[9], *bad[9]; } lists[] = {
     { "{\"$schema\":\"http://json-schema.org/draft-07/schema#\",\"definitions\":{\"id\":{\"type\":\"integer\"},"
       "\"n\":{\"$id\":\"n.json\",\"items\":{\"$id\":\"no.json\",\"$ref\":\"#/definitions/id\"},\"type\":\"array\","
       "\"definitions\":{\"id\":{\"const\":\"a\"}}}},\"$ref\":\"#/definitions/n\"}", { "[\"a\"]" }, { "[1]" } },
+    /* the same words in parts with an $id each are two references */
+    { "{\"allOf\":[{\"$id\":\"http://x/a\",\"type\":\"object\",\"properties\":{\"p\":{\"$ref\":\"#/$defs/t\"}},"
+      "\"required\":[\"p\"],\"$defs\":{\"t\":{\"type\":\"integer\",\"minimum\":2}}},{\"$id\":\"http://x/b\","
+      "\"properties\":{\"p\":{\"$ref\":\"#/$defs/t\"}},\"$defs\":{\"t\":{\"maximum\":3}}}]}",
+      { "{\"p\":2}", "{\"p\":3}" }, { "{\"p\":4}", "{\"p\":1}" } },
     { "{\"enum\":[19.99,[0.1,{\"a\":1e50}],2.0,0.30000000000000004]}",
       { "19.99", "[0.1,{\"a\":1e50}]", "2.0", "0.30000000000000004" },
       { "19.989999999999998", "[0.10000000000000001,{\"a\":1e50}]", "0.3" } },
@@ -223,6 +228,7 @@ static const struct { const char *schema; ebb_status code; const char *says; } r
     { "{\"type\":\"string\",\"pattern\":\"(a\"}", EBB_UNSUPPORTED, "( is never closed" },
     { "{\"type\":\"string\",\"pattern\":\"\\\\uD83C\\\\u0041\"}", EBB_UNSUPPORTED,
       "pattern, character 7: no character that is followed here" },
+    { "{\"type\":\"string\",\"pattern\":\"^a{2}{3}$\"}", EBB_UNSUPPORTED, "pattern, character 6: nothing that could" },
     { "{\"type\":\"string\",\"maxLength\":1000000}", EBB_LIMIT, "up to 50000" },
     { "{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", EBB_FORMAT, "nothing is valid" },
     { "{\"type\":\"integer\",\"minimum\":9007199254740100,\"maximum\":9007199254740000}", EBB_FORMAT,
