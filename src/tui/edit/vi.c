@@ -300,12 +300,18 @@ static bool short_command(ebb_vi *v, ebb_editor *e, uint32_t code)
     return false;
 }
 
+static bool is_pending(const ebb_vi *v)
+{
+    return v->op || v->count || v->wait;
+}
+
+/* Where it cannot be done, as where the line has nothing that f looks for, it ends: what was inserted is no command. */
 static void replay_change(ebb_vi *v, ebb_editor *e)
 {
     v->n_keys = 0;
     clear_pending(v);
     v->is_replay = true;
-    for (size_t i = 0; i < v->n_change; i++)
+    for (size_t i = 0; i < v->n_change && (i == 0 || !v->is_normal || is_pending(v)); i++)
         if (ebb_vi_key(v, e, v->change[i]) == EBB_VI_PASS)
             ebb_editor_key(e, v->change[i]);
     v->is_replay = false;
@@ -465,7 +471,7 @@ ebb_vi_act ebb_vi_key(ebb_vi *v, ebb_editor *e, ebb_key key)
 
     if (!v->is_on || is_callers(key))
         return EBB_VI_PASS;
-    if (v->is_normal && is_escape && !v->op && !v->count && !v->wait)
+    if (v->is_normal && is_escape && !is_pending(v))
         return EBB_VI_PASS;
     if (v->is_normal && is_escape) {
         v->is_change = false;

@@ -53,6 +53,8 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "one two three", "ywP", "one[ ]one two three" },
     { "one two three", "d0", "[o]ne two three" },
     { "last word", "wdw", "last[ ]" },
+    /* a change that cannot be done again types nothing, and runs nothing */
+    { "one, two", "ct,a.b\033$.", "a.b, tw[o]" },
     /* counts and line ends */
     { "one two\nthree four", "k02dw", "[]\nthree four" },
     { "one two\nthree four", "k0d2w", "[]\nthree four" },
