@@ -60,17 +60,21 @@ static void insert_mode(ebb_vi *v, unsigned n_times)
     v->is_change = true;
     v->i_insert = v->n_keys;
     v->n_inserts = n_times;
+    v->opens_lines = false;
     clear_pending(v);
 }
 
-/* Repeat the inserted text as often as the count says; one undo removes all copies. */
+/* Repeat the inserted text as often as the count says, of o and O on lines of its own; one undo removes all copies. */
 static void normal_mode(ebb_vi *v, ebb_editor *e)
 {
     size_t end = v->n_keys;
 
-    for (unsigned i = 1; i < v->n_inserts && end <= EBB_VI_KEYS; i++)
+    for (unsigned i = 1; i < v->n_inserts && end <= EBB_VI_KEYS; i++) {
+        if (v->opens_lines)
+            ebb_editor_insert(e, "\n", 1);
         for (size_t k = v->i_insert; k < end; k++)
             ebb_editor_key(e, v->keys[k]);
+    }
     v->n_inserts = 0;
     v->is_normal = true;
     if (e->caret > ebb_editor_line_start(e, e->caret))
@@ -101,7 +105,7 @@ void ebb_vi_set(ebb_vi *v, ebb_editor *e, bool is_on)
 /* d, c or y over [from, to). */
 static void apply_operator(ebb_vi *v, ebb_editor *e, char op, size_t from, size_t to)
 {
-    v->is_linewise = false;
+    v->is_linewise = v->is_blank = false;
     ebb_editor_copy(e, from, to);
     if (op == 'y') {
         e->caret = from;
@@ -130,6 +134,7 @@ static void apply_operator_to_lines(ebb_vi *v, ebb_editor *e, char op, unsigned 
     size_t from = ebb_editor_line_start(e, e->caret), to = end_of_lines(e, n);
 
     v->is_linewise = true;
+    v->is_blank = from == to;
     ebb_editor_copy(e, from, to);
     if (op == 'y')
         return;
@@ -149,11 +154,32 @@ static bool is_find(uint32_t key)
     return key < 128 && strchr("fFtT", (int)key);
 }
 
-/* Where the motion ends, as often as the count says or as it can; a find that often, or it stays.  *last: where its
- * last step began. */
+/* To the character at which f and F would stand. */
+static bool is_till(uint32_t key)
+{
+    return key == 't' || key == 'T';
+}
+
+/* Where f, F, t or T ends; SIZE_MAX: there are not as many. */
+static size_t end_of_find(const ebb_vi *v, const ebb_editor *e, const ebb_vi_motion *m)
+{
+    size_t to = e->caret, step;
+    unsigned n = effective_count(v);
+
+    if (is_till(m->key) && v->find.is_again && n == 1)       /* it stands beside the last one found: the next */
+        to = ebb_vi_beside(e, to, m->key == 'T');
+    for (; n > 0; n--, to = step) {
+        step = m->go(e, to, v->find);
+        if (step == to)
+            return SIZE_MAX;
+    }
+    return is_till(m->key) ? ebb_vi_beside(e, to, m->key == 't') : to;
+}
+
+/* Where the motion ends, as often as the count says or as it can.  *last: where its last step began. */
 static size_t end_of_motion(const ebb_vi *v, const ebb_editor *e, const ebb_vi_motion *m, size_t *last)
 {
-    ebb_vi_find find = { v->find.kind, v->find.code, m->key == 'W' || m->key == 'B' || m->key == 'E' };
+    ebb_vi_find find = { .is_big = m->key == 'W' || m->key == 'B' || m->key == 'E' };
     size_t to = *last = e->caret, step;
 
     if (m->key == '$' || m->key == EBB_KEY_END)
@@ -161,7 +187,7 @@ static size_t end_of_motion(const ebb_vi *v, const ebb_editor *e, const ebb_vi_m
     for (unsigned i = effective_count(v); i > 0; i--, to = step) {
         step = m->go(e, to, find);
         if (step == to)
-            return is_find(m->key) ? e->caret : to;
+            return to;
         *last = to;
     }
     return to;
@@ -169,10 +195,10 @@ static size_t end_of_motion(const ebb_vi *v, const ebb_editor *e, const ebb_vi_m
 
 static void vi_move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
 {
-    size_t from = e->caret, last, to = end_of_motion(v, e, m, &last);
+    size_t from = e->caret, last = from, to = is_find(m->key) ? end_of_find(v, e, m) : end_of_motion(v, e, m, &last);
     bool is_word = m->key == 'w' || m->key == 'W';
 
-    if (is_find(m->key) && to == from)
+    if (to == SIZE_MAX)
         return;
     if (!v->op) {
         e->caret = to;
@@ -180,7 +206,7 @@ static void vi_move(ebb_vi *v, ebb_editor *e, const ebb_vi_motion *m)
     }
     if (v->op == 'c' && is_word)
         to = ebb_vi_change_end(e, from, effective_count(v), m->key == 'W');
-    else if (m->is_inclusive && (to > from || (to == from && (m->key == 'e' || m->key == 'E'))))
+    else if (m->is_inclusive && to >= from)
         to = ebb_editor_next(e, to);
     if (is_word && v->op != 'c' && to > ebb_editor_line_end(e, last))
         to = ebb_editor_line_end(e, last);       /* dw on the last word leaves the line end */
@@ -203,7 +229,7 @@ static void put_register(ebb_vi *v, ebb_editor *e, bool is_after)
 {
     size_t end = ebb_editor_line_end(e, e->caret), at = e->caret;
 
-    if (e->n_ring == 0)
+    if (e->n_ring == 0 && !v->is_blank)
         return;
     v->is_change = true;
     if (!v->is_linewise && is_after && at < end)
@@ -214,12 +240,13 @@ static void put_register(ebb_vi *v, ebb_editor *e, bool is_after)
     for (unsigned i = effective_count(v); i > 0; i--) {
         if (v->is_linewise && is_after)
             ebb_editor_insert(e, "\n", 1);
-        ebb_editor_insert_kill(e, 0);
+        if (!v->is_blank)
+            ebb_editor_insert_kill(e, 0);
         if (v->is_linewise && !is_after)
             ebb_editor_insert(e, "\n", 1);
     }
     if (v->is_linewise)
-        e->caret = at + is_after;
+        e->caret = ebb_vi_first_nonblank(e, at + is_after);
     else if (e->caret > 0)
         e->caret = ebb_editor_prev(e, e->caret);
 }
@@ -268,19 +295,30 @@ static void open_line(ebb_vi *v, ebb_editor *e, bool is_below)
     e->caret = is_below ? ebb_editor_line_end(e, e->caret) : ebb_editor_line_start(e, e->caret);
     ebb_editor_insert(e, "\n", 1);
     e->caret -= !is_below;
-    insert_mode(v, 1);
+    insert_mode(v, effective_count(v));
+    v->opens_lines = true;
 }
 
-static void join_lines(ebb_vi *v, ebb_editor *e)
+/* The line and the one below it, parted by a blank where both have text, but for one before ")" or behind another. */
+static bool join_line_below(ebb_editor *e)
 {
-    size_t end = ebb_editor_line_end(e, e->caret), to = end + 1;
+    size_t start = ebb_editor_line_start(e, e->caret), end = ebb_editor_line_end(e, e->caret), to = end + 1;
+    bool has_blank;
 
     if (end == e->text.len)
-        return;
-    while (to < e->text.len && strchr(" \t", e->text.data[to]))
-        to++;
-    ebb_editor_replace(e, end, to - end, " ", 1);
+        return false;
+    to += strspn(ebb_buf_text(&e->text) + to, " \t");
+    has_blank = end > start && e->text.data[end - 1] != ' ' && !strchr("\n)", ebb_buf_text(&e->text)[to]);
+    ebb_editor_replace(e, end, to - end, " ", has_blank);
     e->caret = end;
+    return true;
+}
+
+/* As many as the count says, or as there are; two without one. */
+static void join_lines(ebb_vi *v, ebb_editor *e)
+{
+    for (unsigned n = effective_count(v); join_line_below(e) && n > 2; n--)
+        ;
     v->is_change = true;
 }
 
@@ -397,7 +435,7 @@ static ebb_vi_act awaited_character(ebb_vi *v, ebb_editor *e, ebb_key key)
         replace_with(v, e, key.code);
         finish_vi_command(v, e);
     } else {
-        v->find = (ebb_vi_find){ .kind = wait, .code = key.code };
+        v->find = (ebb_vi_find){ .kind = wait, .code = key.code };       /* not again: what stands beside it counts */
         vi_move(v, e, ebb_vi_motion_of((uint32_t)wait));
         return after_move(v, e);
     }
@@ -445,7 +483,8 @@ static ebb_vi_act normal_key(ebb_vi *v, ebb_editor *e, ebb_key key)
     if (!v->op && vertical_direction(code) != 0)
         return vi_vertical(v, e, vertical_direction(code));
     forget_column(e);
-    m = code == ';' || code == ',' ? ebb_vi_motion_find(v->find.kind, code == ',') : ebb_vi_motion_of(code);
+    v->find.is_again = code == ';' || code == ',';
+    m = v->find.is_again ? ebb_vi_motion_find(v->find.kind, code == ',') : ebb_vi_motion_of(code);
     if (m) {
         vi_move(v, e, m);
         return after_move(v, e);

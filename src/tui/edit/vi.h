@@ -30,6 +30,7 @@ typedef struct ebb_vi_find {     /* f F t T */
     char     kind;               /* 0: none yet */
     uint32_t code;
     bool     is_big;             /* W B E instead: only white space parts words */
+    bool     is_again;           /* ; and , */
 } ebb_vi_find;
 
 typedef struct ebb_vi {
@@ -39,12 +40,14 @@ typedef struct ebb_vi {
     unsigned op_count;           /* in front of the operator */
     char     op;                 /* operator that waits for its motion: d c y; 0: none */
     char     wait;               /* r f F t T: waits for a character; 0: none */
-    bool     is_linewise;        /* what was cut last are whole lines */
+    bool     is_linewise;        /* what was cut last are whole lines ... */
+    bool     is_blank;           /* ... of no text: an empty one, which the editor's kills lack */
     ebb_vi_find find;
 
     ebb_key  keys[EBB_VI_KEYS], change[EBB_VI_KEYS];     /* of this command; of the last change */
     size_t   n_keys, n_change, i_insert;                 /* i_insert: first key that was inserted */
-    unsigned n_inserts;          /* times what is inserted is to stand there */
+    unsigned n_inserts;          /* times what is inserted is to stand there ... */
+    bool     opens_lines;        /* ... each on a line of its own: o, O */
     bool     is_change, is_replay;
 } ebb_vi;
 
@@ -69,6 +72,8 @@ typedef struct ebb_vi_motion {
 const ebb_vi_motion *ebb_vi_motion_of(uint32_t key);
 /* `;` and `,`: the motion of a find, in its direction or the other. */
 const ebb_vi_motion *ebb_vi_motion_find(char kind, bool is_reversed);
+/* The character before or after, of the same line; `at`: there is none. */
+size_t ebb_vi_beside(const ebb_editor *e, size_t at, bool is_before);
 /* Where cw ends: at the word's end, not at the next word. */
 size_t ebb_vi_change_end(const ebb_editor *e, size_t at, unsigned count, bool is_big);
 size_t ebb_vi_first_nonblank(const ebb_editor *e, size_t at);

@@ -39,6 +39,11 @@ static size_t motion_line_end(const ebb_editor *e, size_t at, ebb_vi_find find)
     return ebb_editor_line_end(e, at);
 }
 
+size_t ebb_vi_beside(const ebb_editor *e, size_t at, bool is_before)
+{
+    return is_before ? motion_left(e, at, (ebb_vi_find){ 0 }) : motion_right(e, at, (ebb_vi_find){ 0 });
+}
+
 size_t ebb_vi_first_nonblank(const ebb_editor *e, size_t at)
 {
     size_t stop = ebb_editor_line_end(e, at);
@@ -144,30 +149,14 @@ static size_t motion_find_back(const ebb_editor *e, size_t at, ebb_vi_find find)
     return at;
 }
 
-static size_t motion_till(const ebb_editor *e, size_t at, ebb_vi_find find)
-{
-    size_t next = at < ebb_editor_line_end(e, at) ? ebb_editor_next(e, at) : at;
-    size_t i = motion_find(e, next == at || !is_char_at(e, next, find.code) ? at : next, find);
-
-    return i > next ? ebb_editor_prev(e, i) : at;
-}
-
-static size_t motion_till_back(const ebb_editor *e, size_t at, ebb_vi_find find)
-{
-    size_t before = at > ebb_editor_line_start(e, at) ? ebb_editor_prev(e, at) : at;
-    size_t i = motion_find_back(e, before == at || !is_char_at(e, before, find.code) ? at : before, find);
-
-    return i < before ? ebb_editor_next(e, i) : at;
-}
-
 static const ebb_vi_motion motions[] = {
     { 'h', motion_left, false }, { 'l', motion_right, false }, { ' ', motion_right, false },
     { EBB_KEY_BACKSPACE, motion_left, false },
     { '0', motion_line_start, false }, { '^', motion_first_nonblank, false }, { '$', motion_line_end, false },
     { 'w', motion_word, false }, { 'b', motion_word_back, false }, { 'e', motion_word_end, true },
     { 'W', motion_word, false }, { 'B', motion_word_back, false }, { 'E', motion_word_end, true },
-    { 'f', motion_find, true }, { 'F', motion_find_back, false }, { 't', motion_till, true },
-    { 'T', motion_till_back, false },
+    { 'f', motion_find, true }, { 'F', motion_find_back, false }, { 't', motion_find, true },
+    { 'T', motion_find_back, false },
     { EBB_KEY_LEFT, motion_left, false }, { EBB_KEY_RIGHT, motion_right, false },
     { EBB_KEY_HOME, motion_line_start, false }, { EBB_KEY_END, motion_line_end, false },
 };

@@ -23,6 +23,8 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "abcabc", "fc;", "abcab[c]" },
     { "abcabc", "tc", "a[b]cabc" },
     { "abcabc", "tc;", "abca[b]c" },
+    { "abcabc", "2tc", "abca[b]c" },
+    { "a,b,c", "t,;", "a,[b],c" },
     { "abcabc", "$Fa", "abc[a]bc" },
     { "abcabc", "$Ta", "abca[b]c" },
     { "abcabc", "fb;,", "a[b]cabc" },
@@ -53,8 +55,23 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "one two three", "ywP", "one[ ]one two three" },
     { "one two three", "d0", "[o]ne two three" },
     { "last word", "wdw", "last[ ]" },
+    /* what t and T look for may stand beside the caret */
+    { "a.b.c", "dt.", "[.]b.c" },
+    { "f(a) (b)", "2lct)x\033", "f([x]) (b)" },
+    { "f(ab", "$dT(", "f([b]" },
+    /* lines joined, opened and put */
+    { "one\ntwo\nthree", "kk3J", "one two[ ]three" },
+    { "one\n  two", "k0J", "one[ ]two" },
+    { "f(one\n)", "kJ", "f(one[)]" },
+    { "one \ntwo", "kJ", "one [t]wo" },
+    { "\none", "kJ", "[o]ne" },
+    { "one", "3oX\033", "one\nX\nX\n[X]" },
+    { "one", "2OX\033", "X\n[X]\none" },
+    { "  one\ntwo", "kyyjp", "  one\ntwo\n  [o]ne" },
+    { "one\n\ntwo", "kkyyjddp", "one\ntwo\n[]" },
     /* a change that cannot be done again types nothing, and runs nothing */
     { "one, two", "ct,a.b\033$.", "a.b, tw[o]" },
+    { "one, two", "ct,x.y\033$.", "x.y, tw[o]" },
     /* counts and line ends */
     { "one two\nthree four", "k02dw", "[]\nthree four" },
     { "one two\nthree four", "k0d2w", "[]\nthree four" },
