@@ -1,4 +1,4 @@
-/* The full screen's state: messages that wait, events, figures, time (app.h). */
+/* The full screen: its beginning and its end, what the chat tells, what time does (app.h). */
 #include "app/app.h"
 
 #include <signal.h>

@@ -244,13 +244,7 @@ void ebb_app_external_input(ebb_app *a, const ebb_input *in);
 void ebb_app_external_end(ebb_app *a);
 void ebb_app_suspend(ebb_app *a);
 
-/* app_messages.c: what is typed becomes a message, a command, or waits. */
-void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void ebb_app_say_error(ebb_app *a, const ebb_error *err);
-/* The same as a hint if all of it can be seen there. */
-void ebb_app_hint_error(ebb_app *a, const ebb_error *err);
-/* The same of a file that an editor left, and that is not removed. */
-void ebb_app_hint_left(ebb_app *a, const ebb_error *err);
+/* app_messages.c: what is typed becomes a message or a command. */
 void ebb_app_submit(ebb_app *a);
 /* Whether a line, here also without its marks, is a slash command: what is folded begins none. */
 bool ebb_app_is_command(const ebb_buf *marked, const char *line);
@@ -258,14 +252,16 @@ bool ebb_app_is_command(const ebb_buf *marked, const char *line);
 EBB_MUST_CHECK
 ebb_status ebb_app_attach(ebb_app *a, const char *marked, size_t n, ebb_buf *out,
                           ebb_attached *files, ebb_error *err);
-/* Has the command of !command ended?  Its output goes to the beginning of the line, once that is
- * the user's; so does what came back meanwhile. */
-void ebb_app_output_tick(ebb_app *a, double now_s);
 /* Has a filter ended?  The message that waits for its text is sent. */
 void ebb_app_documents_tick(ebb_app *a, double now_s);
 /* The line may become another one elsewhere: that message is sent by Enter only. */
 void ebb_app_documents_await_enter(ebb_app *a);
 void ebb_app_documents_stop(ebb_app *a);
+
+/* app_queue.c: messages are sent, or wait. */
+/* Send a message, or have it wait.  `line` as it was typed; `whole` as it is sent, with the files
+ * that go with it; both marked.  false: it was refused, and is back in the editor. */
+bool ebb_app_send_or_queue(ebb_app *a, const char *line, const char *whole);
 /* The oldest waiting message, if it is its turn; all of them back into the editor if the
  * conversation is another one by now. */
 void ebb_app_send_next(ebb_app *a);
@@ -275,6 +271,21 @@ void ebb_app_hold_queue(ebb_app *a);
 /* The newest waiting message, back into the editor; all of them. */
 void ebb_app_unqueue(ebb_app *a);
 void ebb_app_take_back_queue(ebb_app *a);
+
+/* app_line.c: what comes to the line from elsewhere. */
+/* A message that did not go, marked: behind what is typed by now. */
+void ebb_app_put_back(ebb_app *a, const char *text);
+/* Has the command of !command ended?  Its output goes to the beginning of the line, once that is
+ * the user's; so does what came back meanwhile. */
+void ebb_app_output_tick(ebb_app *a, double now_s);
+
+/* app_hint.c: in the status row until the next key. */
+void ebb_app_hint(ebb_app *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ebb_app_say_error(ebb_app *a, const ebb_error *err);         /* in the transcript */
+/* The same as a hint if all of it can be seen there. */
+void ebb_app_hint_error(ebb_app *a, const ebb_error *err);
+/* The same of a file that an editor left, and that is not removed. */
+void ebb_app_hint_left(ebb_app *a, const ebb_error *err);
 
 /* app_rows.c: rows that the full screen and the inline region share. */
 /* Nothing: the figures have the row. */
