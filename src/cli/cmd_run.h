@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "conversation/chat.h"
 
 typedef struct ebb_run_output {
     int     fd;
@@ -35,5 +36,14 @@ int ebb_run_output_fd(const ebb_run_output *o);
 /* Send all that is kept of both, whose reader may be one and wait for either; drop the rest once
  * gives_up() says so, which a signal has it asked. */
 void ebb_run_output_close(ebb_run_output *o, ebb_run_output *other, bool (*gives_up)(void));
+
+/* -- cmd_run_json.c ---------------------------------------------------------------- */
+/* All answers to the last question, in the order of their seeds; n: how many.  For free(); NULL
+ * without memory. */
+const ebb_message **ebb_run_list_answers(ebb_chat *c, size_t *n);
+/* Append the line of JSON about the answer to the last question, or about all of them.  false: no
+ * memory. */
+EBB_MUST_CHECK
+bool ebb_run_add_json(ebb_buf *out, ebb_chat *c, bool has_several);
 
 #endif
