@@ -78,7 +78,15 @@ size_t ebb_overflow_target(const ebb_chat *c, size_t n_all)
 
 /* -- What is to be left out ------------------------------------------------------------------ */
 
-/* Messages of the path that the model gets now, but for the system's, as indices. */
+/* What the model gets of the path now, but for the system's message. */
+typedef struct shown_path {
+    ebb_node *const *path;
+    uint32_t        *visible;    /* [n_visible] indices of path */
+    size_t           n_visible;
+    uint32_t        *tokens;     /* of each message of path */
+} shown_path;
+
+/* As indices; how many. */
 static size_t list_visible(const ebb_chat *c, uint32_t *out)
 {
     const ebb_node *note = ebb_context_view_note(c->tree.path, c->tree.n_path);
@@ -92,6 +100,22 @@ static size_t list_visible(const ebb_chat *c, uint32_t *out)
     return n;
 }
 
+/* false: no memory. */
+static bool shown_path_init(shown_path *s, const ebb_chat *c, const ebb_prompt *p)
+{
+    *s = (shown_path){ .path = c->tree.path, .visible = calloc(c->tree.n_path + 1, sizeof *s->visible),
+                       .tokens = ebb_chat_share_tokens(c, p) };
+    if (s->visible)
+        s->n_visible = list_visible(c, s->visible);
+    return s->visible && s->tokens;
+}
+
+static void shown_path_fini(shown_path *s)
+{
+    free(s->visible);
+    free(s->tokens);
+}
+
 /* One turn: visible[from..to). */
 typedef struct path_turn {
     size_t   from, to;
@@ -99,17 +123,15 @@ typedef struct path_turn {
     uint32_t n_tokens;
 } path_turn;
 
-static path_turn path_turn_at(const ebb_chat *c, const uint32_t *visible, size_t n, const uint32_t *tokens,
-                              size_t from)
+static path_turn path_turn_at(const shown_path *s, size_t from)
 {
     path_turn t = { .from = from, .to = from };
 
     do {
-        const ebb_message *m = &c->tree.path[visible[t.to]]->m;
-        t.is_pinned |= m->pinned;
-        t.n_tokens += tokens[visible[t.to]];
-        t.to++;
-    } while (t.to < n && c->tree.path[visible[t.to]]->m.role != EBB_ROLE_USER);
+        uint32_t i = s->visible[t.to++];
+        t.is_pinned |= s->path[i]->m.pinned;
+        t.n_tokens += s->tokens[i];
+    } while (t.to < s->n_visible && s->path[s->visible[t.to]]->m.role != EBB_ROLE_USER);
     return t;
 }
 
@@ -125,22 +147,22 @@ static bool keep_turn(ebb_truncation *l, const uint32_t *visible, const path_tur
     return true;
 }
 
-/* The oldest turns, until n_all tokens are `target` or less, or n_turns are (0: as many as it takes); pinned ones stay,
- * and so does the last.  tokens[i] are those of path[i].  Turns that an earlier note kept, before the message `first`,
- * are kept by name again: behind them begins what it has left out.  false: there is none, or no memory. */
-static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size_t n, const uint32_t *tokens,
-                                size_t n_all, size_t target, uint32_t n_turns, uint32_t first, ebb_truncation *l)
+/* The oldest turns, until n_tokens tokens are gone, or n_turns turns are (0: as many as it takes); pinned ones stay,
+ * and so does the last.  Turns that an earlier note kept, before the message `first`, are kept by name again: behind
+ * them begins what it has left out.  false: there is none, or no memory. */
+static bool choose_oldest_turns(const shown_path *s, size_t n_tokens, uint32_t n_turns, uint32_t first,
+                                ebb_truncation *l)
 {
     size_t at = 0;
 
-    while (at < n) {
-        path_turn t = path_turn_at(c, visible, n, tokens, at);
-        bool is_enough = n_turns ? l->n_turns == n_turns : n_all <= target + l->n_tokens;
-        bool was_kept = visible[at] < first;
+    while (at < s->n_visible) {
+        path_turn t = path_turn_at(s, at);
+        bool is_enough = n_turns ? l->n_turns == n_turns : l->n_tokens >= n_tokens;
+        bool was_kept = s->visible[at] < first;
 
-        if (t.to == n || (is_enough && !was_kept))
+        if (t.to == s->n_visible || (is_enough && !was_kept))
             break;
-        if ((t.is_pinned || is_enough) && !keep_turn(l, visible, &t))
+        if ((t.is_pinned || is_enough) && !keep_turn(l, s->visible, &t))
             return false;
         if (!t.is_pinned && !is_enough) {
             l->n_turns++;
@@ -148,24 +170,23 @@ static bool choose_oldest_turns(const ebb_chat *c, const uint32_t *visible, size
         }
         at = t.to;
     }
-    l->first = at < n ? visible[at] : 0;
+    l->first = at < s->n_visible ? s->visible[at] : 0;
     return l->n_turns > 0 && l->first > 0;
 }
 
 bool ebb_overflow_choose_turns(const ebb_chat *c, const ebb_prompt *p, size_t target, ebb_truncation *l)
 {
     const ebb_node *note = ebb_context_view_note(c->tree.path, c->tree.n_path);
-    uint32_t *visible = calloc(c->tree.n_path + 1, sizeof *visible), *tokens = ebb_chat_share_tokens(c, p);
-    bool any = visible && tokens &&
-               choose_oldest_turns(c, visible, list_visible(c, visible), tokens, p->n_ids, target, c->overflow.n_turns,
-                                   note ? note->m.truncation.first : 0, l);
+    size_t n_tokens = p->n_ids > target ? p->n_ids - target : 0;
+    shown_path s;
+    bool any = shown_path_init(&s, c, p) &&
+               choose_oldest_turns(&s, n_tokens, c->overflow.n_turns, note ? note->m.truncation.first : 0, l);
 
     if (!any) {
         free(l->kept);
         *l = (ebb_truncation){ 0 };
     }
-    free(tokens);
-    free(visible);
+    shown_path_fini(&s);
     return any;
 }
 
