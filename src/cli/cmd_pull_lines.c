@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "cmd_pull.h"
 #include "pull/pull_events.h"
 
@@ -51,9 +52,9 @@ bool ebb_pull_lines_done(const ebb_pull_done *d)
 {
     ebb_pull_event e = { .kind = EBB_PULL_DONE, .n_bytes = d->n_bytes, .was_there = d->was_there,
                          .is_verified = d->is_verified, .seconds = d->seconds };
-    const char *path = ebb_buf_text(&d->path), *slash = strrchr(path, '/');
+    const char *path = ebb_buf_text(&d->path);
 
     snprintf(e.path, sizeof e.path, "%s", path);
-    snprintf(e.file, sizeof e.file, "%s", slash ? slash + 1 : path);
+    snprintf(e.file, sizeof e.file, "%s", ebb_text_file_name(path));
     return put_event(&e);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "cmd_pull.h"
 #include "json/json_text.h"
@@ -269,7 +270,7 @@ static int print_done_json(const ebb_pull_done *d)
 
 int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
 {
-    const char *slash = strrchr(ebb_buf_text(&d->path), '/'), *name = slash ? slash + 1 : ebb_buf_text(&d->path);
+    const char *name = ebb_text_file_name(ebb_buf_text(&d->path));
     char size[16], took[24];
 
     if (a->json_lines)

@@ -11,17 +11,11 @@
 #include "base/buf.h"
 #include "base/grow.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "models/finding.h"
 #include "os/paths.h"
 
 #define DEPTH 2                  /* levels of directories below a search directory that are searched */
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 static bool ends_in(const char *name, const char *ending)
 {
@@ -95,7 +89,7 @@ void ebb_models_free(ebb_model_file *files, size_t n)
 
 const char *ebb_models_name(const ebb_model_file *f)
 {
-    return f->name ? f->name : base_name(f->path);
+    return f->name ? f->name : ebb_text_file_name(f->path);
 }
 
 const char *ebb_models_word(const ebb_model_file *f)
@@ -169,7 +163,7 @@ static ebb_model_file *add_again(ebb_model_finding *f, ebb_model_file *known, co
                                  const char *name)
 {
     if (known->store != f->store || (name && !known->name)) {
-        add_name_to(f, known, name ? name : base_name(path));
+        add_name_to(f, known, name ? name : ebb_text_file_name(path));
     } else if (name && ebb_models_is_better_name(name, known->name)) {
         add_name_to(f, known, known->name);
         replace_text(f, &known->name, strdup(name));
@@ -177,11 +171,11 @@ static ebb_model_file *add_again(ebb_model_finding *f, ebb_model_file *known, co
     } else if (name && strcmp(name, known->name) != 0) {
         add_name_to(f, known, name);
     } else if (!name && (n_bytes > known->n_bytes || (n_bytes == known->n_bytes && strcmp(path, known->path) < 0))) {
-        add_name_to(f, known, base_name(known->path));
+        add_name_to(f, known, ebb_text_file_name(known->path));
         replace_text(f, &known->path, strdup(path));
         known->n_bytes = n_bytes;
     } else if (!name) {
-        add_name_to(f, known, base_name(path));
+        add_name_to(f, known, ebb_text_file_name(path));
     }
     return NULL;
 }

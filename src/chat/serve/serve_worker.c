@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "conversation/chat.h"
 #include "models/models.h"
@@ -21,14 +22,12 @@ enum { MARGIN = 64, ROOM_FOR = 4 };
  * text of every reply. */
 static ebb_status name_model(ebb_serve *s, ebb_error *err)
 {
-    const char *path = s->path ? s->path : EBB_MODELS_GUIDE, *slash = strrchr(path, '/');
+    const char *file = ebb_text_file_name(s->path ? s->path : EBB_MODELS_GUIDE);
     ebb_buf name = { 0 };
-    size_t n;
+    size_t n = strlen(file);
 
-    path = slash ? slash + 1 : path;
-    n = strlen(path);
-    n -= n > 5 && strcmp(path + n - 5, ".gguf") == 0 ? 5 : 0;
-    if (!ebb_utf8_add_line(&name, path, n, false))
+    n -= n > 5 && strcmp(file + n - 5, ".gguf") == 0 ? 5 : 0;
+    if (!ebb_utf8_add_line(&name, file, n, false))
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the model's name");
     pthread_mutex_lock(&s->lock);                /* who looks for a server asks before it is ready */
     s->name = ebb_buf_take(&name);

@@ -32,6 +32,13 @@ size_t ebb_text_mark(const char *s, size_t n)
     return n >= n_mark && memcmp(s, mark, n_mark) == 0 ? n_mark : 0;
 }
 
+const char *ebb_text_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 int ebb_hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0'

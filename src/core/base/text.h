@@ -1,4 +1,5 @@
-/* base/text.h - texts: a copy, one without the blanks around it, where it begins; digits. */
+/* base/text.h - texts: a copy, one without the blanks around it, where it begins, the last part of
+ * a path; digits. */
 #ifndef EBB_TEXT_H
 #define EBB_TEXT_H
 #include <stdbool.h>
@@ -16,6 +17,9 @@ char *ebb_text_trim(char *s);
 /* How many bytes of s[0..n) are a byte order mark, which editors of Windows put in front of
  * UTF-8. */
 size_t ebb_text_mark(const char *s, size_t n);
+
+/* What is behind the last slash of a path, all of it where there is none: a pointer into it. */
+const char *ebb_text_file_name(const char *path);
 
 /* The value of a hexadecimal digit, small or large; -1: it is none. */
 int ebb_hex_digit(char c);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "ebb/experimental/inspect.h"
 #include "ebb/experimental/type.h"
 #include "gguf/gguf_impl.h"
@@ -26,7 +27,7 @@ typedef unsigned long long ull;
 /* What messages call a file: its base name, at most 80 bytes of it. */
 static void make_file_label(char label[84], const char *path)
 {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *base = ebb_text_file_name(path);
     size_t n = strlen(base);
 
     snprintf(label, 84, "%s%s", n > 80 ? "..." : "", n > 80 ? base + n - 80 : base);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/text.h"
 #include "gguf/gguf_zip.h"
 #include "model/arch.h"
 #include "model/bind.h"
@@ -195,8 +196,7 @@ static ebb_status bind_net(ebb_net *net, const ebb_gguf *g, bool is_forced, ebb_
 /* The error names the file, of which there are two with a draft model, and says if it never was a language model. */
 static void add_file(const ebb_gguf *g, ebb_error *err)
 {
-    const char *path = ebb_gguf_get_part(g, 0)->path, *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = ebb_text_file_name(ebb_gguf_get_part(g, 0)->path);
     ebb_model_kind kind = ebb_gguf_kind(g);
     ebb_error said = *err;
 

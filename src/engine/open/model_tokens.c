@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "sample/sampler.h"
 
 /* The largest known vocabularies have 262,144 and 514,906. */
@@ -185,9 +186,7 @@ ebb_status ebb_model_make_tokenizer(const ebb_gguf *g, ebb_tokenizer **out, ebb_
 
 static const char *file_name(const ebb_model *m)
 {
-    const char *path = ebb_model_get_info(m)->path, *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
+    return ebb_text_file_name(ebb_model_get_info(m)->path);
 }
 
 ebb_status ebb_model_check_draft(const ebb_model *m, const ebb_model *draft, ebb_error *err)

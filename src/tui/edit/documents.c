@@ -5,16 +5,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 #include "edit/attach.h"
 #include "os/file.h"
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash ? slash + 1 : path;
-}
 
 static bool is_same_file(const struct stat *a, const struct stat *b)
 {
@@ -46,12 +40,12 @@ ebb_status ebb_documents_find(ebb_documents *d, const char *path, const ebb_buf 
     }
     if (!ebb_filter_is_installed(f))
         return EBB_FAIL(err, EBB_NOTFOUND, "%s: %s could turn it into text, but is not installed; it is in the "
-                                           "package %s", base_name(path), f->program, f->package);
+                                           "package %s", ebb_text_file_name(path), f->program, f->package);
     if (!ebb_documents_is_running(d)) {
         document_fini(&d->next);
         d->next = (ebb_document){ .path = strdup(path), .st = st };
     }
-    return EBB_FAIL(err, EBB_BUSY, "%s: %s turns it into text", base_name(path), f->program);
+    return EBB_FAIL(err, EBB_BUSY, "%s: %s turns it into text", ebb_text_file_name(path), f->program);
 }
 
 ebb_status ebb_documents_start(ebb_documents *d, double now_s, ebb_error *err)
@@ -80,7 +74,7 @@ void ebb_documents_add_name(const ebb_documents *d, ebb_buf *out)
 
     if (!f)
         return;
-    ebb_utf8_add_line(out, base_name(d->next.path), strlen(base_name(d->next.path)), false);
+    ebb_utf8_add_line(out, ebb_text_file_name(d->next.path), strlen(ebb_text_file_name(d->next.path)), false);
     ebb_buf_addf(out, " with %s", f->program);
 }
 
@@ -114,7 +108,7 @@ static bool lacks_program(const ebb_filter *f, const ebb_piped *run, int status)
 static void finish(ebb_documents *d, int status)
 {
     const ebb_filter *f = ebb_filters_find(d->filters, d->next.path);
-    const char *name = base_name(d->next.path);
+    const char *name = ebb_text_file_name(d->next.path);
     ebb_buf end = { 0 }, said = { 0 };
 
     ebb_piped_add_end(&d->run, status, &end);

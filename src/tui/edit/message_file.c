@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "os/file.h"
 #include "os/folder.h"
 #include "os/paths.h"
@@ -25,16 +26,16 @@ static const char name_begin[] = "ebb-draft-", name_end[] = ".md";
 
 bool ebb_message_file_is_name(const char *path)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = ebb_text_file_name(path);
     size_t n_begin = strlen(name_begin);
 
-    return slash && strncmp(name, name_begin, n_begin) == 0 && strlen(name) == n_begin + N_RANDOM + strlen(name_end) &&
-           strcmp(name + n_begin + N_RANDOM, name_end) == 0;
+    return name > path && strncmp(name, name_begin, n_begin) == 0 &&
+           strlen(name) == n_begin + N_RANDOM + strlen(name_end) && strcmp(name + n_begin + N_RANDOM, name_end) == 0;
 }
 
 static bool add_path_beside(ebb_buf *out, const char *path, int which)
 {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = ebb_text_file_name(path);
 
     return ebb_buf_add(out, path, (size_t)(name - path)) &&
            ebb_buf_addf(out, "%s%s%s", beside[which].before, name, beside[which].behind);

@@ -3,13 +3,14 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 enum { FORM_NAME_BYTES = 20 };   /* of the end of its name */
 
 static void add_form_name(ebb_buf *out, const ebb_figures *f, bool ascii)
 {
-    const char *slash = strrchr(f->form, '/'), *name = slash ? slash + 1 : f->form;
+    const char *name = ebb_text_file_name(f->form);
     size_t n = strlen(name);
 
     ebb_utf8_add_line(out, name, n < FORM_NAME_BYTES ? n : FORM_NAME_BYTES, ascii);

@@ -54,6 +54,18 @@ static void test_mark(void **state)
     assert_int_equal(ebb_text_mark("", 0), 0);
 }
 
+static void test_file_name(void **state)
+{
+    const char *path = "models/tiny.gguf";
+
+    (void)state;
+    assert_ptr_equal(ebb_text_file_name(path), path + 7);
+    assert_string_equal(ebb_text_file_name("/tiny"), "tiny");
+    assert_string_equal(ebb_text_file_name("tiny"), "tiny");
+    assert_string_equal(ebb_text_file_name("models/"), "");
+    assert_string_equal(ebb_text_file_name(""), "");
+}
+
 static void test_hex_digits(void **state)
 {
     static const char small[] = "0123456789abcdef", large[] = "0123456789ABCDEF";
@@ -72,7 +84,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copy), cmocka_unit_test(test_trim), cmocka_unit_test(test_mark),
-        cmocka_unit_test(test_hex_digits),
+        cmocka_unit_test(test_file_name), cmocka_unit_test(test_hex_digits),
     };
 
     return cmocka_run_group_tests_name("text", tests, NULL, NULL);
