@@ -20,16 +20,6 @@ bool ebb_prompt_message_init(ebb_prompt_message *out, ebb_role role, const char 
     return true;
 }
 
-void ebb_prompt_fini(ebb_prompt *p)
-{
-    for (size_t i = 0; i < p->n_messages; i++)
-        free(p->messages[i].text);
-    free(p->messages);
-    free(p->ids);
-    free(p->n_ids_of);
-    memset(p, 0, sizeof *p);
-}
-
 /* -- What to say ---------------------------------------------------------------------------------- */
 
 static void compare_old(ebb_prompt_build *w, const ebb_message *const *messages, size_t n)

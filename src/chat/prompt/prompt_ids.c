@@ -4,6 +4,16 @@
 #include "prompt/prompt_build.h"
 #include "tree/thought.h"
 
+void ebb_prompt_fini(ebb_prompt *p)
+{
+    for (size_t i = 0; i < p->n_messages; i++)
+        free(p->messages[i].text);
+    free(p->messages);
+    free(p->ids);
+    free(p->n_ids_of);
+    memset(p, 0, sizeof *p);
+}
+
 /* -- Ids of texts ------------------------------------------------------------------------- */
 
 static bool reserve_ids(ebb_prompt_build *w, size_t more)
