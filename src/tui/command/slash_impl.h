@@ -9,10 +9,14 @@ typedef ebb_status ebb_slash_fn(ebb_frontend *f, const char *arg, ebb_error *err
 /* Append "usage    help" as /help aligns them, and a line end. */
 void ebb_slash_explain(ebb_buf *out, const char *usage, const char *help);
 
+/* -- slash_talk.c -- */
+ebb_slash_fn ebb_slash_retry, ebb_slash_undo, ebb_slash_redo, ebb_slash_continue, ebb_slash_system,
+    ebb_slash_prompt, ebb_slash_copy;
+void ebb_complete_prompt(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+
 /* -- slash_sessions.c -- */
 ebb_slash_fn ebb_slash_new, ebb_slash_save, ebb_slash_load, ebb_slash_list, ebb_slash_search,
-    ebb_slash_title, ebb_slash_delete,
-           ebb_slash_undelete, ebb_slash_export, ebb_slash_import;
+    ebb_slash_title, ebb_slash_delete, ebb_slash_undelete, ebb_slash_export, ebb_slash_import;
 void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_tree.c -- */
@@ -39,8 +43,7 @@ bool ebb_slash_reads_output(const ebb_stats *s);
 void ebb_complete_mem(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_draft.c -- */
-ebb_slash_fn ebb_slash_best;
-ebb_slash_fn ebb_slash_draft;
+ebb_slash_fn ebb_slash_best, ebb_slash_draft;
 void ebb_complete_draft(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
 
 /* -- slash_engine.c -- */
