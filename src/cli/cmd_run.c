@@ -143,12 +143,17 @@ static ebb_status attach_files(const ebb_args *a, ebb_buf *prompt, ebb_error *er
     return st;
 }
 
-/* Who shares the pipe may have asked for reads that do not wait.  False: the read failed for another reason. */
-static bool wait_for_more(void)
+/* Something can be read, perhaps the end.  false: a signal has come, perhaps before there was anything to wait for: a
+ * read alone would wait then for what may never be piped in. */
+static bool await_input(void)
 {
+    enum { LOOK_MS = 1000 };
     struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
+    int n = 0;
 
-    return errno == EAGAIN && (poll(&p, 1, -1) > 0 || errno == EINTR);
+    while (!stop_signal && (n == 0 || (n < 0 && errno == EINTR)))
+        n = poll(&p, 1, LOOK_MS);
+    return !stop_signal;
 }
 
 /* `n` more bytes were to go behind it. */
@@ -179,10 +184,11 @@ static ebb_status read_prompt(const ebb_args *a, ebb_buf *prompt, ebb_error *err
             ebb_buf_adds(prompt, "\n\n");
         size_t start = prompt->len;
         for (;;) {
-            ssize_t got = read(STDIN_FILENO, chunk, sizeof chunk);
-            if (stop_signal)
+            ssize_t got;
+            if (!await_input())
                 return EBB_FAIL(err, EBB_CANCELED, "run: stopped while the input was read");
-            if (got < 0 && (errno == EINTR || wait_for_more()))
+            got = read(STDIN_FILENO, chunk, sizeof chunk);
+            if (got < 0 && (errno == EINTR || errno == EAGAIN))  /* who shares the pipe may have asked for that */
                 continue;
             if (got < 0 && prompt->len > start)
                 return EBB_FAIL(err, EBB_IO, "run: the input breaks off: %s", strerror(errno));

@@ -274,6 +274,29 @@ os.close(w)
 sys.exit(p.wait())
 P
     cmp -s "$dir/want" "$dir/out" || fail "half of what was piped in is answered: $(cat "$dir/out")"
+
+    # SIGTERM that comes before the input is waited for ends it, too: here, while the database is another program's.
+    status 0 "$EBB" run -s kept --greedy -n 4 -p Hello
+    python3 - "$EBB" "$dir/.local/state/ebb/sessions.db" >"$dir/out" 2>&1 <<'P' || fail "stopped before its input: $(cat "$dir/out")"
+import fcntl, os, signal, subprocess, sys, time
+r, w = os.pipe()                                   # into which nobody writes
+db = open(sys.argv[2], "r+b")
+fcntl.lockf(db, fcntl.LOCK_EX, 512, 0x40000000)    # where SQLite's locks are
+p = subprocess.Popen([sys.argv[1], "run", "-s", "kept"], stdin=r)
+def is_caught():
+    caught = next(l.split()[1] for l in open("/proc/%d/status" % p.pid) if l.startswith("SigCgt"))
+    return int(caught, 16) >> signal.SIGTERM - 1 & 1
+while not is_caught():
+    time.sleep(0.005)
+p.send_signal(signal.SIGTERM)
+db.close()
+try:
+    status = p.wait(int(os.environ.get("EBB_TEST_WAIT_S", "300")))
+except subprocess.TimeoutExpired:
+    p.kill()
+    sys.exit("it waits for what is not piped in")
+sys.exit("exit %r" % status if status != 143 else 0)
+P
 fi
 
 # A chat that cannot read what is said is not one in which nothing was said.
