@@ -35,18 +35,22 @@ typedef struct call {
 
 /* -- URLs ------------------------------------------------------------------------------ */
 
-/* "https://host:443", and whether it is this machine; false: no such URL. */
-static bool get_origin(const ebb_curl *curl, const char *url, char out[300], char host[200])
+/* "https://host:443", and its host.  Errors: USAGE (no such URL), NOMEM. */
+static ebb_status get_origin(const ebb_curl *curl, const char *url, char out[300], char host[200])
 {
     CURLU *u = curl->curl_url();
     char *scheme = NULL, *name = NULL, *port = NULL;
-    bool ok = u && curl->curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
-              curl->curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
-              curl->curl_url_get(u, CURLUPART_HOST, &name, 0) == CURLUE_OK &&
-              curl->curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) == CURLUE_OK &&
-              strlen(scheme) + strlen(name) + strlen(port) + 5 < 300 && strlen(name) < 200;
+    CURLUcode code = u ? curl->curl_url_set(u, CURLUPART_URL, url, 0) : CURLUE_OUT_OF_MEMORY;
 
-    if (ok) {
+    if (code == CURLUE_OK)
+        code = curl->curl_url_get(u, CURLUPART_SCHEME, &scheme, 0);
+    if (code == CURLUE_OK)
+        code = curl->curl_url_get(u, CURLUPART_HOST, &name, 0);
+    if (code == CURLUE_OK)
+        code = curl->curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+    if (code == CURLUE_OK && (strlen(scheme) + strlen(name) + strlen(port) + 5 >= 300 || strlen(name) >= 200))
+        code = CURLUE_MALFORMED_INPUT;
+    if (code == CURLUE_OK) {
         snprintf(out, 300, "%s://%s:%s", scheme, name, port);
         snprintf(host, 200, "%s", name);
     }
@@ -54,7 +58,7 @@ static bool get_origin(const ebb_curl *curl, const char *url, char out[300], cha
     curl->curl_free(name);
     curl->curl_free(port);
     curl->curl_url_cleanup(u);
-    return ok;
+    return code == CURLUE_OK ? EBB_OK : code == CURLUE_OUT_OF_MEMORY ? EBB_NOMEM : EBB_USAGE;
 }
 
 bool ebb_http_same_origin(const char *a, const char *b)
@@ -62,7 +66,8 @@ bool ebb_http_same_origin(const char *a, const char *b)
     const ebb_curl *curl;
     char x[300], y[300], host[200];
 
-    return ebb_curl_load(&curl, NULL) == EBB_OK && get_origin(curl, a, x, host) && get_origin(curl, b, y, host) &&
+    return ebb_curl_load(&curl, NULL) == EBB_OK && get_origin(curl, a, x, host) == EBB_OK &&
+           get_origin(curl, b, y, host) == EBB_OK &&
            strcasecmp(x, y) == 0;
 }
 
@@ -90,8 +95,8 @@ static bool may_have_secret(const call *c, const char *url)
 {
     char mine[300], its[300], host[200];
 
-    if (!c->q->secret || !c->q->secret_url || !get_origin(c->curl, c->q->secret_url, its, host) ||
-        !get_origin(c->curl, url, mine, host) || strcasecmp(mine, its) != 0)
+    if (!c->q->secret || !c->q->secret_url || get_origin(c->curl, c->q->secret_url, its, host) != EBB_OK ||
+        get_origin(c->curl, url, mine, host) != EBB_OK || strcasecmp(mine, its) != 0)
         return false;
     c->r->held_back = strncasecmp(mine, "https:", 6) != 0 && !is_this_machine(host);
     return !c->r->held_back;
@@ -440,8 +445,11 @@ static ebb_status hop(call *c, char url[EBB_HTTP_URL], bool *goes_on, ebb_error 
     ebb_status st;
 
     *goes_on = false;
-    if (!get_origin(c->curl, url, origin, host))
-        return EBB_FAIL(err, EBB_USAGE, "%.100s: is not an address that can be fetched", url);
+    st = get_origin(c->curl, url, origin, host);
+    if (st == EBB_NOMEM)
+        return EBB_FAIL(err, st, "no memory for a request");
+    if (st != EBB_OK)
+        return EBB_FAIL(err, st, "%.100s: is not an address that can be fetched", url);
     c->url = url;
     snprintf(c->r->host, sizeof c->r->host, "%s", host);
     c->is_first_origin = ebb_http_same_origin(url, c->q->url);

@@ -95,10 +95,30 @@ static void test_refused_options(void **state)
     }
 }
 
+static CURLU *refuse_url(void)
+{
+    return NULL;
+}
+
+/* An address that there is no memory to read is not a wrong one. */
+static void test_no_memory_for_an_address(void **state)
+{
+    ebb_error err = { 0 };
+
+    (void)state;
+    if (!api)
+        skip();
+    __typeof__(api->curl_url) usual = api->curl_url;
+    api->curl_url = refuse_url;
+    assert_int_equal(get(&err), EBB_NOMEM);
+    api->curl_url = usual;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_refused_options),
+        cmocka_unit_test(test_no_memory_for_an_address),
     };
 
     return cmocka_run_group_tests(tests, setup, NULL);
