@@ -256,15 +256,28 @@ static void close_raw(ebb_store *s)
     free(s->path);
 }
 
-/* Everything is in the file, its log is left for us to overwrite, and nobody else has it open, not even an older ebb
- * that knows no PATH-lock. */
-static int leave_log(ebb_store *s)
+/* Everything is in the file, its log is overwritten and gone, and nobody else has it open, not even an older ebb that
+ * knows no PATH-lock.  Nor have we while it is overwritten: a connection that left the log would open it once more. */
+static ebb_status leave_log(const char *path, ebb_error *err)
 {
-    int persists = 1, rc = sqlite3_file_control(s->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persists);
+    ebb_store s;
+    int persists = 1, n_frames = 0, n_there = 0, rc = SQLITE_OK;
+    ebb_status st = open_raw(path, NULL, &s, err);
 
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "PRAGMA journal_mode = DELETE", "");
-    return rc;
+    if (st == EBB_OK)
+        rc = sqlite3_file_control(s.db, "main", SQLITE_FCNTL_PERSIST_WAL, &persists);
+    if (st == EBB_OK && rc == SQLITE_OK)
+        rc = sqlite3_exec(s.db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA schema_version", NULL, NULL, NULL);
+    if (st == EBB_OK && rc == SQLITE_OK)
+        rc = sqlite3_wal_checkpoint_v2(s.db, "main", SQLITE_CHECKPOINT_FULL, &n_frames, &n_there);
+    if (st == EBB_OK && rc == SQLITE_OK && n_frames != n_there)
+        rc = SQLITE_BUSY;
+    if (st == EBB_OK && rc != SQLITE_OK)
+        st = ebb_store_fail(&s, rc, err);
+    close_raw(&s);
+    if (st == EBB_OK)
+        wipe_log(path);
+    return st;
 }
 
 /* The database with room in its pages, as one file `to`, which is there and empty. */
@@ -272,14 +285,15 @@ static ebb_status copy_with_room(const char *path, const char *to, ebb_error *er
 {
     ebb_store s;
     int n_extra = EBB_SEAL_EXTRA, rc = SQLITE_OK;
-    ebb_status st = open_raw(path, NULL, &s, err);
+    ebb_status st = leave_log(path, err);
 
+    if (st != EBB_OK)
+        return st;
+    st = open_raw(path, NULL, &s, err);
     if (st == EBB_OK)
-        rc = leave_log(&s);
-    if (st == EBB_OK && rc == SQLITE_OK) {
-        wipe_log(path);
+        rc = ebb_store_run(&s, "PRAGMA journal_mode = DELETE", "");
+    if (st == EBB_OK && rc == SQLITE_OK)
         rc = sqlite3_file_control(s.db, "main", SQLITE_FCNTL_RESERVE_BYTES, &n_extra);
-    }
     if (st == EBB_OK && rc == SQLITE_OK)
         rc = ebb_store_run(&s, "VACUUM main INTO ?1", "t", to);
     if (st == EBB_OK && rc != SQLITE_OK)
@@ -288,17 +302,23 @@ static ebb_status copy_with_room(const char *path, const char *to, ebb_error *er
     return st;
 }
 
-/* All that is in the log goes to the file. */
+/* All that is in the log goes to the file.  Before it has read anything, SQLite knows of no log: a checkpoint then does
+ * nothing, and says that it is done. */
 static ebb_status empty_log(const char *path, ebb_error *err)
 {
     ebb_store s;
-    int rc = SQLITE_OK;
+    int rc = SQLITE_OK, n_left = -1;             /* -1: there is no log, which a sealed one always has */
     ebb_status st = open_raw(path, EBB_SEALED_VFS, &s, err);
 
     if (st == EBB_OK)
-        rc = sqlite3_wal_checkpoint_v2(s.db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+        rc = ebb_store_run(&s, "PRAGMA schema_version", "");
+    if (st == EBB_OK && rc == SQLITE_OK)
+        rc = sqlite3_wal_checkpoint_v2(s.db, "main", SQLITE_CHECKPOINT_TRUNCATE, &n_left, NULL);
     if (st == EBB_OK && rc != SQLITE_OK)
         st = ebb_store_fail(&s, rc, err);
+    if (st == EBB_OK && n_left != 0)
+        st = EBB_FAIL(err, EBB_IO, "%s-wal: what is in this log did not reach the database, and nothing is decrypted: "
+                      "run ebb sessions list, and this once more", path);
     close_raw(&s);
     return st;
 }

@@ -205,33 +205,62 @@ static void test_there_and_back(void **state)
 }
 
 /* A writer that is killed leaves its log. */
+static void save_and_be_killed(void)
+{
+    int status;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        ebb_store *s = open_db();
+
+        save_one(s, "Kumquat", "the last xylophon affair");
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+}
+
+static size_t n_last_affairs(void)
+{
+    ebb_store *s = open_db();
+    ebb_store_hit *hits;
+    size_t n;
+
+    assert_int_equal(ebb_store_search(s, "last xylophon", 10, &hits, &n, NULL), EBB_OK);
+    free(hits);
+    ebb_store_close(s);
+    return n;
+}
+
 static void test_killed_writer(void **state)
 {
     ebb_store *s;
-    int status;
-    pid_t pid;
 
     (void)state;
     ebb_seal_use_here(seal);
     s = open_db();
     plant(s);
     ebb_store_close(s);
-    pid = fork();
-    if (pid == 0) {
-        s = open_db();
-        save_one(s, "Kumquat", "the last xylophon affair");
-        raise(SIGKILL);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status));
+    save_and_be_killed();
     assert_int_equal(n_readable(), 0);
-    s = open_db();
-    ebb_store_hit *hits;
-    size_t n;
-    assert_int_equal(ebb_store_search(s, "last xylophon", 10, &hits, &n, NULL), EBB_OK);
-    assert_int_equal(n, 1);
-    free(hits);
-    ebb_store_close(s);
+    assert_int_equal(n_last_affairs(), 1);
+}
+
+/* What is turned next has it, too: the key goes, and nobody could read that log any more. */
+static void test_killed_writer_then_turned(void **state)
+{
+    ebb_error err = { 0 };
+
+    (void)state;
+    save_and_be_killed();
+    ebb_seal_use_here(seal);
+    expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+    assert_int_equal(n_readable(), 0);
+    assert_int_equal(n_last_affairs(), 1);
+    save_and_be_killed();
+    expect_ok(ebb_store_decrypt(db, seal, &err), &err);
+    ebb_seal_use_here(NULL);
+    assert_int_equal(n_last_affairs(), 2);
 }
 
 /* What many sessions take goes to the log before their end, some of it twice, where SQLite's cache is too small for it:
@@ -723,7 +752,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
     const struct CMUnitTest tests[] = {
         T(test_nothing_to_read), T(test_new_one), T(test_new_one_for_several), T(test_there_and_back),
-        T(test_killed_writer), T(test_more_than_the_cache), T(test_hole_at_the_locks),
+        T(test_killed_writer), T(test_killed_writer_then_turned), T(test_more_than_the_cache), T(test_hole_at_the_locks),
         T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),
         T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_begun_in_the_clear),
