@@ -80,6 +80,8 @@ void ebb_bind_rope(ebb_binder *b, bool is_halves)
         return;
     ebb_bind_vector(b, &rope->long_factors, "rope_factors_long", rope->n_rot / 2, true);
     ebb_bind_vector(b, &rope->freq_factors, "rope_factors_short", rope->n_rot / 2, true);
+    if (rope->n_ctx_orig == 0)
+        rope->n_ctx_orig = net->n_ctx_train;
 }
 
 void ebb_bind_local_rope(ebb_binder *b, double freq_base)

@@ -241,6 +241,48 @@ static void test_long_factors_hold_for_long_contexts(void **state)
     close_tiny_engine(&large);
 }
 
+/* A file that names no original context means that of the training. */
+static void open_without_original(tiny_engine *f, const ebb_tiny_opts *tiny, uint32_t n_ctx)
+{
+    static const char key[] = ".rope.scaling.original_context_length";
+    ebb_engine_opts o = { .n_ctx = n_ctx, .n_threads = 1, .no_kv_cache = true, .is_forced = true };
+    ebb_error err = { 0 };
+    size_t n;
+    char *p;
+
+    f->bytes = ebb_tiny_bytes(tiny, &n);
+    p = memmem(f->bytes, n, key, sizeof key - 1);
+    assert_non_null(p);
+    p[1] = 'x';                                  /* a key that is not known, and left out */
+    assert_int_equal(ebb_model_open_memory(f->bytes, n, "tiny", &f->model, &err), EBB_OK);
+    if (ebb_engine_open(f->model, &o, NULL, NULL, &f->engine, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_int_equal(ebb_session_new(f->engine, &f->s, &err), EBB_OK);
+}
+
+static void test_long_factors_begin_behind_the_trained_context(void **state)
+{
+    ebb_tiny_opts tiny = tiny_of("phi3");
+    tiny_engine small, trained, large;
+    float *a, *b, *c;
+
+    (void)state;
+    open_threads(&small, &tiny, 64, 1);
+    open_without_original(&trained, &tiny, 1024);
+    open_without_original(&large, &tiny, 1025);
+    a = eval_tiny(&small, 20, 0);
+    b = eval_tiny(&trained, 20, 0);
+    c = eval_tiny(&large, 20, 0);
+    assert_memory_equal(a, b, 20 * EBB_TINY_VOCAB * sizeof *a);
+    assert_memory_not_equal(a, c, 20 * EBB_TINY_VOCAB * sizeof *a);
+    free(a);
+    free(b);
+    free(c);
+    close_tiny_engine(&small);
+    close_tiny_engine(&trained);
+    close_tiny_engine(&large);
+}
+
 /* Tokens that the file suppresses have logits of minus infinity and are never drawn; the others stay as they were. */
 static void test_suppressed_tokens_are_never_chosen(void **state)
 {
@@ -398,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_experts_of_several_types),
         cmocka_unit_test(test_windows_have_their_width),
         cmocka_unit_test(test_long_factors_hold_for_long_contexts),
+        cmocka_unit_test(test_long_factors_begin_behind_the_trained_context),
         cmocka_unit_test(test_suppressed_tokens_are_never_chosen),
         cmocka_unit_test(test_states_go_back_to_a_checkpoint),
         cmocka_unit_test(test_states_of_two_timelines),
