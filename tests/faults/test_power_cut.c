@@ -6,11 +6,14 @@
 #include "ebb_test.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "chat/conversation/fake_backend.h"
+#include "ebb/experimental/kv_cache.h"
 #include "faults/disk_record.h"
 #include "kernels/kernels.h"
 #include "os/file.h"
+#include "os/folder.h"
 #include "plan/expert_profile.h"
 #include "plan/speeds.h"
 #include "remote/engines_file.h"
@@ -659,34 +662,6 @@ static void test_taken_after_kill(void **state)
     take_saved(true);
 }
 
-/* -- A key that nothing needs any more -------------------------------------------------------------------- */
-
-/* The whole of it, or nothing: of half a key nobody could tell that it opens nothing. */
-static void check_key(void)
-{
-    ebb_key_kind kind;
-    ebb_error err;
-    ebb_status st = ebb_key_file_kind(in_state(image, "sessions.key"), &kind, &err);
-
-    if (st != EBB_OK && st != EBB_NOTFOUND)
-        LOST("%s", err.msg);
-}
-
-static void test_key_goes(void **state)
-{
-    static const uint8_t data_key[EBB_SEAL_KEY] = { 1 };
-    const char *path = in_state(root, "sessions.key");
-    size_t first;
-
-    (void)state;
-    disk_record_begin(root);
-    assert_int_equal(ebb_file_mkdirs(in_state(root, ""), NULL), EBB_OK);
-    assert_int_equal(ebb_key_file_write(path, EBB_KEY_OF_FILE, "a secret", 8, data_key, NULL), EBB_OK);
-    first = disk_record_n();
-    assert_true(ebb_file_remove_wiping(path));
-    cut_and_check(first, n_cuts(10), check_key);
-}
-
 /* -- K and V --------------------------------------------------------------------------------------------- */
 
 enum { N_IDS = 150 };
@@ -729,14 +704,114 @@ static void test_kv(void **state)
     cut_and_check(0, n_cuts(10), check_kv);
 }
 
+/* -- What was removed ---------------------------------------------------------------------------------------- */
+
+static size_t removed_at;        /* operation: from here on nothing of it comes back */
+
+static void note_removed(const char *later)
+{
+    removed_at = disk_record_n();
+    assert_int_equal(ebb_file_create(later, "x", 1, NULL), EBB_OK);      /* there is something to lose still */
+}
+
+static void look_for_kv(void *arg, const ebb_folder_entry *e)
+{
+    (void)arg;
+    if (strstr(e->name, ".block") || strstr(e->name, ".tail"))
+        LOST("K and V are back that were swept: %s", e->name);
+}
+
+static void check_swept(void)
+{
+    char kv[120];
+
+    snprintf(kv, sizeof kv, "%s/kv", image);
+    if (now.moment >= removed_at)
+        assert_int_equal(ebb_folder_each(kv, look_for_kv, NULL, NULL), EBB_OK);
+}
+
+static bool keep_no_kv(void *arg, const ebb_token *sequence, size_t n)
+{
+    (void)arg;
+    (void)sequence;
+    (void)n;
+    return false;
+}
+
+static void test_swept_kv(void **state)
+{
+    char kv[120], later[140];
+    size_t n_removed;
+
+    (void)state;
+    fill_ids(ids, N_IDS, 3);
+    disk_record_begin(root);
+    compute(root, N_IDS, true, false);
+    snprintf(kv, sizeof kv, "%s/kv", root);
+    snprintf(later, sizeof later, "%s/later", root);
+    assert_int_equal(ebb_kv_cache_sweep(kv, ebb_sealed_kv(), keep_no_kv, NULL, false, &n_removed, NULL), EBB_OK);
+    assert_true(n_removed > 0);
+    note_removed(later);
+    cut_and_check(removed_at, n_cuts(5), check_swept);
+}
+
+static void check_copies(void)
+{
+    if (access(in_state(image, "sessions.db" EBB_STORE_COPY_SUFFIX "1"), F_OK) == 0)
+        LOST("the copy of before a migration is back");
+}
+
+static void test_removed_copies(void **state)
+{
+    ebb_store *s;
+
+    (void)state;
+    disk_record_begin(root);
+    assert_int_equal(ebb_store_open(in_state(root, "sessions.db"), &s, NULL), EBB_OK);
+    assert_int_equal(ebb_file_create(in_state(root, "sessions.db" EBB_STORE_COPY_SUFFIX "1"), "x", 1, NULL), EBB_OK);
+    ebb_store_remove_copies(s);
+    note_removed(in_state(root, "run"));
+    ebb_store_close(s);
+    cut_and_check(removed_at, n_cuts(5), check_copies);
+}
+
+/* -- A key that nothing needs any more -------------------------------------------------------------------- */
+
+/* The whole of it, or nothing: of half a key nobody could tell that it opens nothing. */
+static void check_key(void)
+{
+    ebb_key_kind kind;
+    ebb_error err;
+    ebb_status st = ebb_key_file_kind(in_state(image, "sessions.key"), &kind, &err);
+
+    if (st != EBB_OK && st != EBB_NOTFOUND)
+        LOST("%s", err.msg);
+}
+
+static void test_key_goes(void **state)
+{
+    static const uint8_t data_key[EBB_SEAL_KEY] = { 1 };
+    const char *path = in_state(root, "sessions.key");
+    size_t first;
+
+    (void)state;
+    disk_record_begin(root);
+    assert_int_equal(ebb_file_mkdirs(in_state(root, ""), NULL), EBB_OK);
+    assert_int_equal(ebb_key_file_write(path, EBB_KEY_OF_FILE, "a secret", 8, data_key, NULL), EBB_OK);
+    first = disk_record_n();
+    assert_true(ebb_file_remove_wiping(path));
+    cut_and_check(first, n_cuts(10), check_key);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
-                                         T(test_taken_from_editor), T(test_taken_after_kill) },
+                                         T(test_taken_from_editor), T(test_taken_after_kill), T(test_swept_kv),
+                                         T(test_removed_copies) },
                             sealed[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
-                                         T(test_taken_from_editor), T(test_taken_after_kill), T(test_turning),
-                                         T(test_key_goes) };
+                                         T(test_taken_from_editor), T(test_taken_after_kill), T(test_swept_kv),
+                                         T(test_removed_copies), T(test_turning), T(test_key_goes) };
     int failed = cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
 
     return failed + run_encrypted("power_cut, encrypted", sealed);

@@ -202,6 +202,7 @@ static ebb_status copy_database(ebb_store *s, int version, ebb_error *err)
     return st;
 }
 
+/* And with them, for good, what else was removed from that folder before. */
 static void remove_copies(const char *of)
 {
     for (int version = 1; of && *of && version < N_SCRIPTS; version++) {
@@ -211,6 +212,8 @@ static void remove_copies(const char *of)
             ebb_file_remove(path);
         sqlite3_free(path);
     }
+    if (of && *of)                               /* or a loss of power brings them back */
+        ebb_folder_sync_name(of);
 }
 
 /* Also beside a link to the file, which may have been moved since. */

@@ -45,6 +45,8 @@ static ebb_status sweep_listing(sweep *s, ebb_error *err)
 
     s->n_left = 0;
     st = ebb_folder_each(s->dir, sweep_file, s, err);
+    if (s->n_removed > 0)                        /* or a loss of power brings them back */
+        (void)!ebb_folder_sync(s->dir, NULL);
     if (st == EBB_OK && s->n_left > 0)
         st = EBB_FAIL(err, EBB_IO, "%s: %zu files of K and V cannot be removed; make the folder writable, or "
                       "remove them", s->dir, s->n_left);
