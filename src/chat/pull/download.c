@@ -131,7 +131,7 @@ static ebb_status run_download(ebb_download *d, ebb_error *err)
         st = check_version_there(d, err);
     if (st != EBB_OK || d->result->was_there)
         return st;
-    if (d->pos)
+    if (d->pos && d->pos == d->n_part)              /* what is behind it may be holes */
         st = ebb_download_check_header(d, err);
     if (st == EBB_OK && !(d->has_header && d->request->header_only))
         st = fetch_rest(d, err);
@@ -143,6 +143,13 @@ static ebb_status run_download(ebb_download *d, ebb_error *err)
     if (d->is_bad)
         ebb_download_discard_part(d);
     return st == EBB_OK ? ebb_download_publish(d, err) : st;
+}
+
+/* Not while it is compared with what comes: then the sidecar is of what is behind, too. */
+static void note_what_stays(ebb_download *d)
+{
+    if (d->fd >= 0 && d->pos > 0 && d->pos == d->n_part && d->sidecar.command[0])
+        (void)!ebb_download_note_part(d, NULL);
 }
 
 /* As much as is in the part, which a failed write may have added to: whoever continues it begins there. */
@@ -171,6 +178,8 @@ ebb_status ebb_download_file(const ebb_pull_env *env, const ebb_download_request
                                         : ebb_sha256_new(&d.sha, err);
     if (st == EBB_OK)
         st = run_download(&d, err);
+    if (st == EBB_IO || st == EBB_CANCELED || result->has_header_only)
+        note_what_stays(&d);
     if (st == EBB_IO || st == EBB_CANCELED)
         report_what_stays(&d);
     if (st != EBB_BUSY)                          /* then the part is somebody else's */

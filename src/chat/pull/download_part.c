@@ -12,6 +12,7 @@
 #include "os/folder.h"
 
 #define SPARE_BYTES  ((uint64_t)16 << 20)        /* to be left on the disk */
+#define SYNC_BYTES   ((uint64_t)64 << 20)        /* what a loss of power costs at most */
 #define MAX_RESTARTS 3
 #define PIECE        ((size_t)1 << 20)
 
@@ -166,6 +167,30 @@ static bool is_part_resumable(const ebb_download *d)
     return d->sidecar.etag[0] || d->sidecar.modified[0];
 }
 
+/* "?": it is not to be told, and none is the same. */
+static void read_boot(const ebb_download *d, char out[40])
+{
+    ebb_buf text = { 0 };
+    bool ok = d->env->boot ? ebb_buf_adds(&text, d->env->boot)
+                           : ebb_file_slurp("/proc/sys/kernel/random/boot_id", 4096, &text, NULL) == EBB_OK;
+
+    snprintf(out, 40, "%.*s", (int)strcspn(ebb_buf_text(&text), "\n"), ebb_buf_text(&text));
+    if (!ok || !out[0])
+        snprintf(out, 40, "?");
+    ebb_buf_fini(&text);
+}
+
+/* How much of the part is what was received: its length says more after a loss of power. */
+static uint64_t count_certain(const ebb_download *d)
+{
+    char boot[40];
+
+    read_boot(d, boot);
+    if (!d->sidecar.boot[0] || (boot[0] != '?' && strcmp(d->sidecar.boot, boot) == 0))
+        return d->pos;
+    return d->sidecar.n_synced < d->pos ? d->sidecar.n_synced : d->pos;
+}
+
 ebb_status ebb_download_restart(ebb_download *d, ebb_error *err)
 {
     if (d->n_restarts++ == MAX_RESTARTS)
@@ -195,7 +220,7 @@ ebb_status ebb_download_begin(ebb_download *d, ebb_error *err)
     if (d->pos && !is_part_resumable(d)) {
         ebb_download_notice(d, "the part of %s that is here belongs to another file: starting over", d->request->name);
         st = ebb_download_restart(d, err);
-    } else if (d->pos) {
+    } else if ((d->pos = count_certain(d)) > 0) {
         ebb_download_notice(d, "%s of %s are here: continuing", ebb_size_text(d->pos, size), d->request->name);
         st = hash_bytes(d, d->fd, d->part.data, d->pos, err);    /* goes on with the bytes that arrive */
     }
@@ -247,6 +272,22 @@ static ebb_status end_part_before(ebb_download *d, uint64_t at, ebb_error *err)
     return cut_part(d, at, err);
 }
 
+ebb_status ebb_download_note_part(ebb_download *d, ebb_error *err)
+{
+    ebb_status st = ebb_file_sync(d->fd, d->part.data, err);
+
+    d->sidecar.n_synced = d->n_part;
+    read_boot(d, d->sidecar.boot);
+    return st == EBB_OK ? ebb_pull_sidecar_write(d->part.data, &d->sidecar, err) : st;
+}
+
+static bool is_sync_due(const ebb_download *d)
+{
+    uint64_t each = d->env->sync_bytes ? d->env->sync_bytes : SYNC_BYTES;
+
+    return d->pos == d->n_part && d->n_part >= d->sidecar.n_synced + each;
+}
+
 /* The sidecar names the server's version no sooner than the part has nothing of an older one. */
 ebb_status ebb_download_add(ebb_download *d, const char *data, size_t n, ebb_error *err)
 {
@@ -257,7 +298,7 @@ ebb_status ebb_download_add(ebb_download *d, const char *data, size_t n, ebb_err
     if (st == EBB_OK && n_same < n_there)
         st = end_part_before(d, d->pos + n_same, err);
     if (st == EBB_OK && was_behind && d->pos + n >= d->n_part)
-        st = ebb_pull_sidecar_write(d->part.data, &d->sidecar, err);
+        st = ebb_download_note_part(d, err);
     if (st == EBB_OK && n > n_same)
         st = ebb_file_write_at(d->fd, d->part.data, data + n_same, n - n_same, d->pos + n_same, err);
     if (st != EBB_OK)
@@ -266,7 +307,7 @@ ebb_status ebb_download_add(ebb_download *d, const char *data, size_t n, ebb_err
     d->pos += n;
     if (d->n_part < d->pos)
         d->n_part = d->pos;
-    return EBB_OK;
+    return is_sync_due(d) ? ebb_download_note_part(d, err) : EBB_OK;
 }
 
 ebb_status ebb_download_end_part(ebb_download *d, ebb_error *err)

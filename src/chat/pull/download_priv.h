@@ -66,6 +66,10 @@ ebb_status ebb_download_fail_other_version(const ebb_download *d, ebb_error *err
  * after a few times. */
 EBB_MUST_CHECK
 ebb_status ebb_download_restart(ebb_download *d, ebb_error *err);
+/* Syncs the part; then the sidecar says what it is of, and that so much of it is there for certain.
+ * Nothing in it may be of another version.  Errors: IO, NOMEM. */
+EBB_MUST_CHECK
+ebb_status ebb_download_note_part(ebb_download *d, ebb_error *err);
 /* The next n bytes of the file.  Those that are in the part already are compared; it ends where
  * they are other ones.  Errors: IO; FORMAT: they are of no model, and the part is kept. */
 EBB_MUST_CHECK

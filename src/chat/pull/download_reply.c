@@ -97,8 +97,10 @@ static ebb_status handle_reply(ebb_download *d, const ebb_http_reply *r, ebb_err
     }
     if (st == EBB_OK)
         st = ebb_download_check_disk_space(d, err);
+    if (st != EBB_OK)                            /* the part may be of another version than this one */
+        return st;
     fill_sidecar(d, r);
-    return st == EBB_OK && d->pos == d->n_part ? ebb_pull_sidecar_write(d->part.data, &d->sidecar, err) : st;
+    return d->pos == d->n_part ? ebb_download_note_part(d, err) : EBB_OK;
 }
 
 static bool on_reply(void *arg, const ebb_http_reply *r)

@@ -18,7 +18,9 @@ typedef struct ebb_pull_env {
     const char *token;           /* goes to the endpoint and nowhere else; NULL: none */
     unsigned    connect_s, stall_s;      /* as http.h */
     unsigned    pause_ms;        /* before the second try, then twice as long each time; 0: as
-                                  * download.h says */
+                                  * download.h says; so is the next */
+    uint64_t    sync_bytes;      /* of a part, after which it is synced */
+    const char *boot;            /* which start of the machine this is; NULL: as the kernel says */
     bool      (*is_canceled)(void *arg); /* somebody wants to stop; may be NULL, and so may the
                                           * next */
     /* Something to know: no control characters. */

@@ -28,10 +28,20 @@ static void read_string(const json_t *root, const char *key, char *out, size_t c
         memcpy(out, text, strlen(text) + 1);
 }
 
+static bool read_size(const json_t *root, const char *key, uint64_t *out)
+{
+    const json_t *size = json_object_get(root, key);
+
+    if (!json_is_integer(size) || json_integer_value(size) < 0)
+        return false;
+    *out = (uint64_t)json_integer_value(size);
+    return true;
+}
+
 bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
 {
     ebb_buf path = { 0 }, text = { 0 };
-    json_t *root = NULL, *bytes;
+    json_t *root = NULL;
 
     memset(n, 0, sizeof *n);
     n->n_bytes = UINT64_MAX;
@@ -42,9 +52,9 @@ bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
     read_string(root, "sha256", n->sha256, sizeof n->sha256);
     read_string(root, "etag", n->etag, sizeof n->etag);
     read_string(root, "modified", n->modified, sizeof n->modified);
-    bytes = json_object_get(root, "bytes");
-    if (json_is_integer(bytes) && json_integer_value(bytes) >= 0)
-        n->n_bytes = (uint64_t)json_integer_value(bytes);
+    (void)!read_size(root, "bytes", &n->n_bytes);
+    if (read_size(root, "synced", &n->n_synced))
+        read_string(root, "boot", n->boot, sizeof n->boot);
     json_decref(root);
     ebb_buf_fini(&path);
     ebb_buf_fini(&text);
@@ -70,6 +80,9 @@ ebb_status ebb_pull_sidecar_write(const char *part_path, const ebb_pull_sidecar 
     write_text(root, "sha256", n->sha256);
     write_text(root, "etag", n->etag);
     write_text(root, "modified", n->modified);
+    write_text(root, "boot", n->boot);
+    if (n->boot[0])
+        json_object_set_new(root, "synced", json_integer((json_int_t)n->n_synced));
     text = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
     if (st == EBB_OK && !text)
         st = EBB_FAIL(err, EBB_NOMEM, "no memory for the sidecar");
