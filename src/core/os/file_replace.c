@@ -45,9 +45,9 @@ static int rename_new(const char *from, const char *to)
 
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
         return 0;
-    if (errno != EINVAL)
+    if (errno != EINVAL && errno != ENOSYS)
         return -1;
-    if (lstat(to, &st) == 0) {                   /* a file system that cannot do both at once */
+    if (lstat(to, &st) == 0) {                   /* a file system, or a sandbox, that cannot do both at once */
         errno = EEXIST;
         return -1;
     }

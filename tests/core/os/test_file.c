@@ -2,16 +2,30 @@
 #include "ebb_test.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "os/fault.h"
 #include "os/file.h"
 
 static char dir[64];
+
+/* Why names cannot be exchanged, or kept, at once; 0: they can. */
+static int lacks_flags;
+
+int renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    if (flags && lacks_flags) {
+        errno = lacks_flags;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags);
+}
 
 static int setup(void **state)
 {
@@ -115,6 +129,26 @@ static void test_only_new(void **state)
     assert_non_null(strstr(err.msg, "already exists"));
     assert_holds(path, "mine");
     assert_int_equal(count_files(), 1);
+}
+
+/* Nor where the file system (EINVAL), or what stands between ebb and a kernel (ENOSYS), has no rename for that. */
+static void test_only_new_without_flags(void **state)
+{
+    static const int lacks[] = { EINVAL, ENOSYS };
+    char path[128];
+    ebb_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/a", dir);
+    for (int i = 0; i < 2; i++) {
+        unlink(path);
+        lacks_flags = lacks[i];
+        assert_int_equal(ebb_file_create(path, "mine", 4, &err), EBB_OK);
+        assert_int_equal(ebb_file_create(path, "other", 5, &err), EBB_USAGE);
+        lacks_flags = 0;
+        assert_holds(path, "mine");
+        assert_int_equal(count_files(), 1);
+    }
 }
 
 /* A read that ends early goes on where it ended, at a block's beginning. */
@@ -484,7 +518,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_old_or_new),
         cmocka_unit_test(test_the_folder_is_not_there),
-        cmocka_unit_test(test_only_new), cmocka_unit_test(test_no_device_is_replaced),
+        cmocka_unit_test(test_only_new), cmocka_unit_test(test_only_new_without_flags),
+        cmocka_unit_test(test_no_device_is_replaced),
         cmocka_unit_test(test_short_reads),
         cmocka_unit_test(test_slurp),
         cmocka_unit_test(test_trusted),
