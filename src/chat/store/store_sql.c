@@ -65,6 +65,14 @@ static bool is_link_out_of_reach(const ebb_store *s)
     return ebb_confine_state()->landlock_abi > 0 && readlink(s->path, to, 1) > 0 && access(s->path, W_OK) == 0;
 }
 
+/* With the names of what stands beside it. */
+static bool is_path_too_long(const ebb_store *s)
+{
+    const sqlite3_vfs *files = sqlite3_vfs_find(NULL);
+
+    return files && strlen(s->path) + strlen("-journal") > (size_t)files->mxPathname;
+}
+
 ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
 {
     int why = system_errno(s, rc);
@@ -106,7 +114,9 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the session database");
     case SQLITE_CANTOPEN:
     case SQLITE_PERM:
-        return EBB_FAIL(err, EBB_IO, "%s cannot be opened", s->path);
+        return EBB_FAIL(err, EBB_IO, "%s cannot be opened%s", s->path,
+                        is_path_too_long(s) ? ": its path is too long for SQLite; XDG_STATE_HOME=FOLDER keeps "
+                                              "sessions in another folder" : "");
     default:
         if (why)
             return EBB_FAIL(err, EBB_IO, "%s: disk I/O error: %s", s->path, strerror(why));

@@ -100,6 +100,19 @@ static void test_modes(void **state)
     ebb_store_close(s);
 }
 
+/* SQLite takes 512 bytes of a path; the line says what to do, however long it is. */
+static void test_path_too_long(void **state)
+{
+    char path[800];
+    ebb_store *s;
+    ebb_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/%0200d/%0200d/%0200d/sessions.db", dir, 1, 2, 3);
+    assert_int_equal(ebb_store_open(path, &s, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "too long for SQLite; XDG_STATE_HOME=FOLDER"));
+}
+
 static void test_branches_and_leaf(void **state)
 {
     ebb_store *s = open_db();
@@ -453,7 +466,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_round_trip), T(test_note), T(test_modes), T(test_branches_and_leaf), T(test_delete_long), T(test_names),
+        T(test_round_trip), T(test_note), T(test_modes), T(test_path_too_long), T(test_branches_and_leaf),
+        T(test_delete_long), T(test_names),
         T(test_numbers_and_titles), T(test_names_of_blanks), T(test_numbers_and_names), T(test_numbers_of_named),
         T(test_numbers_of_new_ones), T(test_titles_behind_names), T(test_no_names),
         T(test_rewritten_in_little_memory),
