@@ -13,7 +13,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     strict        400 if there are stream_options; 422 with strict=422
     ping, crlf, cr, bytes=N                   comments and empty events in between, line ends, N bytes in each write
     halves        each piece is a UTF-16 unit, as of a server that counts in them
-    plain         no stream: one object; object=J: this one, with status 200
+    plain         no stream: one object; object=J: this one, with status 200 or code=N
     error         an error in the middle of the stream; why=W: another finish_reason
     kept          the answer is kept under a number, as an ebb says; but it is not
     cut=N, reset=N, stall=N                   after N bytes of the stream: closed, reset, silent
@@ -26,7 +26,7 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     forged        its version and a second model's name have lines of their own
     refuses                                   what it says is its message's refusal, and no content
     redirect=A                                to the address A
-    html, hugebody, drip, headers, hugeline, flood, nested, parts  what no server should do
+    html (=N: with this status), hugebody, drip, headers, hugeline, flood, nested, parts  what no server should do
     slow=MS       before each piece
 """
 import http.server, json, os, socket, socketserver, struct, sys, threading, time
@@ -102,7 +102,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
             time.sleep(0.02)
         if "html" in h:
             body = b"<html><body>Welcome \x1b]0;owned\x07</body></html>"
-            self.begin(200, "text/html", len(body))
+            self.begin(int(h["html"] or 200), "text/html", len(body))
             self.wfile.write(body)
         elif "redirect" in h:
             self.begin(307, None, 0, [("Location", h["redirect"] or "http://elsewhere.invalid/v1")])
@@ -226,7 +226,7 @@ class Engine(http.server.BaseHTTPRequestHandler):
         n_out = len(words) + len(thought)
         field = "refusal" if "refuses" in h else "content"
         if "object" in h:
-            return self.reply(200, json.loads(h["object"]))
+            return self.reply(int(h.get("code", 200)), json.loads(h["object"]))
         if "plain" in h:
             message = {"role": "assistant", "content": None, field: "".join(words)}
             return self.reply(200, {"choices": [{"message": message, "finish_reason": "stop"}],

@@ -43,17 +43,24 @@ static void replace_halves(char *s, size_t n)
     }
 }
 
-/* Half a character is no reason to lose an answer. */
-static json_t *parse_object(const char *s, size_t n)
+/* Half a character is no reason to lose an answer.  NULL: no JSON. */
+static json_t *parse_any(const char *s, size_t n)
 {
     ebb_buf valid = { 0 };
-    json_t *o = NULL;
+    json_t *v = NULL;
 
     if (ebb_utf8_add_valid(&valid, s, n) && valid.len)
         replace_halves(valid.data, valid.len);
     if (!valid.failed)
-        o = ebb_json_load(ebb_buf_text(&valid), valid.len, JSON_ALLOW_NUL, NULL);
+        v = ebb_json_load(ebb_buf_text(&valid), valid.len, JSON_ALLOW_NUL, NULL);
     ebb_buf_fini(&valid);
+    return v;
+}
+
+static json_t *parse_object(const char *s, size_t n)
+{
+    json_t *o = parse_any(s, n);
+
     if (!json_is_object(o)) {
         json_decref(o);
         return NULL;
@@ -243,7 +250,8 @@ static void take_finish(ebb_answer *a, const char *word, size_t n)
 
 /* -- Errors -------------------------------------------------------------------------------------------- */
 
-/* {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...}, {"base_resp":{"status_msg":...}} */
+/* {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...}, {"detail":[{"msg":...}]},
+ * {"base_resp":{"status_msg":...}} */
 static const char *error_message(const json_t *o, size_t *n)
 {
     const json_t *e = json_object_get(o, "error");
@@ -253,22 +261,24 @@ static const char *error_message(const json_t *o, size_t *n)
         s = get_text(o, "message", n);
     if (!s)
         s = get_text(o, "detail", n);
+    if (!s)
+        s = get_text(json_array_get(json_object_get(o, "detail"), 0), "msg", n);
     return s ? s : get_text(json_object_get(o, "base_resp"), "status_msg", n);
 }
 
+/* Some have a list around it. */
 void ebb_answer_error_text(const char *body, size_t n, char out[240], uint32_t *n_ctx)
 {
-    json_t *o = parse_object(body, n);
+    json_t *all = parse_any(body, n), *o = json_is_array(all) ? json_array_get(all, 0) : all;
     size_t len = 0;
-    const char *s = o ? error_message(o, &len) : NULL;
+    const char *s = error_message(o, &len);
 
     out[0] = '\0';
     *n_ctx = 0;
     if (s)
         snprintf(out, 240, "%.*s", (int)ebb_utf8_cut(s, len, 230), s);
-    if (o)
-        get_count(json_object_get(o, "error"), "n_ctx", n_ctx);
-    json_decref(o);
+    get_count(json_object_get(o, "error"), "n_ctx", n_ctx);
+    json_decref(all);
 }
 
 uint32_t ebb_answer_error_tokens(const char *body, size_t n)

@@ -153,6 +153,9 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
                                           "an engine with a larger context (here: -e here)", name, words);
     if (*words)
         return EBB_FAIL(err, EBB_IO, "%s: %.220s (%d)", name, words, r->status);
+    if (strcmp(r->type, "text/html") == 0 && r->status >= 500)
+        return EBB_FAIL(err, EBB_IO, "%s: answers with status %d: it is down or too slow; try again later", name,
+                        r->status);
     if (strcmp(r->type, "text/html") == 0)
         return EBB_FAIL(err, EBB_FORMAT, "%s: answers with a page for a browser (%d); is its address right?",
                         name, r->status);

@@ -381,6 +381,7 @@ static void test_refusals_are_one_line(void **state)
         { "redirect=file:///etc/passwd", "to file:///etc/passwd), which ebb does not follow; is its address right?" },
         { "redirect=exec:id", "to exec:id), which ebb does not follow; is its address right?" },
         { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
+        { "html=504", "answers with status 504: it is down or too slow; try again later" },
         { "hugebody=application/json", "answers with more than 4 MiB" }, { "headers", "KiB of headers" },
         { "status=429 retry=3000", "is overloaded (429)" }, { "parts", "a list of parts" },
     };
@@ -406,13 +407,15 @@ static void test_refusals_are_one_line(void **state)
     remote_close(&h, b);
 }
 
-/* An object that is no answer is a refusal, whatever the status says. */
-static void test_refusals_with_status_200(void **state)
+/* An object that is no answer is a refusal, whatever the status says; FastAPI and Google put it into a list. */
+static void test_refusals_as_objects(void **state)
 {
     static const struct { const char *how, *says; } cases[] = {
         { "kind=vllm object={\"detail\":\"Not-authenticated\"}", "Not-authenticated (200)" },
         { "kind=vllm object={\"message\":\"quota-exceeded\",\"code\":\"429\"}", "quota-exceeded (200)" },
         { "kind=vllm object={\"base_resp\":{\"status_code\":1004,\"status_msg\":\"login-fail\"}}", "login-fail (200)" },
+        { "kind=vllm object={\"detail\":[{\"loc\":[\"body\"],\"msg\":\"field-required\"}]}", "field-required (200)" },
+        { "kind=vllm code=400 object=[{\"error\":{\"message\":\"wrong-key\",\"code\":400}}]", "wrong-key (400)" },
         { "kind=vllm object={}", "something other than a stream of text" },
         { "kind=vllm object={\"choices\":[]}", "something other than a stream of text" },
         { "kind=vllm object={\"choices\":[{\"text\":\"x\"}]}", "something other than a stream of text" },
@@ -701,7 +704,7 @@ int main(void)
         cmocka_unit_test(test_torn_behind_the_end),
         cmocka_unit_test(test_calls_of_tools), cmocka_unit_test(test_endings),
         cmocka_unit_test(test_refusals_are_one_line),
-        cmocka_unit_test(test_refusals_with_status_200),
+        cmocka_unit_test(test_refusals_as_objects),
         cmocka_unit_test(test_errors_of_every_form),
         cmocka_unit_test(test_error_of_a_kept_answer),
         cmocka_unit_test(test_busy_is_tried_again),
