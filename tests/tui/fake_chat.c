@@ -319,6 +319,7 @@ ebb_status ebb_chat_check_idle(const ebb_chat *c, ebb_error *err)
 }
 
 const char *ebb_chat_engine(const ebb_chat *c) { return c->remote.name[0] ? c->remote.name : NULL; }
+const char *ebb_chat_engine_word(const ebb_chat *c) { return ebb_chat_engine(c); }
 const char *ebb_chat_engine_model(const ebb_chat *c, size_t i)
 {
     static const char *const names[] = { "big-model", "other-model", "" };
@@ -365,6 +366,8 @@ ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_error *err)
 {
     if (c->busy)
         return ebb_chat_check_idle(c, err);
+    if (ebb_chat_engine(c))
+        return EBB_FAIL(err, EBB_UNSUPPORTED, "its draft model is the server's");
     snprintf(c->draft, sizeof c->draft, "%s", name ? name : "");
     return EBB_OK;
 }

@@ -191,6 +191,8 @@ bool ebb_chat_is_worth_sharing(const char *path);
 void ebb_chat_share_model(ebb_chat *c);
 /* The remote engine that answers, as the user named it; NULL: that of this process. */
 const char *ebb_chat_engine(const ebb_chat *c);
+/* Its name in a sentence: of a server that was found not the address that ebb gave it. */
+const char *ebb_chat_engine_word(const ebb_chat *c);
 /* The seed of the last request for an answer; 0: there was none, or the engine has chosen it. */
 uint64_t ebb_chat_seed(const ebb_chat *c);
 /* The i-th model that it named when it was connected; "": it named no more, or is not connected.

@@ -62,9 +62,6 @@ ebb_status ebb_chat_model_path(const ebb_chat *c, char **out, ebb_error *err);
 /* -- chat_state.c ------------------------------------------------------------------ */
 /* What an engine of messages is, and NULL of one of ids (or of none). */
 const ebb_backend_facts *ebb_chat_facts(const ebb_chat *c);
-/* The engine's name in a sentence: of a server that was found not the address that ebb gave it.
- * NULL: the engine is in this process. */
-const char *ebb_chat_engine_word(const ebb_chat *c);
 /* UNSUPPORTED, with who can: what only an engine of ids does.  OK: the one at hand does. */
 EBB_MUST_CHECK
 ebb_status ebb_chat_need_ids(const ebb_chat *c, const char *what, ebb_error *err);

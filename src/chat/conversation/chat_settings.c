@@ -184,6 +184,13 @@ static void print_value(const setting *s, const ebb_chat_settings *v, char *out,
         snprintf(out, cap, s->kind == FLOAT ? "%.4g" : "%.0f", get_setting(s, v));
 }
 
+/* A server has defaults of its own for what nobody chose, and is sent nothing: it alone knows them. */
+static bool is_left_to_server(const ebb_chat *c, const setting *s)
+{
+    return ebb_chat_engine(c) && !ebb_chat_engine_is_found(c) && s->key &&
+           !(ebb_chat_settings_chosen(c) & EBB_SAMPLING_BIT_AT(s->at));
+}
+
 static void print_range(const setting *s, char *out, size_t cap)
 {
     ebb_sampling_range r = range_of(s);
@@ -216,7 +223,10 @@ ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *
         c->overflow.cannot_grow &= strcmp(s->name, "overflow") != 0;
         ebb_chat_save(c, false);
     }
-    print_value(s, &c->settings, now, sizeof now);
+    if (is_left_to_server(c, s))
+        snprintf(now, sizeof now, "the server's");
+    else
+        print_value(s, &c->settings, now, sizeof now);
     if (text && value)
         snprintf(text, cap, "%s = %s", s->name, now);
     else if (text)

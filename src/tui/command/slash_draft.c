@@ -49,9 +49,9 @@ ebb_status ebb_slash_draft(ebb_frontend *f, const char *arg, ebb_error *err)
 {
     bool is_off = strcmp(arg, "off") == 0 || strcmp(arg, "none") == 0;
 
-    if (*arg && is_off && !ebb_chat_draft(f->chat))
+    if (*arg && is_off && !ebb_chat_draft(f->chat) && !ebb_chat_engine(f->chat))
         return EBB_FAIL(err, EBB_USAGE, "there is no draft model");
-    if (*arg)
+    if (*arg || ebb_chat_engine(f->chat))        /* a server's is refused there, whatever this ebb was started with */
         return ebb_chat_set_draft(f->chat, is_off ? NULL : arg, err);
     if (!ebb_chat_is_ready(f->chat))
         return EBB_FAIL(err, EBB_BUSY, "the model is not loaded yet");

@@ -8,12 +8,19 @@
 static void say_engines(ebb_frontend *f, const ebb_engine_entry *list, size_t n)
 {
     const char *now = ebb_chat_engine(f->chat);
+    bool is_listed = !now;
     ebb_buf out = { 0 };
 
     ebb_buf_addf(&out, "%c %-12s  this process", now ? ' ' : '*', EBB_ENGINE_HERE);
-    for (size_t i = 0; i < n; i++)
-        ebb_buf_addf(&out, "\n%c %-12s  %s%s%s", now && strcmp(now, list[i].name) == 0 ? '*' : ' ', list[i].name,
+    for (size_t i = 0; i < n; i++) {
+        bool is_now = now && strcmp(now, list[i].name) == 0;
+
+        is_listed = is_listed || is_now;
+        ebb_buf_addf(&out, "\n%c %-12s  %s%s%s", is_now ? '*' : ' ', list[i].name,
                      list[i].address, list[i].model ? "  " : "", list[i].model ? list[i].model : "");
+    }
+    if (!is_listed)                              /* one by its address, or a server that was found */
+        ebb_buf_addf(&out, "\n* %s", ebb_chat_engine_word(f->chat));
     ebb_buf_adds(&out, "\n/engine NAME [MODEL] takes one; /engine test [NAME] asks it what it is; ebb engines add NAME "
                        "ADDRESS makes one");
     f->say(f, EBB_SAY_PAGE, ebb_buf_text(&out), out.len);

@@ -246,6 +246,24 @@ static void test_refusals_say_who_can(void **state)
     ebb_chat_close(c);
 }
 
+/* What nobody chose is not sent, and so not known here. */
+static void test_the_servers_sampling(void **state)
+{
+    ebb_chat *c = open_chat("kind=llama", NULL);
+    char text[300];
+    ebb_error err;
+
+    (void)state;
+    assert_int_equal(ebb_chat_set(c, "temp", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "temp = the server's (0 to 10)"));
+    assert_int_equal(ebb_chat_set(c, "temp", "0.7", text, sizeof text, &err), EBB_OK);
+    assert_int_equal(ebb_chat_set(c, "temp", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "temp = 0.7 ("));
+    assert_int_equal(ebb_chat_set(c, "predict", NULL, text, sizeof text, &err), EBB_OK);
+    assert_null(strstr(text, "the server's"));
+    ebb_chat_close(c);
+}
+
 /* Messages that the engine was asked with last: it says so. */
 static size_t n_messages_asked(const ebb_chat *c)
 {
@@ -859,6 +877,7 @@ int main(void)
         cmocka_unit_test(test_figures_are_kept),
         cmocka_unit_test(test_tree_needs_no_ids), cmocka_unit_test(test_the_thought_of_a_cut_answer),
         cmocka_unit_test(test_refusals_say_who_can),
+        cmocka_unit_test(test_the_servers_sampling),
         cmocka_unit_test(test_overflow_by_estimate),
         cmocka_unit_test(test_too_long_by_estimate),
         cmocka_unit_test(test_half_stays_where_the_engine_counts),

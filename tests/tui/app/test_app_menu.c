@@ -117,6 +117,21 @@ static void menu_of_numbers(void **state)
     screen_close(&s);
 }
 
+/* The list has the engine that answers, also one that has no name here. */
+static void engines_are_listed(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 24, 80);
+    screen_keys(&s, "/engine\r\033[27u\r");
+    assert_has(&s, "* here ");
+    strcpy(fake_remote(s.chat)->name, "http://box:8080");
+    screen_keys(&s, "/engine\r\033[27u\r");
+    assert_has(&s, "* http://box:8080");
+    screen_close(&s);
+}
+
 /* A remote engine's models are those that it has, not the files of this machine. */
 static void menu_of_models_there(void **state)
 {
@@ -226,6 +241,7 @@ int main(void)
         cmocka_unit_test(menu_picks),
         cmocka_unit_test(esc_leaves_the_tree),
         cmocka_unit_test(menu_of_numbers),
+        cmocka_unit_test(engines_are_listed),
         cmocka_unit_test(menu_of_models_there),
         cmocka_unit_test(a_menu_and_an_editor),
         cmocka_unit_test(a_menu_and_an_output),

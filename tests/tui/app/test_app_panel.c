@@ -289,6 +289,10 @@ static void draft(void **state)
     assert_null(ebb_chat_draft(s.chat));
     screen_keys(&s, "/draft a\t");
     assert_has(&s, "> /draft auto");
+    screen_keys(&s, "\003\003/draft 1b\r");
+    strcpy(fake_remote(s.chat)->name, "box");
+    screen_keys(&s, "/draft\r");
+    assert_has(&s, "its draft model is the server's");
     screen_close(&s);
 }
 
