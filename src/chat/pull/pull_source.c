@@ -95,10 +95,10 @@ static bool parse_rest(const char *rest, size_t n, ebb_pull_source *out)
     return unescape_url(rest, (size_t)(end - rest), out->want, sizeof out->want);
 }
 
-/* owner/name, then :want, @revision or /rest. */
+/* owner/name, then /rest, or :want and @revision in either order: Git has no colon in a revision's name. */
 static ebb_status parse_repo(const char *text, const char *path, ebb_pull_source *out, ebb_error *err)
 {
-    size_t owner = strcspn(path, "/"), name, n = strcspn(path, "?#");
+    size_t owner = strcspn(path, "/"), name, n = strcspn(path, "?#"), n_revision;
     const char *p = path + owner, *at;
 
     if (*p != '/' || !is_repo_word(path, owner))
@@ -109,11 +109,18 @@ static ebb_status parse_repo(const char *text, const char *path, ebb_pull_source
     snprintf(out->repo, sizeof out->repo, "%.*s", (int)(owner + 1 + name), path);
     p += 1 + name;
     n -= (size_t)(p - path);
-    at = *p == '/' ? NULL : strrchr(p, '@');
-    if (at && (size_t)snprintf(out->revision, sizeof out->revision, "%s", at + 1) >= sizeof out->revision)
+    at = *p == '/' ? NULL : *p == '@' ? p : strrchr(p, '@');
+    n_revision = at ? strcspn(at + 1, at == p ? ":" : "") : 0;
+    if (n_revision >= sizeof out->revision)
         return fail_bad_source(text, err);
     if (at)
+        snprintf(out->revision, sizeof out->revision, "%.*s", (int)n_revision, at + 1);
+    if (at && at > p) {
         n = (size_t)(at - p);
+    } else if (at) {
+        p += 1 + n_revision;
+        n = strlen(p);
+    }
     if (n && *p == '/' ? !parse_rest(p + 1, n - 1, out) : n && *p == ':' &&
         !unescape_url(p + 1, n - 1, out->want, sizeof out->want))
         return fail_bad_source(text, err);

@@ -19,7 +19,7 @@ static void expect(const char *text, const char *repo, const char *revision, con
 static void test_words(void **state)
 {
     static const char *const wrong[] = { "", "x", "x/", "/x", "x/y z", "../x", ".x/y", "x/.y", "-x/y", "ftp://x/y.gguf",
-                                         "hf.co/x", "x/y@", "x\x1b/y", "file:///etc/passwd", "x/y:\x01%00" };
+                                         "hf.co/x", "x/y@", "x/y@:z", "x\x1b/y", "file:///etc/passwd", "x/y:\x01%00" };
     char longest[9000];
     ebb_pull_source s;
 
@@ -28,6 +28,8 @@ static void test_words(void **state)
     expect("a/B-GGUF:Q4_K_M", "a/B-GGUF", "main", "Q4_K_M");
     expect("a/B-GGUF:Q4_K_M@v1.2", "a/B-GGUF", "v1.2", "Q4_K_M");
     expect("a/B-GGUF@refs%2Fpr%2F1", "a/B-GGUF", "refs%2Fpr%2F1", "");
+    expect("a/B-GGUF@v1.2:Q4_K_M", "a/B-GGUF", "v1.2", "Q4_K_M");
+    expect("a/B-GGUF@v1.2:at@x.gguf", "a/B-GGUF", "v1.2", "at@x.gguf");
     expect("a/B/x.gguf", "a/B", "main", "x.gguf");
     expect("HTTPS://HuggingFace.co/a/B", "a/B", "main", "");
     expect("hf.co/a/B:Q8_0", "a/B", "main", "Q8_0");
