@@ -115,7 +115,8 @@ static const char *const foreign_options[][2] = {
     { "--context-length", "it is --ctx N here, or --ctx max for the longest that stays in memory" },
     { "--kv-type", "it is --kv TYPE here" },
     { "--strategy", "--placement interleaved, first or last decides which layers stay" },
-    { "--num-parallel", "one conversation is answered at a time; `ebb ollama --parallel N` is for Ollama's estimate" },
+    { "--num-parallel", "`ebb serve` answers as many at once as its context holds; `ebb ollama --parallel N` is for "
+                        "Ollama's estimate" },
     { "--n-gpu-layers", "ebb uses no GPU; --resident N keeps layers in memory, by default as many as fit" },
     { "-ngl", "ebb uses no GPU; --resident N keeps layers in memory, by default as many as fit" },
     { "--mlock", "layers that fit stay in memory anyway; see `ebb plan`" },
