@@ -752,7 +752,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
     const struct CMUnitTest tests[] = {
         T(test_nothing_to_read), T(test_new_one), T(test_new_one_for_several), T(test_there_and_back),
-        T(test_killed_writer), T(test_killed_writer_then_turned), T(test_more_than_the_cache), T(test_hole_at_the_locks),
+        T(test_killed_writer), T(test_killed_writer_then_turned), T(test_more_than_the_cache),
+        T(test_hole_at_the_locks),
         T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),
         T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_begun_in_the_clear),
