@@ -116,6 +116,7 @@ static void read_draft(ebb_compiler *c)
     bool is_oldest = is_of_draft(c->root, "draft-03") || is_of_draft(c->root, "draft-04");
 
     c->ref_ignores_siblings = is_oldest || is_of_draft(c->root, "draft-06") || is_of_draft(c->root, "draft-07");
+    c->has_no_prefix_items = c->ref_ignores_siblings || is_of_draft(c->root, "2019-09");
     c->id = is_oldest ? "id" : "$id";
 }
 

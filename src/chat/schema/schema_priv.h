@@ -57,6 +57,7 @@ typedef struct ebb_schema_base {
 typedef struct ebb_compiler {
     const json_t    *root;
     bool             ref_ignores_siblings;   /* until draft 7: what is beside $ref does not count */
+    bool             has_no_prefix_items;    /* until draft 2019-09: `items` is of all of them */
     const char      *id;         /* the keyword: "$id", "id" until draft 4 */
     ebb_schema_base *bases;      /* by ref (ebb_schema_find_bases) */
     size_t           n_bases, cap_bases;

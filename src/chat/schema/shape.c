@@ -155,6 +155,9 @@ static bool read_items(ebb_compiler *c, const json_t *o, ebb_shape *s)
 {
     json_t *items = json_object_get(o, "items"), *behind = json_object_get(o, "additionalItems");
 
+    if (c->has_no_prefix_items && items && json_object_get(o, "prefixItems"))
+        return ebb_schema_fail(c, EBB_UNSUPPORTED, "prefixItems beside items is of draft 2020-12, and $schema names "
+                                                   "an older one");
     if (!json_is_array(items))
         return !items || read_schema(c, "items", items, &s->items);
     return read_prefix(c, "items", items, s) && (!behind || read_schema(c, "additionalItems", behind, &s->items));

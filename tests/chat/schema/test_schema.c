@@ -229,6 +229,8 @@ static const struct { const char *schema; ebb_status code; const char *says; } r
     { "{\"type\":\"string\",\"pattern\":\"\\\\uD83C\\\\u0041\"}", EBB_UNSUPPORTED,
       "pattern, character 7: no character that is followed here" },
     { "{\"type\":\"string\",\"pattern\":\"^a{2}{3}$\"}", EBB_UNSUPPORTED, "pattern, character 6: nothing that could" },
+    { "{\"$schema\":\"https://json-schema.org/draft/2019-09/schema\",\"properties\":{\"a\":{\"prefixItems\":[{}],"
+      "\"items\":false}}}", EBB_UNSUPPORTED, "#/properties/a: prefixItems beside items is of draft 2020-12" },
     { "{\"type\":\"string\",\"maxLength\":1000000}", EBB_LIMIT, "up to 50000" },
     { "{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", EBB_FORMAT, "nothing is valid" },
     { "{\"type\":\"integer\",\"minimum\":9007199254740100,\"maximum\":9007199254740000}", EBB_FORMAT,
