@@ -11,6 +11,10 @@ $EBB run --private "Does the zanzibar quokka know how to leave this program?" >"
 printf 'Where is the xylophon of the program?\n/quit\n' | $EBB --plain --private >"$dir/out" 2>"$dir/err" || fail "chat: $(cat "$dir/err")"
 [ -s "$dir/out" ] || fail "the chat says nothing"
 grep -q 'nothing of this conversation is written' "$dir/out" "$dir/err" || fail "the chat does not say that it is private"
+# ... nor that it keeps anything, or that what is on the disk could be had here.
+printf '/save mine\n/load open\n/quit\n' | $EBB --plain --private >"$dir/out" 2>&1 || fail "chat: $(cat "$dir/out")"
+grep -q 'named mine until you leave; --private keeps nothing' "$dir/out" && ! grep -q 'saved as' "$dir/out" &&
+    grep -q "no session 'open' among those in memory" "$dir/out" || fail "names in private: $(cat "$dir/out")"
 for word in zanzibar quokka xylophon; do
     found=$(grep -rlai "$word" "$HOME") && fail "$word is in $found"
 done

@@ -180,7 +180,9 @@ ebb_status ebb_store_find(ebb_store *s, const char *name, int64_t *session, ebb_
     if (st == EBB_NOTFOUND)
         st = find_by_title(s, name, session, err);
     return st == EBB_NOTFOUND
-           ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'; /list or `ebb sessions list` shows all", name) : st;
+           ? EBB_FAIL(err, EBB_NOTFOUND, "there is no session '%s'%s", name,
+                      strcmp(s->path, ":memory:") == 0 ? " among those in memory; /list shows them"
+                                                       : "; /list or `ebb sessions list` shows all") : st;
 }
 
 ebb_status ebb_store_find_or_begin(ebb_store *s, const char *name, int64_t *session, ebb_error *err)

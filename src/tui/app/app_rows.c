@@ -122,7 +122,8 @@ static bool wrap_greeting(ebb_app *a, int cols, ebb_wrap *w)
     ebb_machine room = a->greeting.machine;
     if (a->figures.stats.budget_bytes > 0 && a->figures.stats.budget_bytes < room.available_bytes)
         room.available_bytes = a->figures.stats.budget_bytes;    /* --ram */
-    ebb_greeting_text(&text, &room, a->figures.model, a->greeting.is_first_run, true);
+    ebb_greeting_text(&text, &room, a->figures.model, a->greeting.is_first_run, true,
+                      a->frontend.opts->is_private);
     if (a->greeting.is_first_run && !a->term->ops->begin)
         ebb_buf_adds(&text, "\nebb --inline leaves the conversation in the terminal's own scrollback.");
     a->term->ops->size(a->term, &rows, &all_cols);

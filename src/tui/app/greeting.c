@@ -31,25 +31,26 @@ void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine)
 }
 
 /* How one comes to a model of one's own. */
-static void add_way(ebb_buf *out, const ebb_machine *machine)
+static void add_way(ebb_buf *out, const ebb_machine *machine, bool is_private)
 {
     ebb_suggestion s;
     ebb_plan plan;
 
     (void)ebb_suggestion_best(machine, &s, &plan);       /* else the smallest */
-    ebb_buf_addf(out, "\n\nTo get %s (%.1f GB), type:\n  /pull %s\n\n"
+    ebb_buf_addf(out, "\n\nTo get %s (%.1f GB), type%s:\n  %s %s\n\n"
                  "Other models: ebb pull --suggest. A .gguf file of yours: /model FILE.",
-                 s.name, s.file_bytes / 1e9, s.source);
+                 s.name, s.file_bytes / 1e9, is_private ? " in another terminal" : "",
+                 is_private ? "ebb pull" : "/pull", s.source);
 }
 
 /* The same in a line, for who has a model. */
-static void add_short_way(ebb_buf *out, const ebb_machine *machine)
+static void add_short_way(ebb_buf *out, const ebb_machine *machine, bool is_private)
 {
     ebb_suggestion s;
     ebb_plan plan;
 
     if (ebb_suggestion_best(machine, &s, &plan))
-        ebb_buf_addf(out, "\nTo get %s: /pull %s", s.name, s.source);
+        ebb_buf_addf(out, "\nTo get %s: %s %s", s.name, is_private ? "ebb pull" : "/pull", s.source);
 }
 
 /* It has weights of which nothing is known here. */
@@ -64,7 +65,7 @@ static bool is_guide_model(const ebb_model_info *model)
 }
 
 void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model, bool is_first,
-                       bool has_keys)
+                       bool has_keys, bool is_private)
 {
     bool is_guide = is_guide_model(model);
 
@@ -85,9 +86,9 @@ void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model
         ebb_buf_addc(out, '.');
     }
     if (is_first && model && !is_elsewhere(model) && !is_guide)
-        add_short_way(out, machine);
+        add_short_way(out, machine, is_private);
     if (is_guide)
-        add_way(out, machine);
+        add_way(out, machine, is_private);
     else if (is_first)
         ebb_buf_addf(out, "\n\nType a question and press Enter.%s", has_keys ? " F1 shows all keys and commands." : "");
 }

@@ -6,10 +6,10 @@
 #include "ebb/model.h"
 #include "ebb/experimental/plan.h"
 
-/* model: NULL while it is being loaded; has_keys: F1 is one.  One line each, without a line end
- * after the last. */
+/* model: NULL while it is being loaded; has_keys: F1 is one; is_private: this chat fetches nothing.
+ * One line each, without a line end after the last. */
 void ebb_greeting_text(ebb_buf *out, const ebb_machine *machine, const ebb_model_info *model,
-                       bool is_first, bool has_keys);
+                       bool is_first, bool has_keys, bool is_private);
 /* "6.5 GB free, 2 cores: LFM2.5-8B-A1B (...) fits with 16k of context, about 23 tok/s" by
  * models/suggestions.h, the speed where memory_bytes_s says it. */
 void ebb_greeting_machine(ebb_buf *out, const ebb_machine *machine);

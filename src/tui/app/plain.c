@@ -30,7 +30,7 @@ static void plain_greet(ebb_plain *p)
     if (ebb_greeting_measures(&machine, ebb_chat_model(p->frontend.chat)) &&
         ebb_machine_probe(NULL, true, &machine, NULL) != EBB_OK)
         machine.memory_bytes_s = 0;
-    ebb_greeting_text(&text, &machine, ebb_chat_model(p->frontend.chat), true, false);
+    ebb_greeting_text(&text, &machine, ebb_chat_model(p->frontend.chat), true, false, p->frontend.opts->is_private);
     ebb_buf_adds(&text, "\n/help lists the commands; Ctrl-D leaves.");
     ebb_plain_say(&p->frontend, EBB_SAY_TEXT, ebb_buf_text(&text), text.len);
     ebb_buf_fini(&text);

@@ -47,13 +47,16 @@ ebb_status ebb_slash_save(ebb_frontend *f, const char *arg, ebb_error *err)
     ebb_status st;
 
     if (*arg == '\0')
-        return EBB_FAIL(err, EBB_USAGE, "/save NAME: which name?  (everything is saved as you go)");
+        return EBB_FAIL(err, EBB_USAGE, "/save NAME: which name?%s",
+                        f->opts->is_private ? "" : "  (everything is saved as you go)");
     if (ebb_export_is_file(arg))
         return ebb_slash_export(f, arg, err);    /* which says where it is */
     st = ebb_chat_save_as(f->chat, arg, err);
     if (st != EBB_OK)
         return st;
-    if (ebb_chat_session_id(f->chat))
+    if (f->opts->is_private)
+        ebb_frontend_sayf(f, EBB_SAY_NOTICE, "this session is named %s until you leave; --private keeps nothing", arg);
+    else if (ebb_chat_session_id(f->chat))
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "saved as %s", arg);
     else
         ebb_frontend_sayf(f, EBB_SAY_NOTICE, "this session is named %s; it is kept from its first question on", arg);

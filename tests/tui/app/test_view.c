@@ -451,26 +451,33 @@ static void greets(void **state)
     ebb_greeting_machine(&out, &tiny);
     assert_non_null(strstr(out.data, "1 core: only the smallest"));
     ebb_buf_clear(&out);
-    ebb_greeting_text(&out, &small, &guide, true, true);
+    ebb_greeting_text(&out, &small, &guide, true, true, false);
     assert_non_null(strstr(out.data, "built-in guide"));
     assert_non_null(strstr(out.data, "To get LFM2.5-8B-A1B (5.2 GB), type:\n  /pull "
                                      "LiquidAI/LFM2.5-8B-A1B-GGUF:Q4_K_M\n"));
     assert_non_null(strstr(out.data, "/model FILE"));
     ebb_buf_clear(&out);
-    ebb_greeting_text(&out, &small, &guide, false, true);
+    ebb_greeting_text(&out, &small, &guide, false, true, false);
     assert_non_null(strstr(out.data, "built-in guide"));
     assert_non_null(strstr(out.data, "ebb pull"));       /* as long as there is nothing else */
     assert_null(strstr(out.data, "tok/s"));
     ebb_buf_clear(&out);
-    ebb_greeting_text(&out, &small, &own, true, true);
+    ebb_greeting_text(&out, &small, &own, true, true, false);
     assert_non_null(strstr(out.data, "as they go.\nTo get LFM2.5-8B-A1B: /pull LiquidAI/LFM2.5-8B-A1B-GGUF:Q4_K_M\n"
                                      "\nType a"));
     ebb_buf_clear(&out);
-    ebb_greeting_text(&out, &tiny, &own, true, true);
+    ebb_greeting_text(&out, &small, &own, true, true, true);     /* --private: the chat fetches nothing */
+    assert_non_null(strstr(out.data, "To get LFM2.5-8B-A1B: ebb pull LiquidAI/"));
+    ebb_buf_clear(&out);
+    ebb_greeting_text(&out, &small, &guide, true, true, true);
+    assert_non_null(strstr(out.data, "type in another terminal:\n  ebb pull LiquidAI/"));
+    assert_null(strstr(out.data, "/pull"));
+    ebb_buf_clear(&out);
+    ebb_greeting_text(&out, &tiny, &own, true, true, false);
     assert_null(strstr(out.data, "/pull"));
     for (int has_keys = 0; has_keys < 2; has_keys++) {
         ebb_buf_clear(&out);
-        ebb_greeting_text(&out, &small, NULL, true, has_keys);
+        ebb_greeting_text(&out, &small, NULL, true, has_keys, false);
         assert_int_equal(strstr(out.data, "F1") != NULL, has_keys);
     }
     ebb_buf_fini(&out);
