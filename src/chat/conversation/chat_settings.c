@@ -184,11 +184,19 @@ static void print_value(const setting *s, const ebb_chat_settings *v, char *out,
         snprintf(out, cap, s->kind == FLOAT ? "%.4g" : "%.0f", get_setting(s, v));
 }
 
+/* OpenAI's protocol has none, and the server is not known to take it all the same. */
+static bool is_unsendable(const ebb_chat *c, const setting *s)
+{
+    const ebb_backend_facts *facts = ebb_chat_facts(c);
+
+    return facts && !facts->takes_sampling && s->key && s->at != AT(sampling.temp) && s->at != AT(sampling.top_p);
+}
+
 /* A server has defaults of its own for what nobody chose, and is sent nothing: it alone knows them. */
 static bool is_left_to_server(const ebb_chat *c, const setting *s)
 {
     return ebb_chat_engine(c) && !ebb_chat_engine_is_found(c) && s->key &&
-           !(ebb_chat_settings_chosen(c) & EBB_SAMPLING_BIT_AT(s->at));
+           (is_unsendable(c, s) || !(ebb_chat_settings_chosen(c) & EBB_SAMPLING_BIT_AT(s->at)));
 }
 
 static void print_range(const setting *s, char *out, size_t cap)
@@ -223,12 +231,13 @@ ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *
         c->overflow.cannot_grow &= strcmp(s->name, "overflow") != 0;
         ebb_chat_save(c, false);
     }
-    if (is_left_to_server(c, s))
+    if (!value && is_left_to_server(c, s))
         snprintf(now, sizeof now, "the server's");
     else
         print_value(s, &c->settings, now, sizeof now);
     if (text && value)
-        snprintf(text, cap, "%s = %s", s->name, now);
+        snprintf(text, cap, "%s = %s%s", s->name, now,
+                 is_unsendable(c, s) ? " for other engines; this one is not sent it" : "");
     else if (text)
         snprintf(text, cap, "%s = %s (%s): %s", s->name, now, range, s->help);
     return EBB_OK;
@@ -481,6 +490,21 @@ uint32_t ebb_chat_settings_chosen(const ebb_chat *c)
             chosen |= EBB_SAMPLING_BIT_AT(s->at);
     }
     return chosen;
+}
+
+bool ebb_chat_settings_unsent(const ebb_chat *c, bool configured, char *out, size_t cap)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < N_SETTINGS; i++) {
+        const setting *s = &settings[i];
+
+        if (is_unsendable(c, s) && n < cap &&
+            ((c->settings.is_set & 1u << i) || is_from_command_line(c, s) ||
+             (configured && has_bit(c->defaults.sampling_config, s))))
+            n += (size_t)snprintf(out + n, cap - n, "%s%s", n ? ", " : "", s->name);
+    }
+    return n > 0;
 }
 
 static void read_away(ebb_chat_settings *v, json_t *away)

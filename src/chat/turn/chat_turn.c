@@ -221,6 +221,22 @@ static void report_template(ebb_chat *c)
         ebb_chat_notice(c, "%s", line);
 }
 
+/* The same of parameters of the sampler. */
+static void report_unsent(ebb_chat *c)
+{
+    char names[120], line[320];
+    bool is_said = ebb_chat_settings_unsent(c, false, names, sizeof names);
+
+    if (!is_said && !ebb_chat_settings_unsent(c, true, names, sizeof names))
+        return;
+    snprintf(line, sizeof line, "%.80s is sent no %s: OpenAI's protocol has none; `ebb engines add` with --kind names "
+             "a server that takes more", ebb_chat_engine_word(c), names);
+    if (is_said)
+        ebb_chat_warn(c, line);
+    else
+        ebb_chat_notice(c, "%s", line);
+}
+
 /* What the user should know of the model before the first answer. */
 static void report_model(ebb_chat *c)
 {
@@ -228,6 +244,7 @@ static void report_model(ebb_chat *c)
     char unfollowed[200];
 
     report_template(c);
+    report_unsent(c);
     c->overflow.is_untrained_said = false;
     if (!c->overflow.is_unattended || c->overflow.was_asked)     /* else it is said when it comes to that */
         ebb_overflow_warn_untrained(c, c->backend->ops->n_ctx(c->backend));

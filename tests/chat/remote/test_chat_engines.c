@@ -261,6 +261,17 @@ static void test_the_servers_sampling(void **state)
     assert_non_null(strstr(text, "temp = 0.7 ("));
     assert_int_equal(ebb_chat_set(c, "predict", NULL, text, sizeof text, &err), EBB_OK);
     assert_null(strstr(text, "the server's"));
+    assert_int_equal(ebb_chat_set(c, "top-k", "7", text, sizeof text, &err), EBB_OK);
+    assert_string_equal(text, "top-k = 7");
+    test_hub_how(&server, "kind=openai");        /* OpenAI's protocol knows temp, but no top-k */
+    assert_int_equal(ebb_chat_set_engine(c, server.url, NULL, &err), EBB_OK);
+    wait_event(c, EBB_EVENT_WARNING, text, sizeof text);
+    assert_non_null(strstr(text, " is sent no top-k: "));
+    wait_event(c, EBB_EVENT_READY, NULL, 0);
+    assert_int_equal(ebb_chat_set(c, "top-k", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "top-k = the server's ("));
+    assert_int_equal(ebb_chat_set(c, "min-p", "0.1", text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "min-p = 0.1 for other engines; "));
     ebb_chat_close(c);
 }
 
