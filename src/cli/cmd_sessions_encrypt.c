@@ -4,6 +4,7 @@
  * encrypted and the first that no longer is: with a key beside it, one in the clear says what was begun. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -21,7 +22,25 @@
 /* Where everything is. */
 typedef struct stored_paths {
     ebb_buf state, db, key, history, copy;
+    ebb_buf key_link;                            /* that leads to the key; "": none does */
 } stored_paths;
+
+/* A link to the key stays one, and what it leads to is written anew: beside a file in its place the old key would stay,
+ * and open everything. */
+static ebb_status follow_key(stored_paths *p, ebb_error *err)
+{
+    struct stat st;
+    bool is_link = lstat(p->key.data, &st) == 0 && S_ISLNK(st.st_mode);
+    char *real = is_link ? realpath(p->key.data, NULL) : NULL;
+
+    if (!real)
+        return EBB_OK;                           /* one that leads nowhere is told of when the key is read */
+    p->key_link = p->key;
+    p->key = (ebb_buf){ 0 };
+    ebb_buf_adds(&p->key, real);
+    free(real);
+    return p->key.failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path") : EBB_OK;
+}
 
 static ebb_status find_stored_paths(stored_paths *p, ebb_error *err)
 {
@@ -31,6 +50,8 @@ static ebb_status find_stored_paths(stored_paths *p, ebb_error *err)
         st = ebb_stored_path(&p->db, err);
     if (st == EBB_OK)
         st = ebb_stored_key_path(&p->key, err);
+    if (st == EBB_OK)
+        st = follow_key(p, err);
     if (st == EBB_OK)
         st = ebb_path_in(EBB_DIR_STATE, "history", &p->history, err);
     if (st == EBB_OK)
@@ -45,6 +66,7 @@ static void free_stored_paths(stored_paths *p)
     ebb_buf_fini(&p->key);
     ebb_buf_fini(&p->history);
     ebb_buf_fini(&p->copy);
+    ebb_buf_fini(&p->key_link);
 }
 
 static bool keep_none(void *arg, const ebb_token *ids, size_t n)
@@ -219,6 +241,12 @@ static ebb_status expect_some_database(const stored_paths *p, ebb_error *err)
     return st;
 }
 
+static ebb_status fail_to_remove(const char *key, ebb_error *err)
+{
+    return EBB_FAIL(err, EBB_IO, "sessions, history and drafts are in the clear, but %s cannot be removed: remove it "
+                    "yourself", key);
+}
+
 /* Nothing is sealed with it any more, on the disk, too: a loss of power brings nothing back. */
 static ebb_status remove_key(const stored_paths *p, ebb_error *err)
 {
@@ -229,10 +257,14 @@ static ebb_status remove_key(const stored_paths *p, ebb_error *err)
     if (st != EBB_OK)
         return st;
     ebb_file_wipe_begun(p->key.data);
+    if (p->key_link.len > 0) {                   /* first: one that leads nowhere is a key that is gone for now */
+        if (!ebb_file_remove(p->key_link.data))
+            return fail_to_remove(p->key_link.data, err);
+        ebb_folder_sync_name(p->key_link.data);
+    }
     return ebb_file_remove_wiping(p->key.data)   /* overwritten under its name, it would be taken for damaged */
                ? EBB_OK
-               : EBB_FAIL(err, EBB_IO, "sessions, history and drafts are in the clear, but %s cannot be removed: "
-                          "remove it yourself", p->key.data);
+               : fail_to_remove(p->key.data, err);
 }
 
 static ebb_status decrypt_all(const ebb_args *a, const stored_paths *p, ebb_error *err)

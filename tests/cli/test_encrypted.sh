@@ -208,6 +208,18 @@ $EBB sessions encrypt --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "encrypt 
 one_line "a key that is gone"; grep -q "sessions.key back" "$dir/err" || fail "a key that is gone: $(cat "$dir/err")"
 rm "$state/sessions.key"; cp "$dir/kept" "$state/sessions.key"
 
+# -- a key behind a link: another one takes the place of what it leads to, and none stays there --
+mkdir "$dir/stick"; mv "$state/sessions.key" "$dir/stick/"; ln -s "$dir/stick/sessions.key" "$state/sessions.key"
+exec 3<"$dir/stick/sessions.key"
+$EBB sessions rekey "$dir/new" --unlock "$key" >"$dir/out" 2>&1 || fail "rekey behind a link: $(cat "$dir/out")"
+[ -L "$state/sessions.key" ] || fail "the link to the key is no link any more"
+[ -z "$(tr -d '\0' <&3)" ] || fail "the old key stays behind a link"
+exec 3<&-
+$EBB sessions list --unlock "$key" >/dev/null 2>&1 && fail "the old key opens it still, behind a link"
+$EBB sessions decrypt --unlock "$dir/new" >"$dir/out" 2>&1 || fail "decrypt, the key behind a link: $(cat "$dir/out")"
+[ ! -L "$state/sessions.key" ] && [ ! -e "$dir/stick/sessions.key" ] || fail "the key stays behind a link"
+$EBB sessions encrypt --unlock "$key" >/dev/null || fail "encrypt again"
+
 # -- what would stop it half way is looked at before a key is made --
 mv "$state/history" "$dir/history.moved"; ln -s "$dir/nodisk/history" "$state/history"
 $EBB sessions decrypt --unlock "$key" >"$dir/out" 2>"$dir/err" && fail "a history that is gone: $(cat "$dir/out")"
