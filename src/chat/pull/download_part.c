@@ -134,6 +134,17 @@ static ebb_status expect_one_name(const ebb_download *d, ebb_error *err)
     return EBB_OK;
 }
 
+/* A file system without locks (Lustre, some on a network) has no way to tell of another pull: go on without, as the
+ * history does. */
+static ebb_status lock_part(const ebb_download *d, ebb_error *err)
+{
+    ebb_status st = ebb_file_lock(d->fd, d->part.data, err);
+
+    if (st == EBB_IO)
+        ebb_log("pull", "%s: its file system has no locks", d->part.data);
+    return st == EBB_IO ? EBB_OK : st;
+}
+
 static ebb_status open_download_part(ebb_download *d, ebb_error *err)
 {
     ebb_status st = ebb_file_mkdirs(d->request->folder, err);
@@ -144,7 +155,7 @@ static ebb_status open_download_part(ebb_download *d, ebb_error *err)
         st = ebb_file_open(d->part.data, EBB_FILE_UPDATE_HERE, &d->fd, err);
     if (st != EBB_OK)
         return st;
-    st = ebb_file_lock(d->fd, d->part.data, err);
+    st = lock_part(d, err);
     if (st == EBB_OK && !ebb_file_is_at(d->fd, d->part.data))     /* who held the lock may have renamed it */
         st = EBB_FAIL(err, EBB_BUSY, "%s: it has been moved meanwhile", d->part.data);
     if (st == EBB_BUSY)

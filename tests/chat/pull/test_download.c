@@ -1,7 +1,10 @@
 /* A file from the net: every system call that fails, and what is left then. */
 #include "ebb_test.h"
 
+#include <errno.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "net/dynlib.h"
@@ -12,6 +15,17 @@
 #include "support/small_disk.h"
 
 #define N_BYTES 150000u
+
+static bool has_no_locks;
+
+int flock(int fd, int how)
+{
+    if (has_no_locks) {
+        errno = ENOLCK;
+        return -1;
+    }
+    return (int)syscall(SYS_flock, fd, how);
+}
 
 static test_hub hub;
 static char folder[96], data[N_BYTES];
@@ -252,6 +266,19 @@ static void test_resumes_after_a_loss_of_power(void **state)
     assert_int_equal(got.n_resumed, 60000);
     assert_whole();
     test_hub_how(&hub, "");
+}
+
+/* A folder of models on a file system that has none. */
+static void test_without_locks(void **state)
+{
+    ebb_download_result got;
+
+    (void)state;
+    begin(NULL);
+    has_no_locks = true;
+    assert_int_equal(get(N_BYTES, "", &got, NULL), EBB_OK);
+    has_no_locks = false;
+    assert_whole();
 }
 
 static void count_checks(void *arg, const ebb_download_progress *p)
@@ -591,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_each_fault),
         cmocka_unit_test(test_resumes),
         cmocka_unit_test(test_resumes_after_a_loss_of_power),
+        cmocka_unit_test(test_without_locks),
         cmocka_unit_test(test_one_of_several),
         cmocka_unit_test(test_one_of_several_by_name),
         cmocka_unit_test(test_one_of_several_asked_again),
