@@ -313,6 +313,36 @@ static void test_hole_at_the_locks(void **state)
     sqlite3_test_control(SQLITE_TESTCTRL_PENDING_BYTE, usual);
 }
 
+/* So does one whose database is encrypted next: what is in that log is in the clear, and in no other place. */
+static void test_encrypted_behind_a_killed_writer(void **state)
+{
+    char name[120];
+    ebb_error err = { 0 };
+    ebb_buf left = { 0 };
+    int status, log;
+    pid_t pid = fork();
+
+    (void)state;
+    if (pid == 0) {
+        plant(open_db());
+        raise(SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status));
+    snprintf(name, sizeof name, "%s-wal", db);
+    assert_int_equal(ebb_file_open(name, EBB_FILE_READ, &log, &err), EBB_OK);    /* stands for its blocks on the disk */
+    ebb_seal_use_here(seal);
+    expect_ok(ebb_store_encrypt(db, seal, &err), &err);
+    assert_int_equal(n_readable(), 0);
+    expect_planted();
+    snprintf(name, sizeof name, "/proc/self/fd/%d", log);
+    assert_int_equal(ebb_file_slurp(name, 64 << 20, &left, NULL), EBB_OK);
+    for (size_t i = 0; i < left.len; i++)
+        assert_int_equal(left.data[i], 0);
+    ebb_buf_fini(&left);
+    ebb_file_close(log);
+}
+
 static void test_key_is_missing_or_another(void **state)
 {
     uint8_t key[EBB_SEAL_KEY];
@@ -752,8 +782,8 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
     const struct CMUnitTest tests[] = {
         T(test_nothing_to_read), T(test_new_one), T(test_new_one_for_several), T(test_there_and_back),
-        T(test_killed_writer), T(test_killed_writer_then_turned), T(test_more_than_the_cache),
-        T(test_hole_at_the_locks),
+        T(test_killed_writer), T(test_killed_writer_then_turned), T(test_encrypted_behind_a_killed_writer),
+        T(test_more_than_the_cache), T(test_hole_at_the_locks),
         T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),
         T(test_busy_with_an_older_one),
         T(test_failing_calls), T(test_killed_turns), T(test_begun_in_the_clear),
