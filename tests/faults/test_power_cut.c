@@ -775,6 +775,37 @@ static void test_removed_copies(void **state)
     cut_and_check(removed_at, n_cuts(5), check_copies);
 }
 
+static void check_scrubbed(void)
+{
+    ebb_buf log = { 0 };
+
+    if (now.moment >= removed_at && ebb_file_slurp(in_state(image, "sessions.db-wal"), 1 << 24, &log, NULL) == EBB_OK &&
+        memmem(log.data, log.len, "quokka", 6))
+        LOST("the log has what was deleted");
+    ebb_buf_fini(&log);
+}
+
+static void test_scrubbed_log(void **state)
+{
+    ebb_session_facts f = { .title = "a title" };
+    ebb_tree t = { 0 };
+    ebb_store *s;
+    ebb_error err;
+
+    (void)state;
+    disk_record_begin(root);
+    assert_int_equal(ebb_store_open(in_state(root, "sessions.db"), &s, NULL), EBB_OK);
+    assert_non_null(ebb_tree_add(&t, NULL, EBB_ROLE_USER, "about a quokka", 14));
+    assert_int_equal(ebb_store_save(s, &f, &t, true, &err), EBB_OK);
+    assert_int_equal(ebb_store_delete(s, f.id, &err), EBB_OK);
+    assert_int_equal(ebb_store_scrub(s, false, &err), EBB_OK);
+    note_removed(in_state(root, "later"));
+    ebb_session_facts_fini(&f);
+    ebb_tree_fini(&t);
+    ebb_store_close(s);
+    cut_and_check(removed_at, n_cuts(10), check_scrubbed);
+}
+
 /* -- A key that nothing needs any more -------------------------------------------------------------------- */
 
 /* The whole of it, or nothing: of half a key nobody could tell that it opens nothing. */
@@ -808,10 +839,11 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
                                          T(test_taken_from_editor), T(test_taken_after_kill), T(test_swept_kv),
-                                         T(test_removed_copies) },
+                                         T(test_removed_copies), T(test_scrubbed_log) },
                             sealed[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
                                          T(test_taken_from_editor), T(test_taken_after_kill), T(test_swept_kv),
-                                         T(test_removed_copies), T(test_turning), T(test_key_goes) };
+                                         T(test_removed_copies), T(test_scrubbed_log), T(test_turning),
+                                         T(test_key_goes) };
     int failed = cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
 
     return failed + run_encrypted("power_cut, encrypted", sealed);

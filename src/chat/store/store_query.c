@@ -441,6 +441,16 @@ static int rewrite_file(ebb_store *s)
     return (rc & 0xff) == SQLITE_FULL ? sqlite3_exec(s->db, "VACUUM", NULL, NULL, NULL) : rc;
 }
 
+/* Or a loss of power brings its old length back, with what was deleted. */
+static int sync_log(ebb_store *s)
+{
+    sqlite3_file *log = NULL;
+
+    if (sqlite3_file_control(s->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) != SQLITE_OK || !log || !log->pMethods)
+        return SQLITE_OK;                        /* a database in memory has none */
+    return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL);
+}
+
 ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
 {
     int rc;
@@ -452,6 +462,8 @@ ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
         rc = rewrite_file(s);
     if (rc == SQLITE_OK)
         rc = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sync_log(s);
     if ((rc & 0xff) == SQLITE_BUSY || (rc & 0xff) == SQLITE_LOCKED)
         return EBB_FAIL(err, EBB_BUSY,
                         "%s is in use: some of what was deleted stays in it until `ebb sessions purge` finds it alone",
