@@ -795,9 +795,10 @@ ebb_status ebb_chat_list(ebb_chat *c, ebb_session_row **out, size_t *n, ebb_erro
                                    .updated_ms = 1700000000000, .n_messages = 2 };
     (*out)[1] = (ebb_session_row){ .id = 1, .word = "1", .name = "tree", .model = "Fake 8B",
                                    .updated_ms = 1600000000000, .n_messages = 9 };
-    (*out)[2] = (ebb_session_row){ .id = 3, .word = "3", .updated_ms = 1500000000000, .n_messages = 2,
-                                   .has_namesake = true };
-    if (fake_third)
+    (*out)[2] = (ebb_session_row){ .id = 3, .word = "3", .updated_ms = 1500000000000, .n_messages = 2 };
+    if (fake_third) {
+        (*out)[2].has_namesake = strlen(fake_third) == 1;        /* another one's number */
         snprintf((*out)[2].name, sizeof (*out)[2].name, "%s", fake_third);
+    }
     return EBB_OK;
 }

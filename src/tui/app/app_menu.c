@@ -254,6 +254,9 @@ static bool menu_enter(ebb_app *a)
         return enter_in_name(a, typed);
     name = strcspn(ebb_buf_text(&a->editor.text) + 1, " \t");
     c = ebb_slash_command_find(ebb_buf_text(&a->editor.text) + 1, name);
+    if (!a->menu.is_chosen && c && c->complete == ebb_complete_session &&
+        ebb_slash_is_session_number(&a->frontend, typed))
+        return false;                            /* a title with these digits in it is not meant */
     if (a->menu.is_chosen || (c && c->picks)) {
         bool is_open = it->text[0] && it->text[strlen(it->text) - 1] == '/';
         take_item(a, "");

@@ -18,6 +18,8 @@ void ebb_complete_prompt(ebb_frontend *f, const char *typed, ebb_candidate_fn *f
 ebb_slash_fn ebb_slash_new, ebb_slash_save, ebb_slash_load, ebb_slash_list, ebb_slash_search,
     ebb_slash_title, ebb_slash_delete, ebb_slash_undelete, ebb_slash_export, ebb_slash_import;
 void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *fn, void *arg);
+/* Whether it is the number that lists show of a session. */
+bool ebb_slash_is_session_number(ebb_frontend *f, const char *typed);
 
 /* -- slash_tree.c -- */
 ebb_slash_fn ebb_slash_edit, ebb_slash_branch, ebb_slash_tree, ebb_slash_go, ebb_slash_pin,

@@ -105,6 +105,21 @@ void ebb_complete_session(ebb_frontend *f, const char *typed, ebb_candidate_fn *
     free(rows);
 }
 
+bool ebb_slash_is_session_number(ebb_frontend *f, const char *typed)
+{
+    ebb_session_row *rows;
+    size_t n, i = 0;
+    bool is;
+
+    if (ebb_chat_list(f->chat, &rows, &n, NULL) != EBB_OK)
+        return false;
+    while (i < n && strcmp(rows[i].word, typed) != 0)
+        i++;
+    is = i < n;
+    free(rows);
+    return is;
+}
+
 /* What was collected, as one text; `none` if it is nothing. */
 static void say_list(ebb_frontend *f, ebb_buf *out, const char *none)
 {

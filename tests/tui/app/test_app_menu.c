@@ -132,6 +132,25 @@ static void engines_are_listed(void **state)
     screen_close(&s);
 }
 
+/* The number of a session is what it says, not a part of another one's title. */
+static void a_number_is_no_title(void **state)
+{
+    screen s;
+
+    (void)state;
+    screen_open_ready(&s, 24, 80);
+    fake_third = "21 ideas";
+    screen_keys(&s, "/load 2");
+    screen_keys(&s, "\r");
+    assert_has(&s, "there is no session '2'");   /* the chat's word, which knows only trip */
+    screen_keys(&s, "/load 21\r");
+    assert_has(&s, "there is no session '21 ideas'");
+    screen_keys(&s, "/load 2\033[B\r");          /* an arrow has chosen */
+    assert_has(&s, "there is no session '21 ideas'");
+    fake_third = NULL;
+    screen_close(&s);
+}
+
 /* A remote engine's models are those that it has, not the files of this machine. */
 static void menu_of_models_there(void **state)
 {
@@ -240,7 +259,7 @@ int main(void)
         cmocka_unit_test(menu_of_commands),
         cmocka_unit_test(menu_picks),
         cmocka_unit_test(esc_leaves_the_tree),
-        cmocka_unit_test(menu_of_numbers),
+        cmocka_unit_test(menu_of_numbers), cmocka_unit_test(a_number_is_no_title),
         cmocka_unit_test(engines_are_listed),
         cmocka_unit_test(menu_of_models_there),
         cmocka_unit_test(a_menu_and_an_editor),
