@@ -91,6 +91,7 @@ static void push_ring(ebb_editor *e, ebb_buf *killed)
         ebb_buf_fini(&e->ring[--e->n_ring].text);
     memmove(e->ring + 1, e->ring, e->n_ring++ * sizeof *e->ring);
     e->ring[0] = (ebb_kill){ *killed, e->is_given };
+    e->n_kills++;
 }
 
 void ebb_editor_copy(ebb_editor *e, size_t from, size_t to)
@@ -114,6 +115,7 @@ static void kill_range(ebb_editor *e, size_t from, size_t to, bool is_backward)
         ebb_kill *newest = &e->ring[0];
         ebb_buf_insert(&newest->text, is_backward ? 0 : newest->text.len, ebb_buf_text(&killed), killed.len);
         newest->is_given = newest->is_given || e->is_given;
+        e->n_kills++;
         ebb_buf_fini(&killed);
     } else {
         push_ring(e, &killed);

@@ -61,6 +61,7 @@ typedef struct ebb_editor {
 
     ebb_kill  ring[EBB_EDITOR_RING];             /* ring[0] is the newest */
     size_t    n_ring, i_yank, yank_at, n_yank, yank_edits;
+    size_t    n_kills;           /* counts changes of the newest kill */
 
     ebb_undo_steps undo, redo;
     size_t    group;

@@ -136,6 +136,7 @@ static void apply_operator_to_lines(ebb_vi *v, ebb_editor *e, char op, unsigned 
     v->is_linewise = true;
     v->is_blank = from == to;
     ebb_editor_copy(e, from, to);
+    v->n_kills = e->n_kills;
     if (op == 'y')
         return;
     v->is_change = true;
@@ -227,25 +228,26 @@ static size_t chars_on_line(const ebb_editor *e, unsigned n)
 
 static void put_register(ebb_vi *v, ebb_editor *e, bool is_after)
 {
+    bool is_linewise = v->is_linewise && v->n_kills == e->n_kills, is_blank = is_linewise && v->is_blank;
     size_t end = ebb_editor_line_end(e, e->caret), at = e->caret;
 
-    if (e->n_ring == 0 && !v->is_blank)
+    if (e->n_ring == 0 && !is_blank)
         return;
     v->is_change = true;
-    if (!v->is_linewise && is_after && at < end)
+    if (!is_linewise && is_after && at < end)
         at = ebb_editor_next(e, at);
-    if (v->is_linewise)
+    if (is_linewise)
         at = is_after ? end : ebb_editor_line_start(e, at);
     e->caret = at;
     for (unsigned i = effective_count(v); i > 0; i--) {
-        if (v->is_linewise && is_after)
+        if (is_linewise && is_after)
             ebb_editor_insert(e, "\n", 1);
-        if (!v->is_blank)
+        if (!is_blank)
             ebb_editor_insert_kill(e, 0);
-        if (v->is_linewise && !is_after)
+        if (is_linewise && !is_after)
             ebb_editor_insert(e, "\n", 1);
     }
-    if (v->is_linewise)
+    if (is_linewise)
         e->caret = ebb_vi_first_nonblank(e, at + is_after);
     else if (e->caret > 0)
         e->caret = ebb_editor_prev(e, e->caret);

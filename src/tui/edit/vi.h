@@ -42,6 +42,7 @@ typedef struct ebb_vi {
     char     wait;               /* r f F t T: waits for a character; 0: none */
     bool     is_linewise;        /* what was cut last are whole lines ... */
     bool     is_blank;           /* ... of no text: an empty one, which the editor's kills lack */
+    size_t   n_kills;            /* the editor's then: other keys may have cut something since */
     ebb_vi_find find;
 
     ebb_key  keys[EBB_VI_KEYS], change[EBB_VI_KEYS];     /* of this command; of the last change */

@@ -69,6 +69,9 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "one", "2OX\033", "X\n[X]\none" },
     { "  one\ntwo", "kyyjp", "  one\ntwo\n  [o]ne" },
     { "one\n\ntwo", "kkyyjddp", "one\ntwo\n[]" },
+    /* a word that was cut by Ctrl-W is no line, though a line was cut before */
+    { "one\ntwo", "kddiX Y\027\033p", "X [Y]two" },
+    { "\ntwo", "kddiX Y\027\033p", "X [Y]two" },
     /* a change that cannot be done again types nothing, and runs nothing */
     { "one, two", "ct,a.b\033$.", "a.b, tw[o]" },
     { "one, two", "ct,x.y\033$.", "x.y, tw[o]" },
