@@ -133,10 +133,12 @@ static void apply_operator_to_lines(ebb_vi *v, ebb_editor *e, char op, unsigned 
 {
     size_t from = ebb_editor_line_start(e, e->caret), to = end_of_lines(e, n);
 
-    v->is_linewise = true;
-    v->is_blank = from == to;
-    ebb_editor_copy(e, from, to);
-    v->n_kills = e->n_kills;
+    if (from < to || (op != 'c' && e->text.len > 0)) {   /* where nothing is, what was cut before stays */
+        v->is_linewise = true;
+        v->is_blank = from == to;
+        ebb_editor_copy(e, from, to);
+        v->n_kills = e->n_kills;
+    }
     if (op == 'y')
         return;
     v->is_change = true;

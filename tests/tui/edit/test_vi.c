@@ -69,6 +69,8 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "one", "2OX\033", "X\n[X]\none" },
     { "  one\ntwo", "kyyjp", "  one\ntwo\n  [o]ne" },
     { "one\n\ntwo", "kkyyjddp", "one\ntwo\n[]" },
+    { "one", "ddSX\033p", "X\n[o]ne" },
+    { "one", "ddddp", "\n[o]ne" },
     /* a word that was cut by Ctrl-W is no line, though a line was cut before */
     { "one\ntwo", "kddiX Y\027\033p", "X [Y]two" },
     { "\ntwo", "kddiX Y\027\033p", "X [Y]two" },
