@@ -389,6 +389,49 @@ static void test_turning(void **state)
     cut_and_check(first, n_cuts(20), check_turned);
 }
 
+/* Of a chat in the clear that was killed: nothing of its log, which is larger than what is written at a time, was
+ * brought to the database. */
+static void leave_log(const char *db)
+{
+    ebb_file_id log;
+    char name[130];
+    ebb_chat *c = open_chat(0);
+    sqlite3 *beside;
+
+    say(c, "tell");
+    assert_int_equal(sqlite3_open(db, &beside), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(beside, "SELECT count(*) FROM sessions", NULL, NULL, NULL), SQLITE_OK);
+    for (int i = 0; i < 8; i++)
+        say(c, "more");
+    ebb_chat_close(c);
+    sqlite3_db_config(beside, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_close(beside);
+    snprintf(name, sizeof name, "%s-wal", db);
+    assert_true(ebb_file_look_up(name, &log) && log.n_bytes > 128 << 10);
+}
+
+/* All of it is in the database when the log is overwritten, of which no beginning may be taken for a log then. */
+static void test_turning_behind_a_kill(void **state)
+{
+    const ebb_seal *seal = ebb_seal_here();
+    char db[120];
+    size_t first;
+    ebb_error err;
+
+    (void)state;
+    script = (fake_script){ .fingerprint = "model" };
+    forget_facts();
+    disk_record_begin(root);
+    snprintf(db, sizeof db, "%s/state/ebb/sessions.db", root);
+    ebb_seal_use_here(NULL);
+    leave_log(db);
+    ebb_seal_use_here(seal);
+    first = disk_record_n();
+    assert_int_equal(ebb_store_encrypt(db, seal, &err), EBB_OK);
+    sealed_from = sealed_until = SIZE_MAX;
+    cut_and_check(first, n_cuts(50), check_turned);
+}
+
 /* -- Small files -------------------------------------------------------------------------------------- */
 
 enum { STEPS = 40 };
@@ -843,7 +886,7 @@ int main(void)
                             sealed[] = { T(test_conversations), T(test_migration), T(test_small_files), T(test_kv),
                                          T(test_taken_from_editor), T(test_taken_after_kill), T(test_swept_kv),
                                          T(test_removed_copies), T(test_scrubbed_log), T(test_turning),
-                                         T(test_key_goes) };
+                                         T(test_turning_behind_a_kill), T(test_key_goes) };
     int failed = cmocka_run_group_tests_name("power_cut", tests, NULL, NULL);
 
     return failed + run_encrypted("power_cut, encrypted", sealed);

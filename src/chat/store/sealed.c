@@ -224,12 +224,14 @@ static ebb_status put_in_place(const char *beside, const char *path, bool overwr
     return st;
 }
 
-static void wipe_log(const char *path)
+/* Of one that still had its name, a loss of power might leave the beginning, which SQLite would bring to the database
+ * once more, over what is newer. */
+static void remove_log(const char *path)
 {
     ebb_buf name = { 0 };
 
     if (ebb_buf_addf(&name, "%s-wal", path))
-        ebb_file_wipe(name.data);
+        ebb_file_remove_wiping(name.data);
     ebb_buf_fini(&name);
 }
 
@@ -276,7 +278,7 @@ static ebb_status leave_log(const char *path, ebb_error *err)
         st = ebb_store_fail(&s, rc, err);
     close_raw(&s);
     if (st == EBB_OK)
-        wipe_log(path);
+        remove_log(path);
     return st;
 }
 
