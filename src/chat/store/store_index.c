@@ -2,14 +2,16 @@
 #include "base/log.h"
 #include "store/store_sql.h"
 
-/* Of a damaged record of what the index consists of, FTS5 takes nothing at all, not even to forget it.  So it gets that
- * of an empty index: four bytes for the cookie, no level, no segment, nothing written. */
+/* Where its format, or its record of what it consists of, is damaged, FTS5 takes nothing at all, not even to forget it.
+ * So it gets those of an empty index: four bytes for the cookie, no level, no segment, nothing written. */
 static int write_empty_record(ebb_store *s)
 {
     int rc;
 
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
-    rc = ebb_store_run(s, "REPLACE INTO search_data (id, block) VALUES (10, x'00000000000000')", "");
+    rc = ebb_store_run(s, "REPLACE INTO search_config (k, v) VALUES ('version', 4)", "");
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "REPLACE INTO search_data (id, block) VALUES (10, x'00000000000000')", "");
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     return rc;
 }

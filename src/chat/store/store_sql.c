@@ -125,9 +125,14 @@ ebb_status ebb_store_fail(const ebb_store *s, int rc, ebb_error *err)
     }
 }
 
+/* FTS5 has three words for it; constraints of ours have codes of their own. */
 void ebb_store_note_damage(ebb_store *s)
 {
-    if (sqlite3_extended_errcode(s->db) == SQLITE_CORRUPT_VTAB)
+    static const char format[] = "invalid fts5 file format";
+    int code = sqlite3_extended_errcode(s->db);
+
+    if (code == SQLITE_CORRUPT_VTAB || code == SQLITE_CONSTRAINT ||
+        (code == SQLITE_ERROR && strncmp(sqlite3_errmsg(s->db), format, sizeof format - 1) == 0))
         s->is_index_damaged = true;
 }
 

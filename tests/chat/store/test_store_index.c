@@ -65,18 +65,20 @@ static void test_many_deletions(void **state)
     ebb_store_close(s);
 }
 
-/* As FTS5 has it where it calls itself corrupt. */
-static void damage_index(ebb_store *s)
-{
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
-    assert_int_equal(ebb_store_run(s, "UPDATE search_data SET block = x'000000ff8f00' WHERE id = 10", ""), SQLITE_OK);
-    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    ebb_store_close(s);
-}
+/* What FTS5 calls corrupt, a failing constraint, and no format of its own. */
+static const char *const damages[] = {
+    "UPDATE search_data SET block = x'000000ff8f00' WHERE id = 10",
+    "UPDATE search_data SET block = zeroblob(length(block)) WHERE id = 10",
+    "UPDATE search_config SET v = 99",
+};
 
-static ebb_store *open_damaged(void)
+static ebb_store *open_damaged(size_t how)
 {
-    damage_index(open_db());
+    ebb_store *s = open_db();
+
+    sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 0, NULL);
+    assert_int_equal(ebb_store_run(s, damages[how], ""), SQLITE_OK);
+    ebb_store_close(s);
     return open_db();
 }
 
@@ -97,12 +99,12 @@ static void test_damaged_index(void **state)
     save(s, &f, &t);
     ebb_store_close(s);
 
-    s = open_damaged();
+    s = open_damaged(0);
     assert_int_equal(hits(s, "river"), 1);       /* a search */
     expect_sound(s);
     ebb_store_close(s);
 
-    s = open_damaged();
+    s = open_damaged(0);
     say(&t, EBB_ROLE_USER, "lion")->m.finish = EBB_FINISH_STOP;
     a = say(&t, EBB_ROLE_ASSISTANT, "half");
     save(s, &f, &t);                             /* a save, of a message that is new and of one under way */
@@ -112,24 +114,24 @@ static void test_damaged_index(void **state)
     expect_sound(s);
     ebb_store_close(s);
 
-    s = open_damaged();
+    s = open_damaged(0);
     ebb_store_note_cut(s, f.id);                 /* what was under way is found from now on */
     assert_int_equal(hits(s, "half"), 1);
     expect_sound(s);
     ebb_store_close(s);
 
-    s = open_damaged();
+    s = open_damaged(0);
     assert_int_equal(ebb_store_delete_message(s, a->m.id, &err), EBB_OK);
     assert_int_equal(hits(s, "half"), 0);
     expect_sound(s);
     ebb_store_close(s);
 
-    s = open_damaged();
+    s = open_damaged(0);
     assert_int_equal(ebb_store_scrub(s, false, &err), EBB_OK);
     expect_sound(s);
     ebb_store_close(s);
 
-    s = open_damaged();
+    s = open_damaged(0);
     assert_int_equal(ebb_store_batch_begin(s, 2, NULL, &err), EBB_OK);
     talk(s, "imported", "an antelope?", "yes");
     assert_int_equal(ebb_store_batch_commit(s, &err), EBB_OK);
@@ -138,7 +140,7 @@ static void test_damaged_index(void **state)
     expect_sound(s);
     ebb_store_close(s);
 
-    s = open_damaged();
+    s = open_damaged(0);
     assert_int_equal(ebb_store_delete(s, f.id, &err), EBB_OK);
     assert_int_equal(hits(s, "lion"), 0);
     assert_int_equal(hits(s, "river"), 1);
@@ -147,10 +149,36 @@ static void test_damaged_index(void **state)
     ebb_tree_fini(&t);
 }
 
+static void test_every_damage(void **state)
+{
+    ebb_error err;
+
+    (void)state;
+    ebb_store_close(open_db());
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        ebb_store *s = open_db();
+        int64_t id;
+
+        talk(s, "other", "Where does the river begin?", "In the hills.");
+        ebb_store_close(s);
+        s = open_damaged(i);
+        talk(s, "new", "And the sea?", "Where it ends.");
+        assert_int_equal(hits(s, "river"), i + 1);
+        expect_sound(s);
+        ebb_store_close(s);
+        s = open_damaged(i);
+        assert_int_equal(ebb_store_find(s, "new", &id, &err), EBB_OK);
+        assert_int_equal(ebb_store_delete(s, id, &err), EBB_OK);
+        assert_int_equal(hits(s, "sea"), 0);
+        expect_sound(s);
+        ebb_store_close(s);
+    }
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = { T(test_many_deletions), T(test_damaged_index) };
+    const struct CMUnitTest tests[] = { T(test_many_deletions), T(test_damaged_index), T(test_every_damage) };
     int failed = cmocka_run_group_tests_name("store: index", tests, NULL, NULL);
 
     return failed + run_encrypted("store: index, encrypted", tests);
