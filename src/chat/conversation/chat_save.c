@@ -158,9 +158,13 @@ void ebb_chat_save(ebb_chat *c, bool durable)
     ebb_session_facts was;
     ebb_status st;
 
-    if (!has_content(c) || !reopen_store(c))
+    if (!has_content(c))
         return;
     durable |= c->saving.owes_sync;
+    if (!reopen_store(c)) {
+        c->saving.owes_sync = durable;
+        return;
+    }
     free(c->facts.settings);
     c->facts.settings = ebb_chat_settings_json(c);
     c->facts.stays_deleted = c->is_away || c->overflow.is_unattended;
