@@ -84,7 +84,7 @@ bool ebb_args_option(size_t i, ebb_option_info *out)
 static ebb_status add_operand(ebb_args *a, const char *word, ebb_error *err)
 {
     if (a->n_words == sizeof a->words / sizeof a->words[0])
-        return EBB_FAIL(err, EBB_USAGE, "%s: too many words; put the text in quotes", word);
+        return EBB_FAIL(err, EBB_USAGE, "%s: more than %d words; put a text in quotes", word, EBB_ARGS_WORDS);
     a->words[a->n_words++] = word;
     return EBB_OK;
 }
