@@ -285,8 +285,8 @@ static int delete_named(ebb_store *s, ebb_args *a, ebb_error *err)
     size_t n, n_removed;
     ebb_status st = find_named(s, a, ids, &n, err);
 
-    for (size_t i = 0; st == EBB_OK && i < n; i++)
-        st = ebb_store_delete(s, ids[i], err);
+    if (st == EBB_OK)
+        st = ebb_store_delete_all(s, ids, n, err);
     if (st == EBB_OK)
         st = drop_kv_and_words(s, false, &n_removed, err);
     if (st != EBB_OK)

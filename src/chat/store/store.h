@@ -154,6 +154,9 @@ ebb_status ebb_store_rename(ebb_store *s, int64_t session, const char *name, ebb
  * Errors: NOTFOUND, BUSY, IO (read-only, among others). */
 EBB_MUST_CHECK
 ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err);
+/* The same of several, each named once: all of them, or on failure none. */
+EBB_MUST_CHECK
+ebb_status ebb_store_delete_all(ebb_store *s, const int64_t *sessions, size_t n, ebb_error *err);
 /* After deleting: words of what was deleted leave the index of the search and the write-ahead log.
  * `is_thorough`: the file is written anew, for what an older ebb deleted without overwriting it; no
  * other thread uses SQLite then.

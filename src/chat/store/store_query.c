@@ -358,13 +358,16 @@ ebb_status ebb_store_read_ids(ebb_store *s, int64_t *before, uint32_t n_rows, co
 }
 
 /* OK if a statement changed this session, NOTFOUND if there is none. */
+static ebb_status fail_no_session(int64_t session, ebb_error *err)
+{
+    return EBB_FAIL(err, EBB_NOTFOUND, "there is no session %lld", (long long)session);
+}
+
 static ebb_status check_session_changed(ebb_store *s, int rc, int64_t session, ebb_error *err)
 {
     if (rc != SQLITE_OK)
         return ebb_store_fail(s, rc, err);
-    if (sqlite3_changes(s->db) == 0)
-        return EBB_FAIL(err, EBB_NOTFOUND, "there is no session %lld", (long long)session);
-    return EBB_OK;
+    return sqlite3_changes(s->db) == 0 ? fail_no_session(session, err) : EBB_OK;
 }
 
 ebb_status ebb_session_check_name(const char *name, ebb_error *err)
@@ -472,27 +475,44 @@ ebb_status ebb_store_scrub(ebb_store *s, bool is_thorough, ebb_error *err)
 }
 
 /* The messages lose their parents first: else each would go within the one that it answers, and a long conversation
- * deeper than SQLite allows (1,000). */
+ * deeper than SQLite allows (1,000).  SQLITE_NOTFOUND: there is no such session. */
 static int delete_rows(ebb_store *s, int64_t session)
+{
+    int rc = ebb_store_run(s, "UPDATE messages SET parent = NULL WHERE session = ?", "i", session);
+
+    if (rc == SQLITE_OK)
+        rc = ebb_store_run(s, "DELETE FROM sessions WHERE id = ?", "i", session);
+    return rc == SQLITE_OK && sqlite3_changes(s->db) == 0 ? SQLITE_NOTFOUND : rc;
+}
+
+/* *at: the one that cannot be. */
+static int delete_all(ebb_store *s, const int64_t *sessions, size_t n, size_t *at)
 {
     int rc = ebb_store_begin(s, true);
 
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "UPDATE messages SET parent = NULL WHERE session = ?", "i", session);
-    if (rc == SQLITE_OK)
-        rc = ebb_store_run(s, "DELETE FROM sessions WHERE id = ?", "i", session);
+    for (*at = 0; rc == SQLITE_OK && *at < n; *at += rc == SQLITE_OK)
+        rc = delete_rows(s, sessions[*at]);
     return rc == SQLITE_OK ? ebb_store_run(s, "COMMIT", "") : rc;
+}
+
+ebb_status ebb_store_delete_all(ebb_store *s, const int64_t *sessions, size_t n, ebb_error *err)
+{
+    ebb_status st = EBB_OK;
+    size_t at = 0;
+    int rc = s->is_readonly ? SQLITE_READONLY : delete_all(s, sessions, n, &at);
+
+    if (rc != SQLITE_OK && (rc = ebb_store_mend_index(s, rc)) == SQLITE_OK)
+        rc = delete_all(s, sessions, n, &at);
+    if (rc == SQLITE_NOTFOUND)
+        st = fail_no_session(sessions[at], err);
+    else if (rc != SQLITE_OK)
+        st = ebb_store_fail(s, rc, err);
+    if (rc != SQLITE_OK)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+    return st;
 }
 
 ebb_status ebb_store_delete(ebb_store *s, int64_t session, ebb_error *err)
 {
-    ebb_status st;
-    int rc = s->is_readonly ? SQLITE_READONLY : delete_rows(s, session);
-
-    if (rc != SQLITE_OK && (rc = ebb_store_mend_index(s, rc)) == SQLITE_OK)
-        rc = delete_rows(s, session);
-    st = check_session_changed(s, rc, session, err);
-    if (rc != SQLITE_OK)
-        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-    return st;
+    return ebb_store_delete_all(s, &session, 1, err);
 }

@@ -164,6 +164,29 @@ static void test_delete_long(void **state)
     ebb_store_close(s);
 }
 
+/* All of them, or none. */
+static void test_delete_all(void **state)
+{
+    ebb_store *s = open_db();
+    ebb_store_hit *hits;
+    ebb_error err;
+    size_t n;
+
+    (void)state;
+    talk(s, "one", "river", "a");
+    talk(s, "two", "river", "a");
+    assert_int_equal(ebb_store_delete_all(s, (int64_t[]){ 1, 7, 2 }, 3, &err), EBB_NOTFOUND);
+    assert_string_equal(err.msg, "there is no session 7");
+    assert_int_equal(ebb_store_search(s, "river", 10, &hits, &n, &err), EBB_OK);
+    assert_int_equal(n, 2);
+    free(hits);
+    assert_int_equal(ebb_store_delete_all(s, (int64_t[]){ 1, 2 }, 2, &err), EBB_OK);
+    assert_int_equal(ebb_store_search(s, "river", 10, &hits, &n, &err), EBB_OK);
+    assert_int_equal(n, 0);
+    free(hits);
+    ebb_store_close(s);
+}
+
 static void test_names(void **state)
 {
     ebb_store *s = open_db();
@@ -467,7 +490,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(test_round_trip), T(test_note), T(test_modes), T(test_path_too_long), T(test_branches_and_leaf),
-        T(test_delete_long), T(test_names),
+        T(test_delete_long), T(test_delete_all), T(test_names),
         T(test_numbers_and_titles), T(test_names_of_blanks), T(test_numbers_and_names), T(test_numbers_of_named),
         T(test_numbers_of_new_ones), T(test_titles_behind_names), T(test_no_names),
         T(test_rewritten_in_little_memory),
