@@ -145,10 +145,10 @@ static ebb_status run_download(ebb_download *d, ebb_error *err)
     return st == EBB_OK ? ebb_download_publish(d, err) : st;
 }
 
-/* Not while it is compared with what comes: then the sidecar is of what is behind, too. */
+/* Not while it is compared with what comes: then the sidecar is of what is behind, too.  Nor what a sync has lost. */
 static void note_what_stays(ebb_download *d)
 {
-    if (d->fd >= 0 && d->pos > 0 && d->pos == d->n_part && d->sidecar.command[0])
+    if (d->fd >= 0 && !d->has_lost && d->pos > 0 && d->pos == d->n_part && d->sidecar.command[0])
         (void)!ebb_download_note_part(d, NULL);
 }
 

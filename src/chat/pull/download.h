@@ -3,9 +3,9 @@
  *     NAME.gguf.part        the bytes received so far, without holes; locked by its writer.  A file
  *                           that has another name, too, is not taken for one
  *     NAME.gguf.part.json   what it is of (part_sidecar.h), and how much of it was synced, as it is
- *                           each 64 MiB and at the end: once the machine was started anew, what is
- *                           behind that may be holes, and is compared with what the server sends
- *                           again
+ *                           each 64 MiB and at the end: once the machine was started anew, or a
+ *                           sync has failed, what is behind that may be holes, and is compared with
+ *                           what the server sends again
  *     NAME.gguf             the whole file: it gets this name after its size, its checksum and
  *                           its header were right and its bytes are on the disk.  Of a model in
  *                           several files NAME.gguf.part.json stays beside it until all of them

@@ -15,6 +15,7 @@
 #define SYNC_BYTES   ((uint64_t)64 << 20)        /* what a loss of power costs at most */
 #define MAX_RESTARTS 3
 #define PIECE        ((size_t)1 << 20)
+#define NO_BOOT      "?"
 
 /* -- Files already on disk ------------------------------------------------------------------ */
 
@@ -178,7 +179,7 @@ static bool is_part_resumable(const ebb_download *d)
     return d->sidecar.etag[0] || d->sidecar.modified[0];
 }
 
-/* "?": it is not to be told, and none is the same. */
+/* NO_BOOT: it is not to be told, and none is the same. */
 static void read_boot(const ebb_download *d, char out[40])
 {
     ebb_buf text = { 0 };
@@ -187,7 +188,7 @@ static void read_boot(const ebb_download *d, char out[40])
 
     snprintf(out, 40, "%.*s", (int)strcspn(ebb_buf_text(&text), "\n"), ebb_buf_text(&text));
     if (!ok || !out[0])
-        snprintf(out, 40, "?");
+        snprintf(out, 40, "%s", NO_BOOT);
     ebb_buf_fini(&text);
 }
 
@@ -197,7 +198,7 @@ static uint64_t count_certain(const ebb_download *d)
     char boot[40];
 
     read_boot(d, boot);
-    if (!d->sidecar.boot[0] || (boot[0] != '?' && strcmp(d->sidecar.boot, boot) == 0))
+    if (!d->sidecar.boot[0] || (strcmp(boot, NO_BOOT) != 0 && strcmp(d->sidecar.boot, boot) == 0))
         return d->pos;
     return d->sidecar.n_synced < d->pos ? d->sidecar.n_synced : d->pos;
 }
@@ -283,13 +284,36 @@ static ebb_status end_part_before(ebb_download *d, uint64_t at, ebb_error *err)
     return cut_part(d, at, err);
 }
 
-ebb_status ebb_download_note_part(ebb_download *d, ebb_error *err)
+/* A start of the machine that none is: whatever is behind n_synced is to be fetched again, even at this one. */
+static void note_loss(ebb_download *d)
+{
+    d->has_lost = true;
+    snprintf(d->sidecar.boot, sizeof d->sidecar.boot, "%s", NO_BOOT);
+    if (d->sidecar.n_synced > d->n_part)
+        d->sidecar.n_synced = d->n_part;
+    if (d->sidecar.command[0])
+        (void)!ebb_pull_sidecar_write(d->part.data, &d->sidecar, NULL);
+}
+
+/* A loss is told of once; after that the kernel takes its pages for written, and the next sync is fine. */
+static ebb_status sync_part(ebb_download *d, ebb_error *err)
 {
     ebb_status st = ebb_file_sync(d->fd, d->part.data, err);
 
+    if (st != EBB_OK)
+        note_loss(d);
+    return st;
+}
+
+ebb_status ebb_download_note_part(ebb_download *d, ebb_error *err)
+{
+    ebb_status st = sync_part(d, err);
+
+    if (st != EBB_OK)
+        return st;
     d->sidecar.n_synced = d->n_part;
     read_boot(d, d->sidecar.boot);
-    return st == EBB_OK ? ebb_pull_sidecar_write(d->part.data, &d->sidecar, err) : st;
+    return ebb_pull_sidecar_write(d->part.data, &d->sidecar, err);
 }
 
 static bool is_sync_due(const ebb_download *d)
@@ -299,6 +323,15 @@ static bool is_sync_due(const ebb_download *d)
     return d->pos == d->n_part && d->n_part >= d->sidecar.n_synced + each;
 }
 
+/* Bytes that a sync has lost may be in the page cache all the same, where they are what the server sends: only what is
+ * written again goes to the disk. */
+static ebb_status write_lost(ebb_download *d, const char *data, size_t n, ebb_error *err)
+{
+    if (n == 0 || strcmp(d->sidecar.boot, NO_BOOT) != 0)
+        return EBB_OK;
+    return ebb_file_write_at(d->fd, d->part.data, data, n, d->pos, err);
+}
+
 /* The sidecar names the server's version no sooner than the part has nothing of an older one. */
 ebb_status ebb_download_add(ebb_download *d, const char *data, size_t n, ebb_error *err)
 {
@@ -306,6 +339,8 @@ ebb_status ebb_download_add(ebb_download *d, const char *data, size_t n, ebb_err
     size_t n_there = n < d->n_part - d->pos ? n : (size_t)(d->n_part - d->pos), n_same;
     ebb_status st = count_same(d, data, n_there, &n_same, err);
 
+    if (st == EBB_OK)
+        st = write_lost(d, data, n_same, err);
     if (st == EBB_OK && n_same < n_there)
         st = end_part_before(d, d->pos + n_same, err);
     if (st == EBB_OK && was_behind && d->pos + n >= d->n_part)
@@ -408,7 +443,7 @@ void ebb_download_discard_empty_part(ebb_download *d)
 
 ebb_status ebb_download_publish(ebb_download *d, ebb_error *err)
 {
-    ebb_status st = ebb_file_sync(d->fd, d->part.data, err);
+    ebb_status st = sync_part(d, err);
 
     if (st == EBB_OK)
         st = ebb_file_rename(d->part.data, d->path.data, err);

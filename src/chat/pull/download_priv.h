@@ -33,6 +33,7 @@ typedef struct ebb_download {
     uint64_t          rate_pos;          /* bytes at rate_at */
     unsigned          n_restarts;
     ebb_error         callback_error;    /* of a callback of the request that stopped it */
+    bool              has_lost;          /* the part could not be synced, and the sidecar says so */
     bool              must_restart;      /* the request is to be made again, from byte 0 */
     bool              must_ask;  /* the whole file is here: is its version still the server's? */
     bool              has_version;       /* the server has said which one it has, */
@@ -67,7 +68,8 @@ ebb_status ebb_download_fail_other_version(const ebb_download *d, ebb_error *err
 EBB_MUST_CHECK
 ebb_status ebb_download_restart(ebb_download *d, ebb_error *err);
 /* Syncs the part; then the sidecar says what it is of, and that so much of it is there for certain.
- * Nothing in it may be of another version.  Errors: IO, NOMEM. */
+ * Nothing in it may be of another version.  Errors: IO (then d->has_lost, or it is the sidecar's),
+ * NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_download_note_part(ebb_download *d, ebb_error *err);
 /* The next n bytes of the file.  Those that are in the part already are compared; it ends where

@@ -14,7 +14,8 @@ typedef struct ebb_pull_sidecar {
     char     sha256[65];         /* ""; so for the next */
     char     etag[200], modified[64];
     char     boot[40];           /* the start of the machine that wrote to the part last; "": of an
-                                  * older ebb, or a user's own part */
+                                  * older ebb, or a user's own part; "?": it is not known, or a
+                                  * sync has failed */
     uint64_t n_synced;           /* bytes of the part that are there after another one, too */
 } ebb_pull_sidecar;
 

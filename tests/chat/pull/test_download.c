@@ -27,6 +27,30 @@ int flock(int fd, int how)
     return (int)syscall(SYS_flock, fd, how);
 }
 
+/* The first sync of a file of so many bytes fails, and the next one does not: the kernel tells of a loss once. */
+static uint64_t lost_at = UINT64_MAX;
+
+int fdatasync(int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0 || (uint64_t)st.st_size < lost_at)
+        return (int)syscall(SYS_fdatasync, fd);
+    lost_at = UINT64_MAX;
+    errno = EIO;
+    return -1;
+}
+
+/* What was written from there on. */
+static uint64_t counted_from, n_counted;
+
+ssize_t pwrite(int fd, const void *bytes, size_t n, off_t at)
+{
+    if ((uint64_t)at >= counted_from)
+        n_counted += n;
+    return syscall(SYS_pwrite64, fd, bytes, n, at);
+}
+
 static test_hub hub;
 static char folder[96], data[N_BYTES];
 
@@ -266,6 +290,47 @@ static void test_resumes_after_a_loss_of_power(void **state)
     assert_int_equal(got.n_resumed, 60000);
     assert_whole();
     test_hub_how(&hub, "");
+}
+
+static ebb_status get_syncing(ebb_download_result *got)
+{
+    static const ebb_pull_env env = { .pause_ms = 1, .sync_bytes = 40000 };
+    char url[96];
+
+    snprintf(url, sizeof url, "%s/x.gguf", hub.url);
+    return ebb_download_file(&env, &(ebb_download_request){ .url = url, .folder = folder, .name = "x.gguf",
+                                                            .n_bytes = N_BYTES, .sha256 = "",
+                                                            .command = "ebb pull x" }, got, NULL);
+}
+
+/* What a sync has lost is fetched again, and written, whether the page cache still has it or has read holes. */
+static void test_resumes_after_a_failed_sync(void **state)
+{
+    ebb_download_result got;
+    ebb_pull_sidecar note;
+    char path[160];
+    uint64_t n;
+
+    (void)state;
+    for (int has_holes = 0; has_holes <= 1; has_holes++) {
+        begin(NULL);
+        test_hub_how(&hub, "etag=one");
+        lost_at = 80000;
+        assert_int_equal(get_syncing(&got), EBB_IO);
+        assert_int_equal(lost_at, UINT64_MAX);
+        name(path, ".part");
+        assert_true(ebb_pull_sidecar_read(path, &note) && is_there(".part", &n));
+        assert_true(note.n_synced >= 40000 && note.n_synced < 80000 && n >= 80000);
+        if (has_holes)
+            assert_true(truncate(path, (off_t)note.n_synced) == 0 && truncate(path, (off_t)n) == 0);
+        counted_from = note.n_synced;
+        n_counted = 0;
+        assert_int_equal(get_syncing(&got), EBB_OK);
+        assert_int_equal(got.n_resumed, note.n_synced);
+        assert_true(n_counted >= N_BYTES - note.n_synced);
+        assert_whole();
+        test_hub_how(&hub, "");
+    }
 }
 
 /* A folder of models on a file system that has none. */
@@ -618,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_each_fault),
         cmocka_unit_test(test_resumes),
         cmocka_unit_test(test_resumes_after_a_loss_of_power),
+        cmocka_unit_test(test_resumes_after_a_failed_sync),
         cmocka_unit_test(test_without_locks),
         cmocka_unit_test(test_one_of_several),
         cmocka_unit_test(test_one_of_several_by_name),
