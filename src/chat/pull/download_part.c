@@ -284,6 +284,15 @@ static ebb_status end_part_before(ebb_download *d, uint64_t at, ebb_error *err)
     return cut_part(d, at, err);
 }
 
+/* Where there are no locks, another pull may have given it the model's name. */
+static ebb_status expect_part_in_place(const ebb_download *d, ebb_error *err)
+{
+    if (ebb_file_is_at(d->fd, d->part.data))
+        return EBB_OK;
+    return EBB_FAIL(err, EBB_BUSY, "%s: it was moved meanwhile, perhaps by another ebb pull: pull it again",
+                    d->part.data);
+}
+
 /* A start of the machine that none is: whatever is behind n_synced is to be fetched again, even at this one. */
 static void note_loss(ebb_download *d)
 {
@@ -298,8 +307,11 @@ static void note_loss(ebb_download *d)
 /* A loss is told of once; after that the kernel takes its pages for written, and the next sync is fine. */
 static ebb_status sync_part(ebb_download *d, ebb_error *err)
 {
-    ebb_status st = ebb_file_sync(d->fd, d->part.data, err);
+    ebb_status st = expect_part_in_place(d, err);
 
+    if (st != EBB_OK)
+        return st;
+    st = ebb_file_sync(d->fd, d->part.data, err);
     if (st != EBB_OK)
         note_loss(d);
     return st;

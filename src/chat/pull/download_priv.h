@@ -69,7 +69,7 @@ EBB_MUST_CHECK
 ebb_status ebb_download_restart(ebb_download *d, ebb_error *err);
 /* Syncs the part; then the sidecar says what it is of, and that so much of it is there for certain.
  * Nothing in it may be of another version.  Errors: IO (then d->has_lost, or it is the sidecar's),
- * NOMEM. */
+ * NOMEM, BUSY (it has been moved). */
 EBB_MUST_CHECK
 ebb_status ebb_download_note_part(ebb_download *d, ebb_error *err);
 /* The next n bytes of the file.  Those that are in the part already are compared; it ends where
@@ -93,7 +93,7 @@ ebb_status ebb_download_check_header(ebb_download *d, ebb_error *err);
 void ebb_download_discard_part(ebb_download *d);
 void ebb_download_discard_empty_part(ebb_download *d);
 /* Syncs the part and gives it the file's name; the sidecar goes, unless it is needed to tell the
- * version.  Errors: IO. */
+ * version.  Errors: IO, BUSY (it has been moved). */
 EBB_MUST_CHECK
 ebb_status ebb_download_publish(ebb_download *d, ebb_error *err);
 

@@ -333,6 +333,40 @@ static void test_resumes_after_a_failed_sync(void **state)
     }
 }
 
+/* As another pull does that has fetched all of it. */
+static ebb_status give_name(void *arg, const char *part_path, uint64_t n_bytes, ebb_error *err)
+{
+    char path[160];
+
+    (void)arg;
+    (void)n_bytes;
+    (void)err;
+    name(path, "");
+    if (rename(part_path, path) == 0)
+        ebb_pull_sidecar_remove(part_path);
+    return EBB_OK;
+}
+
+/* Without locks two pulls may be at one file: the one that comes later leaves no note of a part that is gone. */
+static void test_moved_by_another(void **state)
+{
+    static const ebb_pull_env env = { .pause_ms = 1 };
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    char url[96];
+
+    (void)state;
+    begin(NULL);
+    snprintf(url, sizeof url, "%s/x.gguf", hub.url);
+    assert_int_equal(ebb_download_file(&env, &(ebb_download_request){ .url = url, .folder = folder, .name = "x.gguf",
+                                                                      .n_bytes = N_BYTES, .sha256 = "",
+                                                                      .command = "ebb pull x",
+                                                                      .on_header = give_name }, &got, &err), EBB_BUSY);
+    assert_non_null(strstr(err.msg, "x.gguf.part: it was moved meanwhile"));
+    assert_false(is_there(".part.json", &(uint64_t){ 0 }));
+    assert_whole();
+}
+
 /* A folder of models on a file system that has none. */
 static void test_without_locks(void **state)
 {
@@ -684,6 +718,7 @@ int main(void)
         cmocka_unit_test(test_resumes),
         cmocka_unit_test(test_resumes_after_a_loss_of_power),
         cmocka_unit_test(test_resumes_after_a_failed_sync),
+        cmocka_unit_test(test_moved_by_another),
         cmocka_unit_test(test_without_locks),
         cmocka_unit_test(test_one_of_several),
         cmocka_unit_test(test_one_of_several_by_name),
