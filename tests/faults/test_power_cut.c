@@ -685,6 +685,7 @@ static void take_saved(bool is_killed)
         assert_true(ebb_unsent_restore(&d, in_state(root, ""), "talk", &text, NULL));
     } else {
         assert_true(ebb_unsent_autosave(&d, in_state(root, ""), "talk", saved, strlen(saved), NULL));
+        assert_true(ebb_unsent_sync(&d));
         ebb_message_file_drop(path);
     }
     disk_record_end();

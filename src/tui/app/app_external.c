@@ -139,13 +139,13 @@ static ebb_status adopt_message_file(ebb_app *a, bool was_ended, ebb_error *err)
 }
 
 /* What cannot be taken over, or not kept in its draft's file, is left where it is: it may be all that there is of a
- * text.  A kill finds it in one place or the other. */
+ * text.  A kill or a loss of power finds it in one place or the other. */
 static void take_message_file(ebb_app *a, bool was_ended)
 {
     ebb_error err;
     ebb_status st = adopt_message_file(a, was_ended, &err);
 
-    if (st == EBB_OK && !ebb_app_unsent_save(a))
+    if (st == EBB_OK && !(ebb_app_unsent_save(a) && ebb_unsent_sync(&a->unsent.file)))
         st = EBB_FAIL(&err, EBB_IO, "%s: cannot be kept with what is unsent", a->external.path);
     if (st == EBB_OK)
         st = ebb_message_file_check_swap(a->external.path, &err);

@@ -136,7 +136,6 @@ void ebb_unsent_leave_autosave(ebb_unsent_file *d)
 {
     ebb_file_close(d->fd);
     d->fd = -1;
-    d->is_lent = false;
 }
 
 /* Take the file at `path`; false: it cannot be written, or another program has it. */
@@ -172,12 +171,12 @@ static bool write_autosave(const ebb_unsent_file *d, const ebb_buf *whole)
     return ok;
 }
 
-/* What an editor has saved is only here from now on. */
-static bool sync_autosave(const ebb_unsent_file *d)
+bool ebb_unsent_sync(const ebb_unsent_file *d)
 {
-    bool ok = ebb_file_sync(d->fd, d->path, NULL) == EBB_OK;
+    bool ok = d->fd < 0 || ebb_file_sync(d->fd, d->path, NULL) == EBB_OK;
 
-    ebb_folder_sync_name(d->path);
+    if (d->fd >= 0)
+        ebb_folder_sync_name(d->path);
     return ok;
 }
 
@@ -191,9 +190,7 @@ bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *
         ebb_unsent_end_autosave(d);
     else
         ok = (d->fd >= 0 || begin_autosave(d, state_dir)) && add_whole(&whole, session, text, n, lent) &&
-             write_autosave(d, &whole) && (!d->is_lent || lent || sync_autosave(d));
-    if (ok)
-        d->is_lent = lent != NULL;
+             write_autosave(d, &whole);
     ebb_buf_fini(&whole);
     return ok;
 }
@@ -300,7 +297,7 @@ static void keep_saved(const ebb_unsent_file *d, const unsent_head *h, const ebb
     ebb_buf closed = { 0 };
 
     if (ebb_buf_add(&closed, whole->data, whole->len) && close_text(ebb_seal_here(), &closed) &&
-        write_autosave(d, &closed) && sync_autosave(d))
+        write_autosave(d, &closed) && ebb_unsent_sync(d))
         drop_saved(h);
     ebb_buf_fini(&closed);
 }

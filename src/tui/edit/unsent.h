@@ -29,19 +29,20 @@ const char *ebb_unsent_behind_signs(const char *text);
 typedef struct ebb_unsent_file {
     int  fd;                     /* -1: there is none */
     char path[512];
-    bool is_lent;                /* what was kept last names what an editor has */
 } ebb_unsent_file;
 /* What an editor has: the text from byte n_before on, in the file `path`. */
 typedef struct ebb_unsent_lent {
     const char *path;
     size_t      n_before;
 } ebb_unsent_lent;
-/* Keep the text as it is by now, without a sync, unless an editor had some of it until now, whose
- * file may go next; n 0 and lent NULL: there is none.  false: the file is as it was, or may be lost
- * with the power; it is tried again with the next change, and whoever leaves in peace keeps the
- * text otherwise. */
+/* Keep the text as it is by now, without a sync; n 0 and lent NULL: there is none.  false: the file
+ * is as it was; it is tried again with the next change, and whoever leaves in peace keeps the text
+ * otherwise. */
 bool ebb_unsent_autosave(ebb_unsent_file *d, const char *state_dir, const char *session,
                          const char *text, size_t n, const ebb_unsent_lent *lent);
+/* Before anything else that has some of the text goes, as an editor's file does: the disk has what
+ * was kept.  Nothing kept is fine.  false: it may be lost with the power.  Cost: milliseconds. */
+bool ebb_unsent_sync(const ebb_unsent_file *d);
 void ebb_unsent_end_autosave(ebb_unsent_file *d);
 void ebb_unsent_leave_autosave(ebb_unsent_file *d);     /* whoever comes next takes it up */
 

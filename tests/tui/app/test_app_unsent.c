@@ -3,12 +3,29 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/utf8.h"
 #include "support/own_folder.h"
 #include "support/small_disk.h"
 #include "tui/screen.h"
+
+/* What was synced, in its order: of drafts `d`, of an editor's files, which are overwritten before they go, `e`. */
+static char synced[64];
+
+int fdatasync(int fd)
+{
+    char self[40], path[600];
+    ssize_t n;
+
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    n = readlink(self, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    if (strlen(synced) + 1 < sizeof synced)
+        synced[strlen(synced)] = strstr(path, "ebb-draft-") ? 'e' : strstr(path, "/draft-") ? 'd' : '-';
+    return (int)syscall(SYS_fdatasync, fd);
+}
 
 /* A question and its answer are there, the model is not yet: what is typed waits. */
 static void open_answered(screen *s)
@@ -634,6 +651,36 @@ static void what_an_editor_puts_aside_is_unsent(void **state)
     expect_found("> a whole one\n");
 }
 
+/* A loss of power finds what was saved there: the draft is on the disk before the editor's file goes, also where ebb is
+ * ended meanwhile, and where nothing could be kept when the editor began. */
+static void what_an_editor_saved_is_synced_first(void **state)
+{
+    char later[80], command[160];
+    ebb_tui_opts opts;
+    screen s;
+
+    (void)state;
+    open_editor(&s, &opts, ebb_own_dir, "echo saved >\\\"$0\\\"");
+    memset(synced, 0, sizeof synced);
+    assert_true(leaves_unsent(&s));
+    assert_memory_equal(synced, "de", 2);
+    expect_found("> saved\n");
+
+    snprintf(later, sizeof later, "%s/later", ebb_own_dir);
+    snprintf(command, sizeof command, "sh -c 'rm %s; echo saved >\"$0\"'", later);
+    assert_int_equal(close(open(later, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)), 0);  /* no folder yet */
+    screen_open(&s, 12, 100, later);
+    opts = *s.app.frontend.opts;
+    opts.editor = command;
+    s.app.frontend.opts = &opts;
+    memset(synced, 0, sizeof synced);
+    screen_keys(&s, "\x07");
+    screen_wait_editor(&s);
+    assert_has(&s, "> saved\n");
+    assert_memory_equal(synced, "de", 2);
+    assert_true(leaves_unsent(&s));
+}
+
 /* vi keeps that in a file that only vi reads: it moves to where it outlives the login, and the next start tells. */
 static void what_only_vi_reads_is_told_of(void **state)
 {
@@ -947,6 +994,7 @@ int main(void)
         WITH_FOLDER(an_edit_survives_a_kill_in_the_editor),
         WITH_FOLDER(unsent_on_a_full_disk),
         WITH_FOLDER(what_an_editor_puts_aside_is_unsent),
+        WITH_FOLDER(what_an_editor_saved_is_synced_first),
         WITH_FOLDER(what_only_vi_reads_is_told_of),
         WITH_FOLDER(nothing_that_is_private_stays),
         WITH_FOLDER(what_an_editor_saved_on_a_full_disk),
