@@ -42,6 +42,12 @@ static ebb_status follow_key(stored_paths *p, ebb_error *err)
     return p->key.failed ? EBB_FAIL(err, EBB_NOMEM, "no memory for a path") : EBB_OK;
 }
 
+/* An older ebb that was killed has begun another key beside the link. */
+static const char *key_as_named(const stored_paths *p)
+{
+    return p->key_link.len > 0 ? p->key_link.data : p->key.data;
+}
+
 static ebb_status find_stored_paths(stored_paths *p, ebb_error *err)
 {
     ebb_status st = ebb_path_in(EBB_DIR_STATE, NULL, &p->state, err);
@@ -256,7 +262,7 @@ static ebb_status remove_key(const stored_paths *p, ebb_error *err)
         st = ebb_folder_sync(p->state.data, err);
     if (st != EBB_OK)
         return st;
-    ebb_file_wipe_begun(p->key.data);
+    ebb_file_wipe_begun(key_as_named(p));
     if (p->key_link.len > 0) {                   /* first: one that leads nowhere is a key that is gone for now */
         if (!ebb_file_remove(p->key_link.data))
             return fail_to_remove(p->key_link.data, err);
@@ -310,7 +316,7 @@ static ebb_status change_key(const ebb_args *a, const stored_paths *p, ebb_error
         return EBB_FAIL(err, EBB_USAGE, "sessions are not encrypted; ebb sessions encrypt does it");
     st = ebb_cli_open_key(a, p->key.data, data_key, err);
     if (st == EBB_OK)                            /* it would stay, and open what a later key shall keep closed */
-        ebb_file_remove_begun(p->key.data);
+        ebb_file_remove_begun(key_as_named(p));
     if (st == EBB_OK)
         st = ebb_cli_new_secret(a->n_words > 1 ? a->words[1] : NULL, &secret, err);
     if (st == EBB_OK)

@@ -211,12 +211,16 @@ rm "$state/sessions.key"; cp "$dir/kept" "$state/sessions.key"
 # -- a key behind a link: another one takes the place of what it leads to, and none stays there --
 mkdir "$dir/stick"; mv "$state/sessions.key" "$dir/stick/"; ln -s "$dir/stick/sessions.key" "$state/sessions.key"
 exec 3<"$dir/stick/sessions.key"
+cp "$key" "$begun"; cp "$key" "$dir/stick/${begun##*/}"       # of older ebbs that were killed, and of this one
 $EBB sessions rekey "$dir/new" --unlock "$key" >"$dir/out" 2>&1 || fail "rekey behind a link: $(cat "$dir/out")"
+[ ! -e "$begun" ] && [ ! -e "$dir/stick/${begun##*/}" ] || fail "a key that was begun stays, behind a link"
 [ -L "$state/sessions.key" ] || fail "the link to the key is no link any more"
 [ -z "$(tr -d '\0' <&3)" ] || fail "the old key stays behind a link"
 exec 3<&-
 $EBB sessions list --unlock "$key" >/dev/null 2>&1 && fail "the old key opens it still, behind a link"
+cp "$key" "$begun"
 $EBB sessions decrypt --unlock "$dir/new" >"$dir/out" 2>&1 || fail "decrypt, the key behind a link: $(cat "$dir/out")"
+[ ! -e "$begun" ] || fail "a key that was begun stays in the clear, beside a link"
 [ ! -L "$state/sessions.key" ] && [ ! -e "$dir/stick/sessions.key" ] || fail "the key stays behind a link"
 $EBB sessions encrypt --unlock "$key" >/dev/null || fail "encrypt again"
 

@@ -138,8 +138,8 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
  * open, NOMEM. */
 EBB_MUST_CHECK
 ebb_status ebb_file_begin_beside(const char *path, ebb_buf *beside, int *fd, ebb_error *err);
-/* Overwrite and remove what was begun beside `path` by programs that were killed.  Nobody may be
- * about to begin something there. */
+/* Overwrite and remove what was begun beside `path`, or beside what a link there leads to, by
+ * programs that were killed.  Nobody may be about to begin something there. */
 void ebb_file_wipe_begun(const char *path);
 /* Their names go first: whoever is at one all the same fails, and what has its place is left
  * alone. */

@@ -230,10 +230,9 @@ static void end_if_begun(void *arg, const ebb_folder_entry *e)
     ebb_buf_fini(&path);
 }
 
-static void end_begun(const char *path, bool (*end)(const char *path))
+static void end_begun_beside(const char *path, bool (*end)(const char *path))
 {
-    char *real = realpath(path, NULL), *folder = real ? real : strdup(path);
-    char *slash = folder ? strrchr(folder, '/') : NULL;
+    char *folder = strdup(path), *slash = folder ? strrchr(folder, '/') : NULL;
     begun_files b = { .folder = folder, .end = end };
 
     if (slash && slash > folder) {
@@ -242,6 +241,17 @@ static void end_begun(const char *path, bool (*end)(const char *path))
         (void)!ebb_folder_each(folder, end_if_begun, &b, NULL);  /* what cannot be listed stays */
     }
     free(folder);
+}
+
+/* Some follow a link before they begin, some do not, and older ones did not where newer ones do. */
+static void end_begun(const char *path, bool (*end)(const char *path))
+{
+    char *real = realpath(path, NULL);
+
+    end_begun_beside(path, end);
+    if (real && strcmp(real, path) != 0)
+        end_begun_beside(real, end);
+    free(real);
 }
 
 void ebb_file_wipe_begun(const char *path)

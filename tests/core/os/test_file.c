@@ -513,6 +513,30 @@ static void test_begun_and_removed(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* Beside the link that was named, and beside what it leads to. */
+static void test_begun_behind_a_link(void **state)
+{
+    static const char *const names[] = { "link.0123456789abcdef.new", "real.0123456789abcdef.new" };
+    char real[128], path[128], beside[160];
+
+    (void)state;
+    snprintf(real, sizeof real, "%s/real", dir);
+    snprintf(path, sizeof path, "%s/link", dir);
+    assert_int_equal(ebb_file_replace(real, "text", 4, NULL), EBB_OK);
+    assert_int_equal(symlink("real", path), 0);
+    for (int i = 0; i < 2; i++) {
+        snprintf(beside, sizeof beside, "%s/%s", dir, names[i]);
+        assert_int_equal(ebb_file_replace(beside, "begun", 5, NULL), EBB_OK);
+    }
+    ebb_file_wipe_begun(path);
+    for (int i = 0; i < 2; i++) {
+        snprintf(beside, sizeof beside, "%s/%s", dir, names[i]);
+        assert_int_not_equal(access(beside, F_OK), 0);
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(real), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +555,7 @@ int main(void)
         cmocka_unit_test(test_signal_to_the_holder),
         cmocka_unit_test(test_wiped),
         cmocka_unit_test(test_replaced_and_wiped), cmocka_unit_test(test_begun_and_removed),
+        cmocka_unit_test(test_begun_behind_a_link),
     };
 
     return cmocka_run_group_tests_name("file", tests, setup, teardown);
