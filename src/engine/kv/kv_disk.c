@@ -390,6 +390,7 @@ static void take_back(const ebb_kv_disk *d, const ebb_kv_file *item)
 
     ebb_kv_file_path(d->dir, item, path, sizeof path);
     ebb_file_remove(path);
+    ebb_folder_sync_name(path);                  /* the sweep's own sync may have been of a folder with that name */
     ebb_log("kv", "%s was swept: what was computed before is not kept", d->dir);
 }
 
