@@ -151,8 +151,7 @@ bool ebb_schema_find_bases(ebb_compiler *c)
     return ok;
 }
 
-/* Where `#` is of the $ref that is `ref` itself. */
-static const json_t *base_of(const ebb_compiler *c, const json_t *ref)
+const json_t *ebb_schema_base_of(const ebb_compiler *c, const json_t *ref)
 {
     const ebb_schema_base wanted = { .ref = ref }, *found = NULL;
 
@@ -164,7 +163,7 @@ static const json_t *base_of(const ebb_compiler *c, const json_t *ref)
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref)
 {
     const char *text = json_string_value(ref);
-    const json_t *at = base_of(c, ref);
+    const json_t *at = ebb_schema_base_of(c, ref);
     char *copy, *part;
 
     if (!text)

@@ -97,6 +97,8 @@ size_t ebb_schema_char_bytes(const char *s);
 int ebb_schema_compare_texts(const void *a, const void *b);
 /* Fill c->bases, once: looked for at each reference, a large schema would take too long. */
 bool ebb_schema_find_bases(ebb_compiler *c);
+/* Where `#` is of the $ref whose value is `ref` itself, not one equal to it. */
+const json_t *ebb_schema_base_of(const ebb_compiler *c, const json_t *ref);
 /* The schema that $ref names: from the part with an $id of its own that it stands in, or from the
  * root.  NULL: it failed. */
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref);

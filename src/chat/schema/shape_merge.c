@@ -122,10 +122,36 @@ static bool has_value(ebb_compiler *c, const json_t *list, const json_t *v)
 
 /* -- Both ---------------------------------------------------------------------------------- */
 
-/* Where parts have an $id of their own, equal words may refer to two places. */
+/* Whether `#` is of the same in both; copies of a part that has an $id refer to the same. */
+static bool is_same_base(ebb_compiler *c, const json_t *ref_a, const json_t *ref_b)
+{
+    return is_equal(c, ebb_schema_base_of(c, ref_a), ebb_schema_base_of(c, ref_b));
+}
+
+/* Of equal schemas.  Where parts have an $id of their own, equal words may refer to two places. */
+static bool has_same_bases(ebb_compiler *c, const json_t *a, const json_t *b)
+{
+    const json_t *ref = json_object_get(a, "$ref");
+    const char *name;
+    json_t *part;
+    size_t i;
+
+    if (a == b)
+        return true;
+    if (json_is_string(ref) && !is_same_base(c, ref, json_object_get(b, "$ref")))
+        return false;
+    json_object_foreach((json_t *)a, name, part)
+        if (!has_same_bases(c, part, json_object_get(b, name)))
+            return false;
+    json_array_foreach(a, i, part)
+        if (!has_same_bases(c, part, json_array_get(b, i)))
+            return false;
+    return true;
+}
+
 static bool is_same_schema(ebb_compiler *c, const json_t *a, const json_t *b)
 {
-    return c->n_bases == 0 && is_equal(c, a, b);
+    return is_equal(c, a, b) && (c->n_bases == 0 || has_same_bases(c, a, b));
 }
 
 /* A schema under which valid is what is valid under both (NULL: anything); held.  NULL with an error: no memory. */

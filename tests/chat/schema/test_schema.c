@@ -312,6 +312,39 @@ static void test_many_references(void **state)
     ebb_buf_fini(&s);
 }
 
+/* Choices that are equal in two parts are taken once, whatever else has an $id: each with each would be too many. */
+static void test_equal_choices_beside_an_id(void **state)
+{
+    enum { N = 20 };             /* 20 * 20 is more than is written out */
+    ebb_buf choices = { 0 }, s = { 0 }, b = { 0 };
+    ebb_error err = { 0 };
+
+    (void)state;
+    for (int i = 0; i < N; i++)
+        ebb_buf_addf(&choices, "%s{\"properties\":{\"k\":{\"const\":\"v%d\"},\"t\":{\"$ref\":\"#/$defs/t\"}}}",
+                     i ? "," : "", i);
+    for (int same_id = 0; same_id < 2; same_id++) {
+        const char *id = same_id ? "\"$id\":\"http://x/same\",\"$defs\":{\"t\":{\"const\":\"other\"}}," : "";
+
+        ebb_buf_clear(&s);
+        ebb_buf_clear(&b);
+        ebb_buf_adds(&s, "{\"type\":\"object\",\"allOf\":[");
+        for (int part = 0; part < 2; part++)
+            ebb_buf_addf(&s, "{%s\"properties\":{\"a\":{\"type\":\"object\",\"anyOf\":[%s]}}},", id,
+                         ebb_buf_text(&choices));
+        ebb_buf_adds(&s, "{\"properties\":{\"z\":{\"$ref\":\"#/$defs/part\"}}}],\"$defs\":{\"t\":{\"const\":"
+                         "\"root\"},\"part\":{\"$id\":\"http://x/part\",\"$ref\":\"#/$defs/t\",\"$defs\":{\"t\":"
+                         "{\"const\":1}}}}}");
+        if (ebb_schema_grammar_of_text(s.data, s.len, &b, &err) != EBB_OK)
+            fail_msg("%s", err.msg);
+        assert_true(count_in(ebb_buf_text(&b), same_id ? "\\\"other" : "\\\"root") > 0);
+        assert_int_equal(count_in(ebb_buf_text(&b), same_id ? "\\\"root" : "\\\"other"), 0);
+    }
+    ebb_buf_fini(&choices);
+    ebb_buf_fini(&b);
+    ebb_buf_fini(&s);
+}
+
 static void check_too_much(const ebb_buf *text, const char *says)
 {
     ebb_buf b = { 0 };
@@ -786,7 +819,7 @@ int main(void)
         cmocka_unit_test(test_refusals_name_the_place),
         cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
         cmocka_unit_test(test_many_values), cmocka_unit_test(test_many_references),
- cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_equal_choices_beside_an_id), cmocka_unit_test(test_bombs),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
