@@ -133,7 +133,7 @@ static void apply_operator_to_lines(ebb_vi *v, ebb_editor *e, char op, unsigned 
 {
     size_t from = ebb_editor_line_start(e, e->caret), to = end_of_lines(e, n);
 
-    if (from < to || (op != 'c' && e->text.len > 0)) {   /* where nothing is, what was cut before stays */
+    if (e->text.len > 0 || op == 'y') {          /* where nothing is to cut, what was cut before stays */
         v->is_linewise = true;
         v->is_blank = from == to;
         ebb_editor_copy(e, from, to);
@@ -303,7 +303,7 @@ static void open_line(ebb_vi *v, ebb_editor *e, bool is_below)
     v->opens_lines = true;
 }
 
-/* The line and the one below it, parted by a blank where both have text, but for one before ")" or behind another. */
+/* The line and the one below it, parted by a blank where both have text, but not before ")" nor behind white space. */
 static bool join_line_below(ebb_editor *e)
 {
     size_t start = ebb_editor_line_start(e, e->caret), end = ebb_editor_line_end(e, e->caret), to = end + 1;
@@ -312,18 +312,20 @@ static bool join_line_below(ebb_editor *e)
     if (end == e->text.len)
         return false;
     to += strspn(ebb_buf_text(&e->text) + to, " \t");
-    has_blank = end > start && e->text.data[end - 1] != ' ' && !strchr("\n)", ebb_buf_text(&e->text)[to]);
+    has_blank = end > start && !strchr(" \t", e->text.data[end - 1]) && !strchr("\n)", ebb_buf_text(&e->text)[to]);
     ebb_editor_replace(e, end, to - end, " ", has_blank);
     e->caret = end;
     return true;
 }
 
-/* As many as the count says, or as there are; two without one. */
+/* As many as the count says, or as there are; two without one.  On the last line nothing is changed. */
 static void join_lines(ebb_vi *v, ebb_editor *e)
 {
-    for (unsigned n = effective_count(v); join_line_below(e) && n > 2; n--)
-        ;
-    v->is_change = true;
+    for (unsigned n = effective_count(v); join_line_below(e); n--) {
+        v->is_change = true;
+        if (n <= 2)
+            break;
+    }
 }
 
 /* Keys that are an operator with its motion: x is dl. */

@@ -65,12 +65,15 @@ static const struct { const char *text, *keys, *want; } table[] = {
     { "f(one\n)", "kJ", "f(one[)]" },
     { "one \ntwo", "kJ", "one [t]wo" },
     { "\none", "kJ", "[o]ne" },
+    { "abcd", "xJ.", "[c]d" },    /* nothing was joined: x is what is done again */
     { "one", "3oX\033", "one\nX\nX\n[X]" },
     { "one", "2OX\033", "X\n[X]\none" },
     { "  one\ntwo", "kyyjp", "  one\ntwo\n  [o]ne" },
     { "one\n\ntwo", "kkyyjddp", "one\ntwo\n[]" },
     { "one", "ddSX\033p", "X\n[o]ne" },
     { "one", "ddddp", "\n[o]ne" },
+    { "x\n\ny", "ddSX\033p", "x\nX\n[]" },        /* an empty line of several is one that was cut */
+    { "one", "ddyyp", "\n[]" },
     /* a word that was cut by Ctrl-W is no line, though a line was cut before */
     { "one\ntwo", "kddiX Y\027\033p", "X [Y]two" },
     { "\ntwo", "kddiX Y\027\033p", "X [Y]two" },
@@ -203,6 +206,22 @@ static void keys_do_what_they_do(void **state)
     }
 }
 
+/* No key types one: it was pasted, or is of a file. */
+static void a_tab_parts_joined_lines(void **state)
+{
+    char got[256];
+    screen s;
+
+    (void)state;
+    screen_open(&s, 16, 60, "");
+    ebb_vi_set(&s.app.vi, &s.app.editor, true);
+    ebb_editor_insert(&s.app.editor, "one\t\ntwo", 8);
+    type(&s, "\033kJ");
+    write_out(&s, got, sizeof got);
+    assert_string_equal(got, "one\t[t]wo");
+    screen_close(&s);
+}
+
 static void history_and_modes(void **state)
 {
     screen s;
@@ -244,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keys_do_what_they_do),
+        cmocka_unit_test(a_tab_parts_joined_lines),
         cmocka_unit_test(history_and_modes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
