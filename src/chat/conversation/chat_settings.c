@@ -196,7 +196,22 @@ static bool is_unsendable(const ebb_chat *c, const setting *s)
 static bool is_left_to_server(const ebb_chat *c, const setting *s)
 {
     return ebb_chat_engine(c) && !ebb_chat_engine_is_found(c) && s->key &&
-           (is_unsendable(c, s) || !(ebb_chat_settings_chosen(c) & EBB_SAMPLING_BIT_AT(s->at)));
+           !(ebb_chat_settings_chosen(c) & EBB_SAMPLING_BIT_AT(s->at));
+}
+
+/* What holds; what was chosen and is not sent counts for other engines. */
+static void print_now(const ebb_chat *c, const setting *s, char *out, size_t cap)
+{
+    size_t n;
+
+    if (is_left_to_server(c, s)) {
+        snprintf(out, cap, "the server's");
+        return;
+    }
+    print_value(s, &c->settings, out, cap);
+    n = strlen(out);
+    if (is_unsendable(c, s))
+        snprintf(out + n, cap - n, " for other engines; this one is not sent it");
 }
 
 static void print_range(const setting *s, char *out, size_t cap)
@@ -214,7 +229,7 @@ static void print_range(const setting *s, char *out, size_t cap)
 ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *text, size_t cap, ebb_error *err)
 {
     const setting *s = find_setting(name);
-    char now[32], range[64];
+    char now[80], range[64];
     double x;
 
     if (!s)
@@ -231,13 +246,9 @@ ebb_status ebb_chat_set(ebb_chat *c, const char *name, const char *value, char *
         c->overflow.cannot_grow &= strcmp(s->name, "overflow") != 0;
         ebb_chat_save(c, false);
     }
-    if (!value && is_left_to_server(c, s))
-        snprintf(now, sizeof now, "the server's");
-    else
-        print_value(s, &c->settings, now, sizeof now);
+    print_now(c, s, now, sizeof now);
     if (text && value)
-        snprintf(text, cap, "%s = %s%s", s->name, now,
-                 is_unsendable(c, s) ? " for other engines; this one is not sent it" : "");
+        snprintf(text, cap, "%s = %s", s->name, now);
     else if (text)
         snprintf(text, cap, "%s = %s (%s): %s", s->name, now, range, s->help);
     return EBB_OK;

@@ -269,9 +269,11 @@ static void test_the_servers_sampling(void **state)
     assert_non_null(strstr(text, " is sent no top-k: "));
     wait_event(c, EBB_EVENT_READY, NULL, 0);
     assert_int_equal(ebb_chat_set(c, "top-k", NULL, text, sizeof text, &err), EBB_OK);
-    assert_non_null(strstr(text, "top-k = the server's ("));
+    assert_non_null(strstr(text, "top-k = 7 for other engines; this one is not sent it ("));
+    assert_int_equal(ebb_chat_set(c, "min-p", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "min-p = the server's ("));
     assert_int_equal(ebb_chat_set(c, "min-p", "0.1", text, sizeof text, &err), EBB_OK);
-    assert_non_null(strstr(text, "min-p = 0.1 for other engines; "));
+    assert_string_equal(text, "min-p = 0.1 for other engines; this one is not sent it");
     ebb_chat_close(c);
 }
 
