@@ -291,6 +291,10 @@ static void fish_functions(void)
          "    set -e argv[1]\n"
          "    test (count $said) -eq (math 1 + (count $argv[1])); or return\n"
          "    not set -q argv[1]; or contains -- $said[2] $argv\n"
+         "end\n"
+         "function __ebb_is_behind -d 'The words begin with this command and this subject'\n"
+         "    set -l said (__ebb_said)\n"
+         "    test \"$said[1]\" = $argv[1]; and test \"$said[2]\" = $argv[2]\n"
          "end");
 }
 
@@ -347,7 +351,7 @@ static void print_fish(void)
         fish_command(c);
     puts("complete -c ebb -n '__ebb_follows sessions show rename export replay' -f "
          "-a '(ebb completion sessions)'\n"
-         "complete -c ebb -n 'test (string join / (__ebb_said)[1..2]) = sessions/delete' -f "
+         "complete -c ebb -n '__ebb_is_behind sessions delete' -f "
          "-a '(ebb completion sessions)'\n"
          "complete -c ebb -n '__ebb_follows engines test remove' -f -a '(ebb completion engines)'");
 }

@@ -97,6 +97,7 @@ end
 expect 'ebb ses' sessions
 expect 'ebb -m guide --th' --theme,--threads
 expect 'ebb x.gguf --th' --theme,--threads
+expect 'ebb --ram=1 ses' ''
 expect 'ebb run plan --js' --json,--json-schema
 expect 'X=1 ebb plan --ol' --ollama
 expect 'ebb --mode max-t' max-tps
@@ -109,6 +110,8 @@ expect 'ebb inspect temp' template
 expect 'ebb sessions imp' import
 expect 'ebb sessions import gui' 'gui box/,gui.gguf'
 expect 'ebb sessions show Whe' 'Where to?'
+expect 'ebb sessions delete x Whe' 'Where to?'
+expect 'ebb sessions show x Whe' ''
 expect 'ebb -m guide -s Whe' 'Where to?'
 expect 'ebb engines remove big' big-box
 expect 'ebb engines add gui' ''
@@ -147,8 +150,14 @@ subject() { words=(ebb sessions "$@") CURRENT=$(($# + 2)); _ebb_subject; }
 ZSH
 
 mkdir "$dir/w" "$dir/w/gui box" && cd "$dir/w" && : >gui.gguf
+# An error of a condition is written over the line at each Tab.
+fish_alone() {
+    fish --no-config "$dir/try.fish" "$dir/fish" 2>"$dir/errors" && [ ! -s "$dir/errors" ] && return
+    cat "$dir/errors"
+    exit 1
+}
 absent=
 if command -v bash >/dev/null; then bash -n "$dir/bash" && bash "$dir/try" "$dir/bash"; else absent="$absent bash"; fi
-if command -v fish >/dev/null; then fish --no-config "$dir/try.fish" "$dir/fish"; else absent="$absent fish"; fi
+if command -v fish >/dev/null; then fish_alone; else absent="$absent fish"; fi
 if command -v zsh >/dev/null; then zsh -f "$dir/try.zsh" "$dir/zsh"; else absent="$absent zsh"; fi
 [ -z "$absent" ] || { echo "not tried, for they are not here:$absent"; exit 77; }
