@@ -95,9 +95,14 @@ void screen_go_on(screen *s)
     }
 }
 
-void screen_edit(screen *s, const char *command)
+void screen_use_editor(const char *command)
 {
     opts.editor = command;
+}
+
+void screen_edit(screen *s, const char *command)
+{
+    screen_use_editor(command);
     screen_keys(s, "\x07");
     screen_wait_editor(s);
     screen_step(s, 0);

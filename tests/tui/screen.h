@@ -24,6 +24,8 @@ void screen_answer(screen *s, const char *text);
 /* A !command, or a filter, that waits for screen_go_on, which returns when it has ended. */
 const char *screen_hold(const char *command);
 void screen_go_on(screen *s);
+/* Behind screen_open, until the next one. */
+void screen_use_editor(const char *command);
 /* Ctrl-G, with `command` as the user's editor, until that has ended. */
 void screen_edit(screen *s, const char *command);
 /* Until the user's editor has ended; the chat goes on. */

@@ -9,13 +9,9 @@
  * the file is there afterwards, which is then removed. */
 static void edit_draft(screen *s, const char *draft, const char *command, bool *kept)
 {
-    ebb_tui_opts opts;
-
     screen_open(s, 12, 120, "");
     fake_ready(s->chat);
-    opts = *s->app.frontend.opts;
-    opts.editor = command;
-    s->app.frontend.opts = &opts;
+    screen_use_editor(command);
     s->app.frontend.edit(&s->app.frontend, draft, strlen(draft));
     screen_keys(s, "\x07");
     screen_wait_editor(s);
@@ -167,15 +163,12 @@ static void an_editor_that_does_not_wait(void **state)
         { "true", 1e9, true }, { "true", -1e9, false }, { "sh -c 'echo more >>\"$0\"'", 1e9, false },
         { "false", 1e9, false }, { "rm", 1e9, false },
     };
-    ebb_tui_opts opts;
     screen s;
 
     (void)state;
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         screen_open_ready(&s, 12, 120);
-        opts = *s.app.frontend.opts;
-        opts.editor = t[i].command;
-        s.app.frontend.opts = &opts;
+        screen_use_editor(t[i].command);
         ebb_term_mem_feed(s.term, "mine\x07", 5);
         for (ebb_input in; s.term->ops->input(s.term, &in);)
             ebb_app_input(&s.app, &in);
@@ -192,14 +185,10 @@ static void an_editor_that_does_not_wait(void **state)
 /* The caret and the line ends stay, and undo goes back to what was typed before. */
 static void what_is_not_changed_stays(void **state)
 {
-    ebb_tui_opts opts;
     screen s;
 
     (void)state;
     screen_open_ready(&s, 12, 60);
-    opts = *s.app.frontend.opts;
-    opts.editor = "true";
-    s.app.frontend.opts = &opts;
     screen_keys(&s, "first line\n\n\x07");
     screen_wait_editor(&s);
     screen_keys(&s, "second line");
@@ -213,13 +202,9 @@ static void what_is_not_changed_stays(void **state)
 
 static void type_with_paste(screen *s, const char *command)
 {
-    static ebb_tui_opts opts;
-
     screen_open(s, 40, 120, "");
     fake_ready(s->chat);
-    opts = *s->app.frontend.opts;
-    opts.editor = command;
-    s->app.frontend.opts = &opts;
+    screen_use_editor(command);
     screen_keys(s, "sum up \033[200~1\n2\n3\n4\n5\n6\n7\n8\n\033[201~");
     screen_keys(s, "\x07");
     screen_wait_editor(s);
