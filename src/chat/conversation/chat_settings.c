@@ -184,12 +184,12 @@ static void print_value(const setting *s, const ebb_chat_settings *v, char *out,
         snprintf(out, cap, s->kind == FLOAT ? "%.4g" : "%.0f", get_setting(s, v));
 }
 
-/* OpenAI's protocol has none, and the server is not known to take it all the same. */
+/* The server's protocol has none. */
 static bool is_unsendable(const ebb_chat *c, const setting *s)
 {
     const ebb_backend_facts *facts = ebb_chat_facts(c);
 
-    return facts && !facts->takes_sampling && s->key && s->at != AT(sampling.temp) && s->at != AT(sampling.top_p);
+    return facts && s->key && !(facts->sampling & EBB_SAMPLING_BIT_AT(s->at));
 }
 
 /* A server has defaults of its own for what nobody chose, and is sent nothing: it alone knows them. */

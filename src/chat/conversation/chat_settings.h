@@ -40,8 +40,8 @@ bool ebb_chat_settings_unfollowed(const ebb_chat *c, char *out, size_t cap);
 /* EBB_SAMPLING_BITs of what somebody chose: the command line, the configuration, the session; and
  * for an engine that was found, the store that the model lies in, of which it knows nothing. */
 uint32_t ebb_chat_settings_chosen(const ebb_chat *c);
-/* Names of what somebody chose and the engine is not sent, since OpenAI's protocol has none, as a
- * list; what the configuration chose only if `configured`.  false: nothing. */
+/* Names of what somebody chose and the engine is not sent, since its protocol has none, as a list;
+ * what the configuration chose only if `configured`.  false: nothing. */
 bool ebb_chat_settings_unsent(const ebb_chat *c, bool configured, char *out, size_t cap);
 /* Take what the session carries over the defaults.  What the command line set goes before it, for
  * this run: the session keeps its own. */

@@ -11,25 +11,31 @@
 
 #define CHAT "/v1/chat/completions"
 
+enum {
+    OF_OPENAI = EBB_SAMPLING_BIT(temp) | EBB_SAMPLING_BIT(top_p),
+    OF_VLLM = OF_OPENAI | EBB_SAMPLING_BIT(top_k) | EBB_SAMPLING_BIT(min_p) | EBB_SAMPLING_BIT(repeat_penalty),
+    ALL = OF_VLLM | EBB_SAMPLING_BIT(repeat_last_n),
+};
+
 static const ebb_dialect dialects[EBB_SERVER_COUNT] = {
-    [EBB_SERVER_ANY] = { .name = "an OpenAI-style server", .path = CHAT },
-    [EBB_SERVER_OPENAI] = { .name = "OpenAI", .path = CHAT },
+    [EBB_SERVER_ANY] = { .name = "an OpenAI-style server", .path = CHAT, .sampling = OF_OPENAI },
+    [EBB_SERVER_OPENAI] = { .name = "OpenAI", .path = CHAT, .sampling = OF_OPENAI },
     [EBB_SERVER_LLAMA] = { .name = "llama-server", .path = CHAT, .can_continue = true, .has_progress = true,
-                           .has_sampling = true, .has_thinking = true, .has_grammar = true,
+                           .sampling = ALL, .has_thinking = true, .has_grammar = true,
                            .thoughts = "reasoning_content" },
-    [EBB_SERVER_VLLM] = { .name = "vLLM", .path = CHAT, .can_continue = true, .has_sampling = true,
+    [EBB_SERVER_VLLM] = { .name = "vLLM", .path = CHAT, .can_continue = true, .sampling = OF_VLLM,
                           .has_thinking = true,
                           .thoughts = "reasoning", .cached_hint = "--enable-prompt-tokens-details" },
-    [EBB_SERVER_SGLANG] = { .name = "SGLang", .path = CHAT, .can_continue = true, .has_sampling = true,
+    [EBB_SERVER_SGLANG] = { .name = "SGLang", .path = CHAT, .can_continue = true, .sampling = OF_VLLM,
                             .has_thinking = true,
                             .thoughts = "reasoning_content", .cached_hint = "--enable-cache-report" },
     [EBB_SERVER_OLLAMA] = { .name = "Ollama", .path = "/api/chat", .is_lines = true, .can_continue = true,
-                            .has_sampling = true, .has_thinking = true, .thoughts = "thinking",
+                            .sampling = ALL, .has_thinking = true, .thoughts = "thinking",
                             .context_hint = "context = N in the file of engines, or OLLAMA_CONTEXT_LENGTH" },
-    [EBB_SERVER_LM_STUDIO] = { .name = "LM Studio", .path = CHAT, .has_sampling = true,
+    [EBB_SERVER_LM_STUDIO] = { .name = "LM Studio", .path = CHAT, .sampling = ALL,
                                .thoughts = "reasoning_content" },
     [EBB_SERVER_EBB] = { .name = "ebb serve", .path = CHAT, .can_continue = true, .has_progress = true,
-                         .has_sampling = true, .has_thinking = true, .has_grammar = true,
+                         .sampling = ALL, .has_thinking = true, .has_grammar = true,
                          .continues_form = true, .finds_thoughts = true, .thoughts = "reasoning_content" },
 };
 
@@ -93,11 +99,6 @@ static json_t *all_messages(const ebb_dialect *d, const ebb_ask *a)
 
 /* -- Numbers ------------------------------------------------------------------------------- */
 
-static bool is_chosen(const ebb_ask *a, uint32_t bit)
-{
-    return (a->chosen & bit) != 0;
-}
-
 /* 0.7 and not the float's own digits. */
 static json_t *real_of(float x)
 {
@@ -111,24 +112,23 @@ static json_t *real_of(float x)
 static void put_sampling(json_t *o, const ebb_ask *a, const ebb_dialect *d)
 {
     const ebb_sampler_params *s = &a->sampling;
+    uint32_t sent = a->chosen & d->sampling;
     bool is_vllm = a->kind == EBB_SERVER_VLLM || a->kind == EBB_SERVER_SGLANG;
 
-    if (is_chosen(a, EBB_SAMPLING_BIT(temp)))
+    if (sent & EBB_SAMPLING_BIT(temp))
         json_object_set_new(o, "temperature", real_of(s->temp));
-    if (is_chosen(a, EBB_SAMPLING_BIT(top_p)))
+    if (sent & EBB_SAMPLING_BIT(top_p))
         json_object_set_new(o, "top_p", real_of(s->top_p));
     if (s->seed)                                 /* with ebb the text is that of this process */
         json_object_set_new(o, "seed", json_integer((json_int_t)(a->kind == EBB_SERVER_EBB ? s->seed
                                                                                          : s->seed & INT32_MAX)));
-    if (!d->has_sampling)
-        return;
-    if (is_chosen(a, EBB_SAMPLING_BIT(top_k)))
+    if (sent & EBB_SAMPLING_BIT(top_k))
         json_object_set_new(o, "top_k", json_integer(is_vllm && !s->top_k ? -1 : (json_int_t)s->top_k));
-    if (is_chosen(a, EBB_SAMPLING_BIT(min_p)))
+    if (sent & EBB_SAMPLING_BIT(min_p))
         json_object_set_new(o, "min_p", real_of(s->min_p));
-    if (is_chosen(a, EBB_SAMPLING_BIT(repeat_penalty)))
+    if (sent & EBB_SAMPLING_BIT(repeat_penalty))
         json_object_set_new(o, is_vllm ? "repetition_penalty" : "repeat_penalty", real_of(s->repeat_penalty));
-    if (is_chosen(a, EBB_SAMPLING_BIT(repeat_last_n)) && !is_vllm)
+    if (sent & EBB_SAMPLING_BIT(repeat_last_n))
         json_object_set_new(o, "repeat_last_n", json_integer(s->repeat_last_n));
 }
 

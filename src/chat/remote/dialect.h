@@ -20,12 +20,12 @@ typedef struct ebb_dialect {
     bool is_lines;               /* its stream is lines of JSON; else server-sent events */
     bool can_continue;           /* goes on with a message of the assistant that is the last */
     bool has_progress;           /* of the prompt, while it is computed */
-    bool has_sampling;           /* top-k, min-p and penalties beside temperature and top-p */
     bool has_thinking;           /* can be told whether to think */
     bool has_grammar;            /* takes GBNF */
     bool continues_form;         /* and follows it from the beginning of an answer that goes on;
                                   * else it would begin anew behind that */
     bool finds_thoughts;         /* in an answer, as we do: with its marks it stays there */
+    uint32_t sampling;           /* EBB_SAMPLING_BITs of what it takes; the seed goes to each */
     const char *thoughts;        /* the name under which it takes them back; NULL: it does not */
     const char *cached_hint;     /* what makes it tell cached tokens; NULL: it does, or cannot */
     const char *context_hint;    /* and its context */

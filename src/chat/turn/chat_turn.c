@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "backend/sampling_bits.h"
 #include "base/clock.h"
 #include "conversation/chat_priv.h"
 #include "conversation/template_choice.h"
@@ -225,12 +226,14 @@ static void report_template(ebb_chat *c)
 static void report_unsent(ebb_chat *c)
 {
     char names[120], line[320];
-    bool is_said = ebb_chat_settings_unsent(c, false, names, sizeof names);
+    bool is_said = ebb_chat_settings_unsent(c, false, names, sizeof names), is_bare;
 
     if (!is_said && !ebb_chat_settings_unsent(c, true, names, sizeof names))
         return;
-    snprintf(line, sizeof line, "%.80s is sent no %s: OpenAI's protocol has none; `ebb engines add` with --kind names "
-             "a server that takes more", ebb_chat_engine_word(c), names);
+    is_bare = !(ebb_chat_facts(c)->sampling & EBB_SAMPLING_BIT(top_k));      /* nothing but OpenAI's protocol */
+    snprintf(line, sizeof line, "%.80s is sent no %s: %s has none%s", ebb_chat_engine_word(c), names,
+             is_bare ? "OpenAI's protocol" : ebb_chat_facts(c)->kind,
+             is_bare ? "; `ebb engines add` with --kind names a server that takes more" : "");
     if (is_said)
         ebb_chat_warn(c, line);
     else
