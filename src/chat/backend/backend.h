@@ -110,6 +110,7 @@ typedef struct ebb_backend_facts {
     char           where[256];   /* "box", "this machine": in no case a secret */
     char           notice[256];  /* what the user should know of it, "": nothing */
     bool           takes_grammar;        /* answers can have a form */
+    bool           takes_thinking;       /* can be told whether to think */
     uint32_t       sampling;     /* EBB_SAMPLING_BITs of what it takes; the seed goes to each */
     bool           can_continue; /* goes on with an answer that was cut off */
     bool           continues_form;       /* and under its grammar, from the answer's beginning */

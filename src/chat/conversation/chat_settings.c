@@ -189,6 +189,8 @@ static bool is_unsendable(const ebb_chat *c, const setting *s)
 {
     const ebb_backend_facts *facts = ebb_chat_facts(c);
 
+    if (facts && s->at == AT(thinking))
+        return !facts->takes_thinking && c->settings.thinking != EBB_THINKING_DEFAULT;
     return facts && s->key && !(facts->sampling & EBB_SAMPLING_BIT_AT(s->at));
 }
 

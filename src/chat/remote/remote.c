@@ -107,6 +107,7 @@ static void make_facts(ebb_remote *r)
     f->can_continue = d->can_continue;
     f->continues_form = d->continues_form;
     f->takes_grammar = d->has_grammar;
+    f->takes_thinking = d->has_thinking;
     f->sampling = d->sampling;
     f->is_private = r->link.address.is_private;
     f->server = &r->server;

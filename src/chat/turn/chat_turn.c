@@ -222,7 +222,7 @@ static void report_template(ebb_chat *c)
         ebb_chat_notice(c, "%s", line);
 }
 
-/* The same of parameters of the sampler. */
+/* The same of parameters of the sampler, and of whether to think. */
 static void report_unsent(ebb_chat *c)
 {
     char names[120], line[320];

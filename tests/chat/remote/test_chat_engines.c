@@ -274,6 +274,10 @@ static void test_the_servers_sampling(void **state)
     assert_non_null(strstr(text, "min-p = the server's ("));
     assert_int_equal(ebb_chat_set(c, "min-p", "0.1", text, sizeof text, &err), EBB_OK);
     assert_string_equal(text, "min-p = 0.1 for other engines; this one is not sent it");
+    assert_int_equal(ebb_chat_set(c, "thinking", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "thinking = default ("));
+    assert_int_equal(ebb_chat_set(c, "thinking", "off", text, sizeof text, &err), EBB_OK);
+    assert_string_equal(text, "thinking = off for other engines; this one is not sent it");
     assert_int_equal(ebb_chat_set(c, "repeat-last", "9", text, sizeof text, &err), EBB_OK);
     test_hub_how(&server, "kind=vllm");          /* which has all but one */
     assert_int_equal(ebb_chat_set_engine(c, server.url, NULL, &err), EBB_OK);
@@ -284,6 +288,8 @@ static void test_the_servers_sampling(void **state)
     assert_non_null(strstr(text, "repeat-last = 9 for other engines; "));
     assert_int_equal(ebb_chat_set(c, "top-k", NULL, text, sizeof text, &err), EBB_OK);
     assert_non_null(strstr(text, "top-k = 7 ("));
+    assert_int_equal(ebb_chat_set(c, "thinking", NULL, text, sizeof text, &err), EBB_OK);
+    assert_non_null(strstr(text, "thinking = off ("));
     ebb_chat_close(c);
 }
 
