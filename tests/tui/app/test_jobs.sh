@@ -29,6 +29,12 @@ at_shell() { tm send-keys 'stty -g > "$HOME_OF_TEST/now"; echo "$((40 + 2)) is s
              cmp "$dir/before" "$dir/now" || fail "the shell does not have the terminal's modes"; }
 stopped() { wait_for 'Stopped'; at_shell; tm send-keys clear Enter; wait_gone 'Stopped'; }
 stops() { tm send-keys C-z; stopped; }
+# What was written while it was in the background may come later than one thinks; what is typed before it has the terminal
+# is lost.
+editor_is_back() {
+    wait_for 'editor: continued'
+    wait_until 'set -- $(sed "s/.*) //" "/proc/$(cat "$dir/editor.pid")/stat"); [ "$3" = "$6" ]'   # pgrp, tpgid
+}
 in_background() {                                # who needs the terminal stops again; bash says so when it is asked
     tm send-keys bg Enter
     wait_until 'tm send-keys jobs Enter; sleep 0.2; screen | grep -qF Stopped'
@@ -58,11 +64,11 @@ as_a_job() {                                     # option of the screen
     tm send-keys C-c; wait_for 'interrupted'     # its own
     tm send-keys 'one' Enter; wait_for 'editor: wrote one'
     stops
-    tm send-keys fg Enter; wait_for 'editor: continued'
+    tm send-keys fg Enter; editor_is_back
     tm send-keys 'two' Enter; wait_for 'editor: wrote two'
     stops
     in_background                                # neither may have the terminal
-    tm send-keys fg Enter; wait_for 'editor: continued'
+    tm send-keys fg Enter; editor_is_back
     tm resize-window -x 100 -y 30
     tm send-keys 'three' Enter; wait_for 'editor: wrote three'
     tm send-keys 'done' Enter
