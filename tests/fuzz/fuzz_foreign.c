@@ -67,7 +67,7 @@ static void use_session(ebb_store *s, int64_t id)
         FUZZ_MUST(node && ebb_tree_set_leaf(&t, node));
         check(ebb_store_save(s, &f, &t, false, &err), &err);
         check(ebb_store_read_leaf_text(s, id, &message, &text, &err), &err);
-        check(ebb_store_delete_message(s, node->m.id, &err), &err);
+        check(ebb_store_delete_message(s, node->m.id, node->n_stored, &err), &err);
     }
     ebb_buf_fini(&text);
     ebb_session_facts_fini(&f);

@@ -80,7 +80,9 @@ void ebb_chat_report_interrupted(ebb_chat *c)
 
     if (ebb_writer_find(c, c->facts.id))
         return;
-    ebb_turn_drop_unbegun(c);
+    /* One that was no more than begun when it was read, and has ended since then, is there. */
+    if (!ebb_turn_drop_unbegun(c) && ebb_chat_reload_session(c, c->facts.id, NULL) != EBB_OK)
+        return;
     leaf = ebb_tree_leaf(&c->tree);
     if (leaf && leaf->m.role == EBB_ROLE_ASSISTANT &&
         (leaf->m.finish == EBB_FINISH_NONE || leaf->m.finish == EBB_FINISH_CUT_OFF))

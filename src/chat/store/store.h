@@ -95,10 +95,11 @@ ebb_status ebb_store_batch_begin(ebb_store *s, size_t n_nodes, ebb_progress *p, 
 EBB_MUST_CHECK
 ebb_status ebb_store_batch_commit(ebb_store *s, ebb_error *err); /* one that fails is dropped */
 void ebb_store_batch_drop(ebb_store *s);
-/* Remove a message that has no children (none is fine).  BUSY: another program has said something
- * below it; it stays. */
+/* Remove a message that has no children (none is fine), and whose text has n_stored bytes, as when
+ * it was read or saved here.  BUSY: another program has written more of it, or below it; it
+ * stays. */
 EBB_MUST_CHECK
-ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *err);
+ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, size_t n_stored, ebb_error *err);
 /* Fill *f and *t, which must be empty, and stand at the saved leaf.  On failure both are empty.
  * Errors: NOTFOUND (no such session), NOMEM, and those of reading: BUSY, FORMAT (damaged), IO. */
 EBB_MUST_CHECK

@@ -304,15 +304,15 @@ ebb_status ebb_store_save(ebb_store *s, ebb_session_facts *f, ebb_tree *t, bool 
     return st;
 }
 
-ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *err)
+ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, size_t n_stored, ebb_error *err)
 {
-    static const char unanswered[] = "DELETE FROM messages WHERE id = ?1 AND NOT EXISTS"
-                                     " (SELECT 1 FROM messages WHERE parent = ?1)";
-    int rc = ebb_store_run(s, unanswered, "i", message);
+    static const char as_known[] = "DELETE FROM messages WHERE id = ?1 AND length(CAST(text AS BLOB)) = ?2"
+                                   " AND NOT EXISTS (SELECT 1 FROM messages WHERE parent = ?1)";
+    int rc = ebb_store_run(s, as_known, "ii", message, (int64_t)n_stored);
     sqlite3_stmt *q = NULL;
 
     if (rc != SQLITE_OK && (rc = ebb_store_mend_index(s, rc)) == SQLITE_OK)
-        rc = ebb_store_run(s, unanswered, "i", message);
+        rc = ebb_store_run(s, as_known, "ii", message, (int64_t)n_stored);
     if (rc == SQLITE_OK && sqlite3_changes(s->db) > 0)
         return EBB_OK;
     if (rc == SQLITE_OK)
@@ -321,7 +321,8 @@ ebb_status ebb_store_delete_message(ebb_store *s, int64_t message, ebb_error *er
         rc = sqlite3_step(q);
     sqlite3_finalize(q);
     if (rc == SQLITE_ROW)
-        return EBB_FAIL(err, EBB_BUSY, "another program has gone on below message %lld", (long long)message);
+        return EBB_FAIL(err, EBB_BUSY, "another program has gone on with message %lld, or below it",
+                        (long long)message);
     return rc == SQLITE_DONE ? EBB_OK : ebb_store_fail(s, rc, err);
 }
 

@@ -318,7 +318,7 @@ static bool drop_if_empty(ebb_chat *c, ebb_node *node, ebb_finish finish)
 {
     if (node->m.n_ids || node->m.n_text || (finish != EBB_FINISH_CANCELED && finish != EBB_FINISH_ERROR))
         return false;
-    if (node->m.id > 0 && c->store && ebb_store_delete_message(c->store, node->m.id, NULL) != EBB_OK)
+    if (node->m.id > 0 && c->store && ebb_store_delete_message(c->store, node->m.id, node->n_stored, NULL) != EBB_OK)
         return false;                            /* it stays, here and there */
     ebb_tree_drop_newest(&c->tree);
     return true;
@@ -339,19 +339,21 @@ static bool drop_empty_answers(ebb_chat *c, ebb_finish finish)
     return all && drop_if_empty(c, c->turn.answer, finish);
 }
 
-void ebb_turn_drop_unbegun(ebb_chat *c)
+static bool is_unbegun(const ebb_message *m)
+{
+    return m->role == EBB_ROLE_ASSISTANT && m->finish == EBB_FINISH_NONE && !m->n_ids && !m->n_text;
+}
+
+bool ebb_turn_drop_unbegun(ebb_chat *c)
 {
     size_t n_before = c->tree.n_nodes;
+    bool all = true;
 
-    while (c->tree.n_nodes > 0) {
-        ebb_node *newest = c->tree.nodes[c->tree.n_nodes - 1];
-
-        if (newest->m.role != EBB_ROLE_ASSISTANT || newest->m.finish != EBB_FINISH_NONE ||
-            !drop_if_empty(c, newest, EBB_FINISH_CANCELED))
-            break;
-    }
+    while (all && c->tree.n_nodes > 0 && is_unbegun(&c->tree.nodes[c->tree.n_nodes - 1]->m))
+        all = drop_if_empty(c, c->tree.nodes[c->tree.n_nodes - 1], EBB_FINISH_CANCELED);
     if (c->tree.n_nodes < n_before)
         ebb_chat_save(c, true);
+    return all;
 }
 
 void ebb_turn_release_lock(ebb_chat *c)

@@ -99,8 +99,9 @@ bool ebb_turn_end_answer(ebb_chat *c, const ebb_backend_event *ev);
 /* An end becomes an error if a piece of the text was lost. */
 void ebb_turn_end_with_loss(const ebb_chat *c, ebb_backend_event *ev);
 /* Drop the newest answers that were begun and have no token: the program that wrote them was
- * killed, and nobody writes them now.  Their question is the leaf again, and saved so. */
-void ebb_turn_drop_unbegun(ebb_chat *c);
+ * killed, and nobody writes them now.  Their question is the leaf again, and saved so.  false: one
+ * of them stays, for another program has written more of it by now, or below it. */
+bool ebb_turn_drop_unbegun(ebb_chat *c);
 /* Saved, so nobody needs to look on; without a terminal only when all of the turn has ended. */
 void ebb_turn_release_lock(ebb_chat *c);
 

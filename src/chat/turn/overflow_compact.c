@@ -138,7 +138,7 @@ static void abandon_summary(ebb_chat *c, ebb_node *note, const ebb_backend_event
     bool is_error = ev->finish == EBB_FINISH_ERROR;
 
     free(c->overflow.truncation.kept);
-    if (note->m.id <= 0 || !c->store || ebb_store_delete_message(c->store, note->m.id, NULL) == EBB_OK)
+    if (note->m.id <= 0 || !c->store || ebb_store_delete_message(c->store, note->m.id, note->n_stored, NULL) == EBB_OK)
         ebb_tree_drop_newest(&c->tree);
     if (!ebb_tree_set_leaf(&c->tree, back))
         ebb_chat_notice(c, "no memory for the path");

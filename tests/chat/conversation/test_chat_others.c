@@ -398,6 +398,27 @@ static void test_renamed(void **state)
     ebb_chat_close(c);
 }
 
+/* An answer of another one that had only begun when the session was read here, and has ended by the time that nobody
+ * writes any more. */
+static void test_ended_while_read(void **state)
+{
+    ebb_chat *c = open_ready(NULL);
+    ebb_node *answer;
+
+    (void)state;
+    say(c, "one");
+    answer = ebb_tree_leaf(&c->tree);
+    answer->m.finish = EBB_FINISH_NONE;          /* as it was then */
+    answer->m.n_text = answer->n_stored = 0;
+    answer->m.n_ids = 0;
+    ebb_chat_report_interrupted(c);
+    assert_int_equal(ebb_chat_n_messages(c), 2);
+    assert_int_equal(ebb_chat_message(c, 1)->finish, EBB_FINISH_STOP);
+    assert_true(ebb_chat_message(c, 1)->n_text > 0);
+    ebb_chat_close(c);
+    expect_questions(db, 1, "[one]");
+}
+
 static void test_both_write(void **state)
 {
     ebb_chat *c = open_ready(NULL), *other;
@@ -430,7 +451,7 @@ int main(void)
         T(test_comes_back), T(test_batch), T(test_log_removed), T(test_log_cut),
         T(test_deleted), T(test_deleted_unseen), T(test_deleted_before_its_turn), T(test_number_of_a_stranger),
         T(test_deleted_before_it_is_named), T(test_renamed),
-        T(test_both_write),
+        T(test_both_write), T(test_ended_while_read),
     };
 
     return cmocka_run_group_tests_name("chat: others at its store", tests, NULL, NULL);

@@ -121,7 +121,7 @@ static void test_damaged_index(void **state)
     ebb_store_close(s);
 
     s = open_damaged(0);
-    assert_int_equal(ebb_store_delete_message(s, a->m.id, &err), EBB_OK);
+    assert_int_equal(ebb_store_delete_message(s, a->m.id, 4, &err), EBB_OK);
     assert_int_equal(hits(s, "half"), 0);
     expect_sound(s);
     ebb_store_close(s);

@@ -62,10 +62,33 @@ static void test_drop_has_children(void **state)
     assert_int_equal(ebb_store_load(other, f.id, &g, &u, &err), EBB_OK);
     say(&u, EBB_ROLE_USER, "and?");
     save(other, &g, &u);
-    assert_int_equal(ebb_store_delete_message(s, empty->m.id, &err), EBB_BUSY);
+    assert_int_equal(ebb_store_delete_message(s, empty->m.id, 0, &err), EBB_BUSY);
     assert_non_null(strstr(err.msg, "another program"));
     assert_int_equal(ebb_store_load(s, f.id, &h, &all, &err), EBB_OK);
     assert_int_equal(all.n_path, 3);
+    end_two(s, other, &t, &u, &all);
+}
+
+/* Nor where it has ended since it was read here. */
+static void test_drop_has_ended(void **state)
+{
+    ebb_store *s = open_db(), *other = open_db();
+    ebb_session_facts f = { .title = "t" }, g = { 0 }, h = { 0 };
+    ebb_tree t = { 0 }, u = { 0 }, all = { 0 };
+    ebb_error err;
+    ebb_node *answer;
+
+    (void)state;
+    answer = save_unanswered(s, &f, &t);
+    assert_int_equal(ebb_store_load(other, f.id, &g, &u, &err), EBB_OK);
+    assert_true(ebb_node_add_text(answer, "a", 1));
+    answer->m.finish = EBB_FINISH_STOP;
+    answer->is_dirty = true;
+    save(s, &f, &t);
+    assert_int_equal(ebb_store_delete_message(other, answer->m.id, ebb_tree_leaf(&u)->n_stored, &err), EBB_BUSY);
+    assert_non_null(strstr(err.msg, "another program"));
+    assert_int_equal(ebb_store_load(s, f.id, &h, &all, &err), EBB_OK);
+    assert_string_equal(ebb_tree_leaf(&all)->m.text, "a");
     end_two(s, other, &t, &u, &all);
 }
 
@@ -80,7 +103,7 @@ static void test_dropped_and_killed(void **state)
 
     (void)state;
     empty = save_unanswered(s, &f, &t);
-    assert_int_equal(ebb_store_delete_message(s, empty->m.id, &err), EBB_OK);
+    assert_int_equal(ebb_store_delete_message(s, empty->m.id, 0, &err), EBB_OK);
     assert_int_equal(ebb_store_load(s, f.id, &g, &u, &err), EBB_OK);
     assert_int_equal(u.n_path, 1);
     assert_string_equal(u.path[0]->m.text, "q");
@@ -101,10 +124,10 @@ static void test_parent_dropped_elsewhere(void **state)
     (void)state;
     empty = save_unanswered(s, &f, &t);
     assert_int_equal(ebb_store_load(other, f.id, &g, &u, &err), EBB_OK);
-    assert_int_equal(ebb_store_delete_message(s, empty->m.id, &err), EBB_OK);
+    assert_int_equal(ebb_store_delete_message(s, empty->m.id, 0, &err), EBB_OK);
     say(&u, EBB_ROLE_USER, "and?");
     save(other, &g, &u);
-    assert_int_equal(ebb_store_delete_message(s, ebb_tree_leaf(&u)->m.id, &err), EBB_OK);
+    assert_int_equal(ebb_store_delete_message(s, ebb_tree_leaf(&u)->m.id, 4, &err), EBB_OK);
     assert_true(ebb_node_add_text(ebb_tree_leaf(&u), " then", 5));
     save(other, &g, &u);
     assert_int_equal(ebb_store_load(s, f.id, &h, &all, &err), EBB_OK);
@@ -348,7 +371,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_dropped_and_killed),
+        T(test_deleted_elsewhere), T(test_drop_has_children), T(test_drop_has_ended), T(test_dropped_and_killed),
         T(test_parent_dropped_elsewhere), T(test_both_go_on),
         T(test_two_writers), T(test_lost_log), T(test_lost_index), T(test_lost_both), T(test_cut_index),
         T(test_cut_log), T(test_no_second_log),
