@@ -84,10 +84,11 @@ static float *eval_file(const char *path, uint32_t n, uint32_t resident, uint32_
 
 static void test_same_bits_from_disk(void **state)
 {
-    const char *path = "build/test_archs.gguf";
+    char path[] = "build/test_archs.XXXXXX.gguf";
     const uint32_t n = 2 * EBB_TINY_WINDOW + 3;
 
     (void)state;
+    close(mkstemps(path, 5));                    /* a name of its own */
     for (size_t i = 0; ebb_tiny_archs[i]; i++) {
         ebb_tiny_opts tiny = tiny_of(ebb_tiny_archs[i]);
         float *want, *got;

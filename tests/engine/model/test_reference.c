@@ -50,7 +50,7 @@ static double nmse(const float *got, const float *want)
 /* limit: rounding to F32, which layers enlarge. */
 static void check_reference(const char *arch, uint64_t seed, double limit)
 {
-    const char *path = "build/test_reference.gguf";
+    char path[] = "build/test_reference.XXXXXX.gguf";
     ebb_tiny_opts tiny = { .arch = arch, .type = EBB_TYPE_F32, .n_embd = 64, .n_ff = 96, .head_dim = 32, .seed = seed };
     ebb_engine_opts o = { .n_ctx = N_CTX, .has_kv = true, .kv_k = EBB_KV_F32, .kv_v = EBB_KV_F32, .n_threads = 2 };
     float *got = calloc(N_ALL, sizeof *got), *want;
@@ -58,6 +58,7 @@ static void check_reference(const char *arch, uint64_t seed, double limit)
     tiny_engine f;
 
     fill_ids(ids, N_IDS, 1);
+    close(mkstemps(path, 5));                    /* a name of its own */
     assert_true(ebb_tiny_write(&tiny, path));
     want = read_reference(path, ids);
     unlink(path);

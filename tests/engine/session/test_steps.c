@@ -164,11 +164,12 @@ static void check_model(const ebb_tiny_opts *tiny)
 {
     static const ebb_isa isas[] = { EBB_ISA_SCALAR, EBB_ISA_AVX2, EBB_ISA_AVXVNNI, EBB_ISA_AVX512, EBB_ISA_AMX,
                                      EBB_ISA_NEON };
-    const char *path = "build/test_steps.gguf";
+    char path[] = "build/test_steps.XXXXXX.gguf";
     ebb_engine_opts o = opts_of(2, EBB_ISA_AUTO);
     ebb_model *m;
     texts t;
 
+    close(mkstemps(path, 5));                    /* a name of its own */
     assert_true(ebb_tiny_write(tiny, path));
     assert_int_equal(ebb_model_open(path, &m, NULL), EBB_OK);
     init_texts(&t, m);
