@@ -289,11 +289,14 @@ void ebb_prefix_lookup(const ebb_session *s, const ebb_token *ids, uint32_t n, c
                        bool with_logits, ebb_prefix *p)
 {
     ebb_prefix wanted = { .ids = ids, .n_ids = n, .cache_salt = cache_salt };
-    uint32_t n_own = count_common(s, ids, n, cache_salt);
+    uint32_t n_own;
 
     wanted.from = best_source(s, ids, n, cache_salt, &wanted.n_common);
     look_up(s, &wanted, with_logits, p);
-    if (!has_window(s) || n_own == n || n_own < ebb_session_length(s) || p->n_pos >= n_own)
+    if (!has_window(s))
+        return;
+    n_own = count_common(s, ids, n, cache_salt);
+    if (n_own == n || n_own < ebb_session_length(s) || p->n_pos >= n_own)
         return;
     /* More of the ids is there, but not all that windows see behind it: the sequence goes on from where it is. */
     wanted.from = (ebb_session *)(uintptr_t)s;
