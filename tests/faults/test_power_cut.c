@@ -160,6 +160,13 @@ static void say(ebb_chat *c, const char *what)
     end_turn(c);
 }
 
+static void begin_conversations(void)
+{
+    script = (fake_script){ .fingerprint = "model" };
+    forget_facts();
+    disk_record_begin(root);
+}
+
 /* Everything that changes a tree, in sessions that come and go; long answers, so that the log is taken over. */
 static void converse(unsigned round)
 {
@@ -282,9 +289,7 @@ static void check_store(void)
 static void test_conversations(void **state)
 {
     (void)state;
-    script = (fake_script){ .fingerprint = "model" };
-    forget_facts();
-    disk_record_begin(root);
+    begin_conversations();
     for (unsigned round = 0; round < 4; round++)
         converse(round);
     cut_and_check(0, n_cuts(60), check_store);
@@ -340,9 +345,7 @@ static void test_migration(void **state)
     size_t first;
 
     (void)state;
-    script = (fake_script){ .fingerprint = "model" };
-    forget_facts();
-    disk_record_begin(root);
+    begin_conversations();
     make_old();
     first = disk_record_n();
     snprintf(db, sizeof db, "%s/state/ebb/sessions.db", root);
@@ -373,9 +376,7 @@ static void test_turning(void **state)
     ebb_error err;
 
     (void)state;
-    script = (fake_script){ .fingerprint = "model" };
-    forget_facts();
-    disk_record_begin(root);
+    begin_conversations();
     snprintf(db, sizeof db, "%s/state/ebb/sessions.db", root);
     converse(0);
     assert_int_equal(ebb_store_decrypt(db, seal, &err), EBB_OK);
@@ -419,9 +420,7 @@ static void test_turning_behind_a_kill(void **state)
     ebb_error err;
 
     (void)state;
-    script = (fake_script){ .fingerprint = "model" };
-    forget_facts();
-    disk_record_begin(root);
+    begin_conversations();
     snprintf(db, sizeof db, "%s/state/ebb/sessions.db", root);
     ebb_seal_use_here(NULL);
     leave_log(db);

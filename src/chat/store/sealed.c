@@ -258,23 +258,28 @@ static void close_raw(ebb_store *s)
     free(s->path);
 }
 
-/* Everything is in the file, its log is overwritten and gone, and nobody else has it open, not even an older ebb that
- * knows no PATH-lock.  Nor have we while it is overwritten: a connection that left the log would open it once more. */
+/* Everything is in the file, and nobody else has it open, not even an older ebb that knows no PATH-lock. */
+static int bring_log_to_file(ebb_store *s)
+{
+    int persists = 1, n_frames = 0, n_there = 0;
+    int rc = sqlite3_file_control(s->db, "main", SQLITE_FCNTL_PERSIST_WAL, &persists);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(s->db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA schema_version", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_wal_checkpoint_v2(s->db, "main", SQLITE_CHECKPOINT_FULL, &n_frames, &n_there);
+    return rc == SQLITE_OK && n_frames != n_there ? SQLITE_BUSY : rc;
+}
+
+/* And its log is overwritten and gone.  We do not have it open while it is overwritten: a connection that left the log
+ * would open it once more. */
 static ebb_status leave_log(const char *path, ebb_error *err)
 {
     ebb_store s;
-    int persists = 1, n_frames = 0, n_there = 0, rc = SQLITE_OK;
     ebb_status st = open_raw(path, NULL, &s, err);
+    int rc = st == EBB_OK ? bring_log_to_file(&s) : SQLITE_OK;
 
-    if (st == EBB_OK)
-        rc = sqlite3_file_control(s.db, "main", SQLITE_FCNTL_PERSIST_WAL, &persists);
-    if (st == EBB_OK && rc == SQLITE_OK)
-        rc = sqlite3_exec(s.db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA schema_version", NULL, NULL, NULL);
-    if (st == EBB_OK && rc == SQLITE_OK)
-        rc = sqlite3_wal_checkpoint_v2(s.db, "main", SQLITE_CHECKPOINT_FULL, &n_frames, &n_there);
-    if (st == EBB_OK && rc == SQLITE_OK && n_frames != n_there)
-        rc = SQLITE_BUSY;
-    if (st == EBB_OK && rc != SQLITE_OK)
+    if (rc != SQLITE_OK)
         st = ebb_store_fail(&s, rc, err);
     close_raw(&s);
     if (st == EBB_OK)
