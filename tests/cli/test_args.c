@@ -16,9 +16,10 @@ static void complain(const char *line)
 
 static ebb_args read_config(const char *text, unsigned mask)
 {
-    static char copy[1024];                      /* options point into it */
-    ebb_args a = { .sampling = ebb_sampler_params_default() };
+    static char copy[1024];                      /* options point into it, and the name of an engine into its struct */
+    static ebb_args a;
 
+    a = (ebb_args){ .sampling = ebb_sampler_params_default() };
     said[0] = '\0';
     snprintf(copy, sizeof copy, "%s", text);
     refused = (ebb_error){ 0 };
