@@ -319,14 +319,16 @@ static void test_turns(void **state)
 static pid_t start(int i)
 {
     pid_t pid = fork();
-    char seed[20];
+    char seed[20], self[4096] = "";
 
     if (pid != 0)
         return pid;
+    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0)
+        _exit(98);
     snprintf(seed, sizeof seed, "%d", i);
     setenv("EBB_KV_DIR", dir, 1);
     setenv("EBB_KV_SEED", seed, 1);
-    execl("/proc/self/exe", "test_kv_random", "turns", (char *)NULL);
+    execl(self, self, "turns", (char *)NULL);    /* by its name: under valgrind the link leads to valgrind */
     _exit(99);
 }
 
