@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -442,9 +443,14 @@ static bool is_reachable(int64_t session)
 /* A search meanwhile leaves an answer of one's own within the reach of others, and under way. */
 static void test_search_while_answering(void **state)
 {
-    ebb_chat *c = open_ready(NULL);
+    int process = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    ebb_chat *c;
 
     (void)state;
+    if (process < 0)                             /* before Linux 5.3, and under valgrind 3.19 */
+        skip();
+    close(process);
+    c = open_ready(NULL);
     script.hold_at = 3;
     send(c, "go");
     for (ebb_chat_event ev; newest(c)->n_ids < 2;)
