@@ -36,17 +36,20 @@ enum {
     EXPLAINED_COLUMNS = 24,              /* at most, in front of an explanation */
     LEAST_EXPLANATION = 16,              /* columns for it, else it goes on at the left edge */
     NARROW_INDENT     = 2,               /* there */
+    LIST_DIGITS       = 3,               /* of a list's number, at most; a point and a blank follow */
 };
 
-/* Columns that rows after the first of a logical line are set in: its blanks and its list mark. */
+/* Columns that rows after the first of a logical line are set in: its blanks and its list mark.  Those that the first
+ * row has no room for do not count, or a second row would stand before all of the mark has come. */
 static int hanging_indent(const char *s, size_t n, int width)
 {
-    size_t at = 0, mark;
+    size_t at = 0, mark, most;
 
     while (at < n && s[at] == ' ')
         at++;
     mark = at;
-    while (mark < n && mark < at + 3 && s[mark] >= '0' && s[mark] <= '9')
+    most = at + LIST_DIGITS + 2 <= (size_t)width ? at + LIST_DIGITS : at;
+    while (mark < n && mark < most && s[mark] >= '0' && s[mark] <= '9')
         mark++;
     if (mark > at && mark + 1 < n && (s[mark] == '.' || s[mark] == ')') && s[mark + 1] == ' ')
         at = mark + 2;

@@ -151,6 +151,24 @@ static void late_marks(void **state)
                 check_streaming(texts[i], strlen(texts[i]), step, width);
 }
 
+/* Nor does what looks like a list's mark in code, of which a row of few columns holds a part. */
+static void late_list_marks(void **state)
+{
+    static const char *const items[] = { "1) dself, and", "23. a few words", "456) words",
+                                         "7890. words",   "- one two",       "> one" };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++)
+        for (int blanks = 0; blanks < 12; blanks++)
+            for (size_t step = 1; step < 6; step++)
+                for (int width = 1; width < 20; width++) {
+                    char text[64];
+                    int n = snprintf(text, sizeof text, "```\n%*s%s", blanks, "", items[i]);
+
+                    check_streaming(text, (size_t)n, step, width);
+                }
+}
+
 static void streaming_real_texts(void **state)
 {
     static const char *const names[] = { "data/unicode/UTF-8-demo.txt", "data/unicode/UTF-8-test.txt",
@@ -239,6 +257,7 @@ int main(void)
         cmocka_unit_test(controls_are_seen),
         cmocka_unit_test(streaming_is_the_same),
         cmocka_unit_test(late_marks),
+        cmocka_unit_test(late_list_marks),
         cmocka_unit_test(streaming_real_texts),
         cmocka_unit_test(rows_fit),
         cmocka_unit_test(a_megabyte_streams),
