@@ -249,6 +249,10 @@ static void test_the_output_matrix(void **state)
     machine = &f.engine->machine;
     machine->memory_bytes_s = 1e10;
     machine->disk_bytes_s = 1e6;
+    machine->types[EBB_TYPE_Q8_0] = (ebb_type_speed){ 1e10, 1e12 };
+    machine->overheads = (ebb_overheads){ 0 };
+    machine->sync_s = 0;
+    ebb_plan_predict(&f.engine->net, machine, &f.engine->plan);
     ebb_engine_stats(f.engine, &before);
     f.others = available(&f) - (int64_t)f.group + 1;     /* the least that is short */
     f.engine->budget.step.at_ns = 0;
