@@ -4,6 +4,7 @@
 #define EBB_TEST_H
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,12 +17,27 @@
 
 #include "support/broken_rule.h"
 
+/* Whether valgrind or an emulator runs this (EBB_RUN of tests/run.sh): all takes some hundred
+ * times as long. */
+static inline bool ebb_test_is_emulated(void)
+{
+    const char *run = getenv("EBB_RUN");
+
+    return run && *run;
+}
+
+/* Of cases that are alike one in so many is computed: in n there, all of them elsewhere. */
+static inline unsigned ebb_test_one_in(unsigned n)
+{
+    return ebb_test_is_emulated() ? n : 1;
+}
+
 /* How long a test waits for what must come.  Only what hangs takes so long: machines are slow,
  * busy, or stand still for a while. */
 #ifdef __SANITIZE_THREAD__
-enum { EBB_TEST_WAIT_S = 1500 };
+#define EBB_TEST_WAIT_S 1500
 #else
-enum { EBB_TEST_WAIT_S = 300 };
+#define EBB_TEST_WAIT_S (ebb_test_is_emulated() ? 3000 : 300)
 #endif
 
 /* CPU seconds of this process: others on the machine, and a machine that stands still, do not

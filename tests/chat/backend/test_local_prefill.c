@@ -60,7 +60,7 @@ static void test_is_dropped(void **state)
     answer(b, other, 400, 8);
     n_plain = h.n_ids;
     memcpy(plain, h.ids, n_plain * sizeof *plain);
-    for (int i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 20 / ebb_test_one_in(4); i++) {
         go_ahead(b, ids, 900);
         if (i % 3 == 0)
             wait_for(&h.prefill_is_whole);
@@ -84,7 +84,7 @@ static void test_stop_reaches_the_answer(void **state)
     fill(ids, 900);
     fill(other, 900);
     other[0]++;
-    for (int i = 0; i < 10; i++) {
+    for (unsigned i = 0; i < 10 / ebb_test_one_in(4); i++) {
         go_ahead(b, ids, 900);
         hold_passes();                           /* wherever the worker is */
         ask(b, i % 2 ? ids : other, 900, 0);

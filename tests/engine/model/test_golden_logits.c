@@ -267,7 +267,7 @@ static int run_folder(const char *folder, int *n_left)
         const char *name = list[i]->d_name;
         golden_entry e;
 
-        if (name[0] != '.' && strchr(name, '-')) {
+        if (name[0] != '.' && strchr(name, '-') && i % (int)ebb_test_one_in(20) == 0) {
             outcome o;
 
             load_entry(&e, folder, name);
@@ -297,7 +297,7 @@ static void test_goldens(void **state)
 
     (void)state;
     print_message("%d models\n", n);
-    assert_true(n > 80);
+    assert_true(n > (ebb_test_is_emulated() ? 3 : 80));
     assert_int_equal(n_left, 0);
 }
 
@@ -307,7 +307,7 @@ static void test_newer_goldens(void **state)
 
     (void)state;
     print_message("%d models, %d of architectures that are not supported\n", n, n_left);
-    assert_true(n > 150);
+    assert_true(n > (ebb_test_is_emulated() ? 6 : 150));
     assert_int_equal(n_left, 0);
 }
 

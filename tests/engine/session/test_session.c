@@ -37,7 +37,7 @@ static void check_same(const ebb_tiny_opts *tiny, ebb_engine_opts o, uint32_t n,
     float *want = eval(tiny, o, n, 1, 1);
 
     for (size_t i = 0; i < n_chunks; i++) {
-        for (uint32_t threads = 1; threads <= 4; threads++) {
+        for (uint32_t threads = 1; threads <= 4; threads += ebb_test_one_in(3)) {
             float *got = eval(tiny, o, n, chunks[i], threads);
 
             if (memcmp(want, got, (size_t)n * EBB_TINY_VOCAB * sizeof *got) != 0)
@@ -58,7 +58,7 @@ static void test_same_bits_for_every_n(void **state)
     static const uint32_t chunks[] = { 1, 2, 3, 5, 8, 17, 64 };
 
     (void)state;
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    for (size_t i = 0; i < sizeof types / sizeof *types; i += ebb_test_one_in(4)) {
         ebb_tiny_opts tiny = { .type = types[i], .n_layers = 1, .seed = i };
         ebb_engine_opts o = { .n_ctx = 128 };
 
@@ -73,7 +73,7 @@ static void test_same_bits_over_segments(void **state)
     static const uint32_t chunks[] = { 1, 7, 64, 512 };
 
     (void)state;
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i += ebb_test_one_in(2)) {
         ebb_tiny_opts tiny = { .arch = archs[i], .type = EBB_TYPE_Q8_0, .n_embd = 64, .n_ff = 96, .is_tied = i == 2 };
         ebb_engine_opts o = { .n_ctx = N_LONG, .has_kv = true, .kv_k = kv[i], .kv_v = kv[i] };
 

@@ -119,7 +119,8 @@ static void same_bits_for_every_architecture(void **state)
     for (size_t i = 0; ebb_tiny_archs[i]; i++) {
         const char *arch = ebb_tiny_archs[i];
 
-        check_arch(arch);
+        if (i % ebb_test_one_in(8) == 0)
+            check_arch(arch);
     }
 }
 
@@ -235,7 +236,8 @@ static void what_was_said_elsewhere_is_drafted(void **state)
 {
     (void)state;
     for (size_t i = 0; ebb_tiny_archs[i]; i++)
-        check_reference(ebb_tiny_archs[i]);
+        if (i % ebb_test_one_in(8) == 0)
+            check_reference(ebb_tiny_archs[i]);
 }
 
 /* Where texts only begin alike, what that costs is charged to the text of elsewhere alone, which then pauses. */

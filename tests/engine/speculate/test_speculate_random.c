@@ -275,6 +275,14 @@ static const char *step(world *w, line *l)
     return restore(w, l);
 }
 
+/* Operations of a world, of which there are `usual`; EBB_SPECULATE_OPS: so many. */
+static unsigned ops_of(unsigned usual)
+{
+    const char *ops = getenv("EBB_SPECULATE_OPS");
+
+    return ops ? (unsigned)atol(ops) : usual / ebb_test_one_in(10);
+}
+
 static void run(const char *arch, drafter d, uint64_t seed, unsigned n)
 {
     world w;
@@ -307,9 +315,7 @@ static void recurrent_layers_speculate(void **state)
         "qwen35", "qwen35moe", "qwen3next", "lfm2", "nemotron_h", "nemotron_h_moe", "granitehybrid", "falcon-h1",
         "mamba2", "mamba", "jamba",
     };
-    const char *ops = getenv("EBB_SPECULATE_OPS");
-    unsigned n_worlds = 2 * sizeof archs / sizeof *archs;
-    unsigned n = ops ? (unsigned)atol(ops) : (N_OPS + n_worlds - 1) / n_worlds;
+    unsigned n_worlds = 2 * sizeof archs / sizeof *archs, n = ops_of((N_OPS + n_worlds - 1) / n_worlds);
 
     (void)state;
     for (unsigned i = 0; i < n_worlds; i++)
@@ -319,8 +325,7 @@ static void recurrent_layers_speculate(void **state)
 static void draft_heads_speculate(void **state)
 {
     static const char *const archs[] = { "qwen35", "qwen35moe", "qwen3next", "glm4moe", "deepseek2" };
-    const char *ops = getenv("EBB_SPECULATE_OPS");
-    unsigned n_worlds = sizeof archs / sizeof *archs, n = ops ? (unsigned)atol(ops) : N_HEAD_OPS;
+    unsigned n_worlds = sizeof archs / sizeof *archs, n = ops_of(N_HEAD_OPS);
 
     (void)state;
     for (unsigned i = 0; i < n_worlds; i++)
@@ -331,8 +336,7 @@ static void draft_heads_speculate(void **state)
 static void trees_speculate(void **state)
 {
     static const char *const archs[] = { "llama", "gemma3", "deepseek2", "gemma4", "qwen3moe", "glm4moe", "deepseek2" };
-    const char *ops = getenv("EBB_SPECULATE_OPS");
-    unsigned n_worlds = sizeof archs / sizeof *archs, n = ops ? (unsigned)atol(ops) : N_HEAD_OPS;
+    unsigned n_worlds = sizeof archs / sizeof *archs, n = ops_of(N_HEAD_OPS);
 
     (void)state;
     for (unsigned i = 0; i < n_worlds; i++)

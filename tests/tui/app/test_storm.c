@@ -70,7 +70,7 @@ static void storm_on(bool is_inline)
     screen s;
 
     open_one(&s, is_inline);
-    for (int i = 0; i < (is_inline ? 40000 : 100000); i++) {
+    for (unsigned i = 0; i < (is_inline ? 40000 : 100000) / ebb_test_one_in(10); i++) {
         random_key(&s);
         if (roll(3) == 0)
             random_event(&s);
