@@ -121,6 +121,7 @@ $(B)/examples/%: examples/%.c $(B)/lib/libebb.a $(B)/flags
 .SECONDEXPANSION:
 $(B)/tests/%: $(B)/tests/%.o $$(call helpers,tests/$$(*D)) $(B)/tests/libsupport.a $(B)/all.a
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka $(LDLIBS)
+# Time stands still for the engine there.
 $(B)/tests/engine/memory/test_reclaim_steps: LDFLAGS += -Wl,--wrap=ebb_clock_ns
 
 # What the build needs from the system; the stamp is made anew when the list changes.
