@@ -248,7 +248,8 @@ static void test_the_output_matrix(void **state)
     f.all = resident_bytes(&f);
     machine = &f.engine->machine;
     machine->memory_bytes_s = 1e10;
-    machine->disk_bytes_s = 1e6;
+    machine->disk_bytes_s = machine->disk_busy_bytes_s = 1e6;
+    machine->busy_share = 0.9;
     machine->types[EBB_TYPE_Q8_0] = (ebb_type_speed){ 1e10, 1e12 };
     machine->overheads = (ebb_overheads){ 0 };
     machine->sync_s = 0;
