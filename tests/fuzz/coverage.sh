@@ -20,6 +20,9 @@ objects() {
 part() {
     name=$1
     shift
+    for o; do
+        [ -e "$build/$o" ] || [ -e "$build/$o.gcno" ] || { echo "$name: there is no src/$o.c"; exit 1; }
+    done
     # shellcheck disable=SC2046
     n_memory=$(gcov --stdout --relative-only $(objects "$@") 2>/dev/null | grep -c '^ *#####:.*\(NOMEM\|failed = true\)')
     # shellcheck disable=SC2046
@@ -41,7 +44,7 @@ part gguf engine/gguf
 part template chat/template
 part tokenizer engine/tokenizer
 part render tui/text/render tui/text/render_code tui/text/render_table tui/text/markdown tui/text/md_blocks tui/text/highlight tui/text/html_entity tui/text/wrap
-part import chat/store/import chat/store/import_mapping chat/store/title
+part import chat/store/import chat/store/import_message chat/store/import_nodes chat/store/title
 # Without what a pull says to the ebb that began it (pull_events, pull_process).
 part http core/net/http core/net/client chat/pull/download chat/pull/download_part chat/pull/download_progress \
     chat/pull/download_reply chat/pull/hub_listing chat/pull/part_sidecar chat/pull/pull chat/pull/pull_source chat/pull/variants

@@ -20,7 +20,7 @@
 #define HUB   "https://hub.example"
 #define TOKEN "hf_secret"
 
-enum { IS_BEGUN = 8, HAS_SUM = 16, HAS_SIZE = 32, IS_HUB = 64, IS_PLAIN = 128 };
+enum { IS_HERE = 4, IS_BEGUN = 8, HAS_SUM = 16, HAS_SIZE = 32, IS_HUB = 64, IS_PLAIN = 128 };
 
 static bool knows_token;                         /* the answers repeat it */
 
@@ -216,9 +216,42 @@ static void put_begun(const char *part)
               ebb_pull_sidecar_write(part, &known, NULL) == EBB_OK);
 }
 
+static const char sum[] = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";  /* of 0123456789 */
+
+/* One file of several is here: it stays as it is, and is taken only if nothing says that it is of another version. */
+static void ask_for_file_that_is_here(unsigned how)
+{
+    const char *bytes = how & IS_PLAIN ? "9876543210" : "0123456789";
+    const ebb_pull_sidecar known = { .command = "ebb pull", .n_bytes = 10, .etag = "\"one\"" };
+    ebb_download_request w = { .url = how & IS_HUB ? HUB "/a/b/resolve/main/m.gguf" : "https://else.example/m.gguf",
+                               .folder = fuzz_folder(), .name = "m.gguf", .is_hub = how & IS_HUB,
+                               .command = "ebb pull a/b", .n_bytes = how & HAS_SIZE ? 10 : UINT64_MAX,
+                               .sha256 = how & HAS_SUM ? sum : "", .repo = how & IS_HUB ? "a/b" : NULL,
+                               .is_joined = true };
+    char path[128], part[160];
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    ebb_buf text = { 0 };
+    ebb_status st;
+
+    snprintf(path, sizeof path, "%s/m.gguf", fuzz_folder());
+    snprintf(part, sizeof part, "%s.part", path);
+    unlink(part);
+    ebb_pull_sidecar_remove(part);
+    FUZZ_MUST(ebb_file_replace(path, bytes, 10, NULL) == EBB_OK);
+    if (how & IS_BEGUN)
+        FUZZ_MUST(ebb_pull_sidecar_write(part, &known, NULL) == EBB_OK);
+    st = ebb_download_file(&env, &w, &got, &err);
+    check(st, &err);
+    if (st == EBB_OK)
+        FUZZ_MUST(got.was_there && (how & (HAS_SUM | IS_PLAIN)) != (HAS_SUM | IS_PLAIN));
+    FUZZ_MUST(ebb_file_slurp(path, 1 << 20, &text, NULL) == EBB_OK && text.len == 10 &&
+              memcmp(text.data, bytes, 10) == 0 && access(part, F_OK) != 0);
+    ebb_buf_fini(&text);
+}
+
 static void ask_for_file(unsigned how)
 {
-    static const char sum[] = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";  /* of 0123456789 */
     char path[128], part[160], got_sum[65];
     ebb_download_request w = { .url = how & IS_HUB ? HUB "/a/b/resolve/main/m.gguf" : "https://else.example/m.gguf",
                                .folder = fuzz_folder(), .name = "m.gguf", .is_hub = how & IS_HUB,
@@ -282,7 +315,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     switch (data[0] % 4) {
     case 0: ask_for_text(data[0]); break;
     case 1: data[0] & IS_PLAIN ? fetch(data[0]) : ask_for_list(); break;
-    case 2: ask_for_file(data[0]); break;
+    case 2: (data[0] & IS_HERE ? ask_for_file_that_is_here : ask_for_file)(data[0]); break;
     default: ask_for_source((const char *)data + 1, n - 1); break;
     }
     return 0;

@@ -185,6 +185,19 @@ chat("mapping-ring", [{"mapping": {"a": node("a", "b", ["b"]), "b": node("b", "a
 chat("mapping-self", [{"mapping": dict([(str(i), {}) for i in range(50)] + [("A", {"children": ["A"] * 50})])}])
 chat("mapping-odd", [{"mapping": {"a": 1, "b": {"message": 2}, "c": {"message": {"author": 3}}, "d": {"children": {"x": 1}}, "e": {"parent": 5}}, "current_node": "zz"}, {"mapping": []}, {"mapping": {}}])
 chat("mapping-deep", [{"mapping": {str(i): node(str(i), str(i - 1) if i else None, [str(i + 1)], "user" if i % 2 else "assistant") for i in range(200)}, "current_node": "199"}])
+said = lambda i, up, role="user", words="hi", **more: {"id": i, "parent": up, "role": role, "content": words, **more}
+chat("list-tree", [{"conv": {"name": "A tree", "currNode": "4", "lastModified": 1.7e12}, "messages": [
+    said("0", None, "system", "", type="root"), said("1", "0", timestamp=1.7e12, extra=[{"name": "a.txt", "content": "one"}, {"content": "two"}, {"name": "none"}]),
+    said("2", "1", "assistant", reasoning_content="hm"), said("3", "1", "assistant"), said("4", "3")]}])
+chat("list-tree-numbers", {"messages": [said(7, 6), said(8, 7, "assistant", thinking="t"), said(9, 8), said(10, 11), said(11, 10, "assistant")]})
+chat("list-tree-odd", {"messages": [said("a", None), {"id": "b", "parent": "a", "content": "no role"}]})
+parts = lambda *p: [{"type": kind, **({"thinking" if kind == "thinking" else "text": words} if words else {})} for kind, words in p]
+chat("claude-tree", [{"name": "C", "updated_at": "2024-05-01T10:00:00.123456+01:00", "current_leaf_message_uuid": "b", "chat_messages": [
+    {"uuid": "a", "parent_message_uuid": "0", "sender": "human", "text": "hi", "created_at": "2024-05-01T10:00:00-0530", "attachments": [{"file_name": "f.md", "extracted_content": "body"}]},
+    {"uuid": "b", "parent_message_uuid": "a", "sender": "assistant", "content": parts(("thinking", "let me"), ("thinking", " see"), ("tool_use", ""), ("thinking", "again"), ("text", "A"), ("tool_use", ""), ("text", "B"))},
+    {"uuid": "c", "parent_message_uuid": "a", "sender": "assistant", "text": "", "content": parts(("thinking", "only"))}]}])
+chat("windows-md", "# T\r\n\r\n## user\r\n\r\nhi\r\nyou\r\n\r\n\\## user\r\n\r\n## assistant\r\n\r\nho\rho\r\n", 1)
+chat("windows-text", "user:\r\nx\r\n\r\nassistant:\r\ny\r\n", 2)
 chat("tool", {"messages": [{"role": "tool", "content": "x"}, {"role": "system", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": "data:x"}}]}, {"role": "user", "content": None}]})
 chat("no-text", {"messages": [{"role": "user", "content": 5}]})
 chat("files-before-it", {"messages": [{"role": "user", "content": "a.txt:\n````\n```\n````\n\nb.txt:\n```\nnever closed\n\nwords"}, {"role": "user", "content": "a:\nno fence"}]})
@@ -212,7 +225,7 @@ def reply(status, headers=(), body=b"", code=None):
 
 
 TEXT, LIST, FILE, SOURCE = 0, 1, 2, 3
-BEGUN, SUM, SIZE, HUB, PLAIN = 8, 16, 32, 64, 128
+HERE, BEGUN, SUM, SIZE, HUB, PLAIN = 4, 8, 16, 32, 64, 128
 
 
 def hub(name, how, *replies):
@@ -291,6 +304,19 @@ for flags, label in [(0, "url"), (HUB, "hub"), (HUB | SUM, "sum"), (HUB | SIZE |
     hub(f"file-{label}-nothing", how)
     hub(f"file-{label}-416", how, reply(416, ["Content-Range: bytes */10"]), reply(200, ["Content-Length: 10"], body))
     hub(f"file-{label}-416-less", how, reply(416, ["Content-Range: bytes */5"]), reply(200, ["Content-Length: 5"], b"01234"))
+for flags, label in [(0, "here"), (BEGUN, "noted"), (BEGUN | HUB, "noted-hub"), (SUM, "sum-here"), (BEGUN | SUM, "sum-noted"), (SUM | PLAIN, "sum-differs"), (SIZE | SUM | HUB, "all-here")]:
+    how = FILE | HERE | flags
+    hub(f"{label}-same", how, reply(200, ["Content-Length: 10", 'ETag: "one"'], body))
+    hub(f"{label}-other", how, reply(200, ["Content-Length: 10", 'ETag: "two"'], b"GGUF" + b"x" * 6))
+    hub(f"{label}-no-model", how, reply(200, ["Content-Length: 10", 'ETag: "two"'], b"<html>1234"))
+    hub(f"{label}-short", how, reply(200, ["Content-Length: 2", 'ETag: "two"'], b"GG"), reply(200, ["Content-Length: 10", 'ETag: "two"'], b"GG" + PIECE + b"UF123456"))
+    hub(f"{label}-more", how, reply(200, ["Content-Length: 11", 'ETag: "one"'], body))
+    hub(f"{label}-linked", how, reply(302, ["Location: https://cdn.example/x", f'X-Linked-Etag: "{digest}"', "X-Linked-Size: 10"]), reply(200, ["Content-Length: 10"], b"GGUF123456"))
+    hub(f"{label}-huge", how, reply(200, ["Content-Length: 18446744073709551614", "X-Linked-Size: x"], body))
+    for status in 403, 404, 503:
+        hub(f"{label}-{status}", how, reply(status), reply(status), reply(200, ["Content-Length: 10", 'ETag: "one"'], body))
+    hub(f"{label}-breaks", how, reply(200, ["Content-Length: 10", 'ETag: "one"'], b"0123", 18), reply(200, ["Content-Length: 10", 'ETag: "one"'], body))
+    hub(f"{label}-nothing", how)
 for i, word in enumerate(["a/b", "a/b:Q4_K_M", "a/b:dir/m.gguf@v2", "hf.co/a/b", "https://huggingface.co/a/b/blob/main/m-Q8_0.gguf", "https://huggingface.co/a/b/resolve/v1%2F/x/m.gguf?download=true",
                           "https://x.org/m.gguf", "http://x.org/dir/", "https://x.org/" + "a" * 9000, "huggingface.co/a", "a", "", "a/b/c", "../b", "a/..", "a/b@", "a/b:", "https://", "ftp://x/m.gguf", "a\x01/b", "https://huggingface.co/a/b/tree/main/sub", "https://x.org/%2e%2e%2fm.gguf", "https://x.org/m%20a.gguf#frag", "https://user:pw@x.org/m.gguf", "a/b:x y'z", "file:///m.gguf", "https://huggingface.co/datasets/a/b", "a/" + "b" * 250, "a/b:" + "c" * 400, "https://hf.co/a/b:Q4@r"]):
     hub(f"source-{i}", SOURCE, word.encode())
