@@ -218,16 +218,20 @@ static void put_begun(const char *part)
 
 static const char sum[] = "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882";  /* of 0123456789 */
 
+static ebb_download_request request_for(unsigned how)
+{
+    return (ebb_download_request){ .url = how & IS_HUB ? HUB "/a/b/resolve/main/m.gguf" : "https://else.example/m.gguf",
+                                   .folder = fuzz_folder(), .name = "m.gguf", .is_hub = how & IS_HUB,
+                                   .command = "ebb pull a/b", .n_bytes = how & HAS_SIZE ? 10 : UINT64_MAX,
+                                   .sha256 = how & HAS_SUM ? sum : "", .repo = how & IS_HUB ? "a/b" : NULL };
+}
+
 /* One file of several is here: it stays as it is, and is taken only if nothing says that it is of another version. */
 static void ask_for_file_that_is_here(unsigned how)
 {
     const char *bytes = how & IS_PLAIN ? "9876543210" : "0123456789";
     const ebb_pull_sidecar known = { .command = "ebb pull", .n_bytes = 10, .etag = "\"one\"" };
-    ebb_download_request w = { .url = how & IS_HUB ? HUB "/a/b/resolve/main/m.gguf" : "https://else.example/m.gguf",
-                               .folder = fuzz_folder(), .name = "m.gguf", .is_hub = how & IS_HUB,
-                               .command = "ebb pull a/b", .n_bytes = how & HAS_SIZE ? 10 : UINT64_MAX,
-                               .sha256 = how & HAS_SUM ? sum : "", .repo = how & IS_HUB ? "a/b" : NULL,
-                               .is_joined = true };
+    ebb_download_request w = request_for(how);
     char path[128], part[160];
     ebb_download_result got;
     ebb_error err = { 0 };
@@ -238,6 +242,7 @@ static void ask_for_file_that_is_here(unsigned how)
     snprintf(part, sizeof part, "%s.part", path);
     unlink(part);
     ebb_pull_sidecar_remove(part);
+    w.is_joined = true;
     FUZZ_MUST(ebb_file_replace(path, bytes, 10, NULL) == EBB_OK);
     if (how & IS_BEGUN)
         FUZZ_MUST(ebb_pull_sidecar_write(part, &known, NULL) == EBB_OK);
@@ -253,12 +258,7 @@ static void ask_for_file_that_is_here(unsigned how)
 static void ask_for_file(unsigned how)
 {
     char path[128], part[160], got_sum[65];
-    ebb_download_request w = { .url = how & IS_HUB ? HUB "/a/b/resolve/main/m.gguf" : "https://else.example/m.gguf",
-                               .folder = fuzz_folder(), .name = "m.gguf", .is_hub = how & IS_HUB,
-                               .command = "ebb pull a/b",
-                               .n_bytes = how & HAS_SIZE ? 10 : UINT64_MAX, .sha256 = how & HAS_SUM ? sum : "",
-                               .repo = how & IS_HUB ? "a/b" : NULL, .on_header = how & IS_PLAIN ? judge_header : NULL,
-                               .header_only = how & IS_PLAIN && how & IS_HUB };
+    ebb_download_request w = request_for(how);
     ebb_download_result got;
     ebb_error err = { 0 };
     ebb_buf text = { 0 };
@@ -269,6 +269,8 @@ static void ask_for_file(unsigned how)
     unlink(path);
     unlink(part);
     ebb_pull_sidecar_remove(part);
+    w.on_header = how & IS_PLAIN ? judge_header : NULL;
+    w.header_only = how & IS_PLAIN && how & IS_HUB;
     if (how & IS_BEGUN)
         put_begun(part);
     st = ebb_download_file(&env, &w, &got, &err);
