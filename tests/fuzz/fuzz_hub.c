@@ -226,6 +226,16 @@ static ebb_download_request request_for(unsigned how)
                                    .sha256 = how & HAS_SUM ? sum : "", .repo = how & IS_HUB ? "a/b" : NULL };
 }
 
+/* Where m.gguf and its part shall be, and neither is yet. */
+static void begin_names(char path[128], char part[160])
+{
+    snprintf(path, 128, "%s/m.gguf", fuzz_folder());
+    snprintf(part, 160, "%s.part", path);
+    unlink(path);
+    unlink(part);
+    ebb_pull_sidecar_remove(part);
+}
+
 /* One file of several is here: it stays as it is, and is taken only if nothing says that it is of another version. */
 static void ask_for_file_that_is_here(unsigned how)
 {
@@ -238,10 +248,7 @@ static void ask_for_file_that_is_here(unsigned how)
     ebb_buf text = { 0 };
     ebb_status st;
 
-    snprintf(path, sizeof path, "%s/m.gguf", fuzz_folder());
-    snprintf(part, sizeof part, "%s.part", path);
-    unlink(part);
-    ebb_pull_sidecar_remove(part);
+    begin_names(path, part);
     w.is_joined = true;
     FUZZ_MUST(ebb_file_replace(path, bytes, 10, NULL) == EBB_OK);
     if (how & IS_BEGUN)
@@ -264,11 +271,7 @@ static void ask_for_file(unsigned how)
     ebb_buf text = { 0 };
     ebb_status st;
 
-    snprintf(path, sizeof path, "%s/m.gguf", fuzz_folder());
-    snprintf(part, sizeof part, "%s.part", path);
-    unlink(path);
-    unlink(part);
-    ebb_pull_sidecar_remove(part);
+    begin_names(path, part);
     w.on_header = how & IS_PLAIN ? judge_header : NULL;
     w.header_only = how & IS_PLAIN && how & IS_HUB;
     if (how & IS_BEGUN)
