@@ -3,23 +3,40 @@
 
 #include "cli.h"
 
+typedef struct subject {
+    const char *name, *reads;
+    int       (*run)(ebb_args *a);
+} subject;
+
+static const subject *find_subject(const char *name)
+{
+    static const subject all[] = {
+        { "gguf", "the model: -m FILE", ebb_cmd_inspect_gguf },
+        { "tokens", "its text from standard input", ebb_cmd_inspect_tokens },
+        { "text", "its ids from standard input", ebb_cmd_inspect_text },
+        { "template", "the model's, or that of --file with --context", ebb_cmd_inspect_template },
+        { "logits", "its ids from --tokens FILE", ebb_cmd_inspect_logits },
+        { "perplexity", "its text from -f FILE", ebb_cmd_inspect_perplexity },
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return &all[i];
+    return NULL;
+}
+
 static int inspect(ebb_args *a)
 {
-    static const struct { const char *name; int (*run)(ebb_args *); } subjects[] = {
-        { "gguf", ebb_cmd_inspect_gguf },
-        { "tokens", ebb_cmd_inspect_tokens },
-        { "text", ebb_cmd_inspect_text },
-        { "template", ebb_cmd_inspect_template },
-        { "logits", ebb_cmd_inspect_logits },
-        { "perplexity", ebb_cmd_inspect_perplexity },
-    };
+    const subject *s = a->n_words > 0 ? find_subject(a->words[0]) : NULL;
     ebb_error err = { 0 };
 
     ebb_cli_model_from_words(a, 1);
-    for (size_t i = 0; a->n_words == 1 && i < sizeof subjects / sizeof subjects[0]; i++)
-        if (strcmp(subjects[i].name, a->words[0]) == 0)
-            return subjects[i].run(a);
-    EBB_FAIL(&err, EBB_USAGE, "inspect: give gguf, tokens, text, template, logits or perplexity");
+    if (s && a->n_words == 1)
+        return s->run(a);
+    if (s)
+        EBB_FAIL(&err, EBB_USAGE, "%s: unexpected argument; inspect %s reads %s", a->words[1], s->name, s->reads);
+    else
+        EBB_FAIL(&err, EBB_USAGE, "inspect: give gguf, tokens, text, template, logits or perplexity");
     return ebb_cli_fail(&err);
 }
 

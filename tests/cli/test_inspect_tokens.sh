@@ -29,5 +29,7 @@ cmp "$dir/in" "$dir/out" || fail "the text changed on the way"
 
 echo 128256 | $EBB inspect text -m "$large" 2>"$dir/err" && fail "an id too large was accepted"
 grep -q 128256 "$dir/err" || fail "the id is not named"
+$EBB inspect tokens -m "$small" Once upon </dev/null 2>"$dir/err" && fail "words were passed over"
+expect "ebb: Once: unexpected argument; inspect tokens reads its text from standard input" "$(cat "$dir/err")"
 echo 1 x | $EBB inspect text -m "$large" 2>/dev/null && fail "a word was accepted as an id"
 exit 0
