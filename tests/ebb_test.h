@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "support/broken_rule.h"
+#include "support/child_failures.h"
 
 /* Whether valgrind or an emulator runs this (EBB_RUN of tests/run.sh): all takes some hundred
  * times as long. */

@@ -15,12 +15,12 @@
 
 enum { PAGE = EBB_SEALED_PAGE, MAGIC = 16, LAST_VERSION = 64 };
 
-/* A link that leads nowhere is something: what it leads to may be out of reach for now. */
-static bool is_nothing_there(const char *path)
+/* One that leads nowhere is something: what it leads to may be out of reach for now. */
+static bool is_link(const char *path)
 {
     struct stat st;
 
-    return lstat(path, &st) != 0 && errno == ENOENT;
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
 }
 
 /* Whose first bytes cannot be read may be anything. */
@@ -45,13 +45,13 @@ ebb_status ebb_stored_look(const char *path, ebb_stored *how, ebb_error *err)
     ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
 
     *how = EBB_STORED_UNKNOWN;
-    if (st == EBB_NOTFOUND && is_nothing_there(path)) {
+    if (st == EBB_NOTFOUND && is_link(path))
+        return EBB_FAIL(err, EBB_IO, "%s is a link that leads nowhere: put back what it leads to, or mount its disk",
+                        path);
+    if (st == EBB_NOTFOUND) {                    /* a file that is there by now was made meanwhile, by another ebb */
         *how = EBB_STORED_NOTHING;
         return EBB_OK;
     }
-    if (st == EBB_NOTFOUND)
-        return EBB_FAIL(err, EBB_IO, "%s is a link that leads nowhere: put back what it leads to, or mount its disk",
-                        path);
     if (st != EBB_OK)
         return st;
     st = look_into(fd, path, how, err);
@@ -411,7 +411,7 @@ static ebb_status find_real(const char *path, char **real, ebb_error *err)
 
     *real = st == EBB_OK ? realpath(path, NULL) : NULL;
     failed = errno;
-    if (st != EBB_OK || *real || is_nothing_there(path))
+    if (st != EBB_OK || *real || (failed == ENOENT && !is_link(path)))
         return st;
     return EBB_FAIL(err, EBB_IO, "%s: cannot be found: %s", path, strerror(failed));
 }

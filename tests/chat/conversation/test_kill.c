@@ -117,7 +117,7 @@ static void kill_one(unsigned ms, unsigned delay_us, uint32_t n_old)
         assert_int_equal(read(pipes[0], &r, sizeof r), sizeof r);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status));
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 
     if (ebb_store_open(db, &s, &err) != EBB_OK)
         fail_msg("%s", err.msg);

@@ -12,7 +12,7 @@
 #include "store/sealed_vfs.h"
 #include "store/store_sql.h"
 
-enum { N_PLANTED = 50 };
+enum { N_PLANTED = 50, N_LOOKS = 100000 };
 
 static char folder[80];
 static ebb_seal *seal;
@@ -174,13 +174,38 @@ static void test_new_one_for_several(void **state)
         }
     }
     for (int i = 0; i < 4; i++)
-        assert_true(waitpid(children[i], &status, 0) == children[i] && WIFEXITED(status));
+        assert_true(waitpid(children[i], &status, 0) == children[i] && status == 0);
     assert_int_equal(ebb_stored_how(db), EBB_STORED_SEALED);
     s = open_db();
     assert_int_equal(ebb_store_search(s, "xylophon affair", 10, &hits, &n, NULL), EBB_OK);
     assert_int_equal(n, 4);
     free(hits);
     ebb_store_close(s);
+}
+
+/* Others make it and take it away between two looks of one function. */
+static void test_looks_while_it_comes_and_goes(void **state)
+{
+    ebb_error err = { 0 };
+    ebb_stored how = EBB_STORED_NOTHING;
+    ebb_status st = EBB_OK;
+    pid_t child;
+
+    (void)state;
+    expect_ok(ebb_file_mkdirs(folder, &err), &err);
+    child = fork();
+    while (child == 0) {
+        int fd;
+
+        if (ebb_file_open(db, EBB_FILE_CREATE, &fd, NULL) != EBB_OK || close(fd) != 0 || unlink(db) != 0)
+            _exit(1);
+    }
+    for (unsigned i = 0; st == EBB_OK && how == EBB_STORED_NOTHING && i < N_LOOKS / ebb_test_one_in(10); i++)
+        st = ebb_stored_look(db, &how, &err);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    expect_ok(st, &err);
+    assert_int_equal(how, EBB_STORED_NOTHING);
 }
 
 static void test_there_and_back(void **state)
@@ -217,7 +242,7 @@ static void save_and_be_killed(void)
         raise(SIGKILL);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status));
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
 static size_t n_last_affairs(void)
@@ -289,7 +314,7 @@ static void test_more_than_the_cache(void **state)
         _exit(1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status));
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     expect_planted();
 }
 
@@ -328,7 +353,7 @@ static void test_encrypted_behind_a_killed_writer(void **state)
         raise(SIGKILL);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFSIGNALED(status));
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     snprintf(name, sizeof name, "%s-wal", db);
     assert_int_equal(ebb_file_open(name, EBB_FILE_READ, &log, &err), EBB_OK);    /* stands for its blocks on the disk */
     ebb_seal_use_here(seal);
@@ -781,7 +806,8 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_sealed, teardown)
     const struct CMUnitTest tests[] = {
-        T(test_nothing_to_read), T(test_new_one), T(test_new_one_for_several), T(test_there_and_back),
+        T(test_nothing_to_read), T(test_new_one), T(test_new_one_for_several),
+        T(test_looks_while_it_comes_and_goes), T(test_there_and_back),
         T(test_killed_writer), T(test_killed_writer_then_turned), T(test_encrypted_behind_a_killed_writer),
         T(test_more_than_the_cache), T(test_hole_at_the_locks),
         T(test_key_is_missing_or_another), T(test_neither), T(test_changed_byte), T(test_busy),

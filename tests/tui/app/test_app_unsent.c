@@ -574,7 +574,7 @@ static void unsent_survives_a_kill_in_the_editor(void **state)
             _exit(0);
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFSIGNALED(status));
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         screen_open(&s, 12, 60, ebb_own_dir);
         assert_has(&s, t[i].want);
         assert_has(&s, "unsent when you left");
@@ -611,7 +611,7 @@ static void an_edit_survives_a_kill_in_the_editor(void **state)
             _exit(0);
         }
         assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_true(WIFSIGNALED(status));
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         open_again(&s, 2);
         assert_has(&s, "> a whole one\n");
         assert_has(&s, "message 1 as you were editing it");
