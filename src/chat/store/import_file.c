@@ -22,7 +22,12 @@ void ebb_import_set_fini(ebb_import_set *set)
 static ebb_status take_imported(void *arg, ebb_session_facts *f, ebb_tree *t, ebb_error *err)
 {
     ebb_import_set *set = arg;
-    ebb_imported *p = ebb_grow(set->items, set->n, &set->cap, sizeof *p);
+    ebb_imported *p;
+
+    if (set->n == EBB_IMPORT_SESSIONS)
+        return EBB_FAIL(err, EBB_LIMIT, "it has more than %u conversations, the most that are imported at once; "
+                        "split it", EBB_IMPORT_SESSIONS);
+    p = ebb_grow(set->items, set->n, &set->cap, sizeof *p);
 
     if (!p)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the conversations");

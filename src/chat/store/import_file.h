@@ -19,6 +19,7 @@ typedef struct ebb_import_set {
 void ebb_import_set_fini(ebb_import_set *set);   /* zeroed is fine, too */
 
 #define EBB_IMPORT_BYTES (256u << 20)            /* of a file; more is no conversation */
+#define EBB_IMPORT_SESSIONS 50000u               /* in a file, for each takes a kilobyte at least */
 
 /* Read a file (export.h says of which kinds) into *out, which is zeroed; on failure it is empty.
  * Errors: those of ebb_file_slurp and ebb_import_all, CANCELED. */

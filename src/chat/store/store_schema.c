@@ -256,12 +256,22 @@ static bool is_of_scripts(const char *sql)
     return false;
 }
 
-/* Views, and triggers of no script, would run within statements of ours: for ever, or to delete what is saved. */
+/* Views, and triggers of no script, would run within statements of ours: for ever, or to delete what is saved.  So
+ * would what a column or an index of our tables computes: none of ours does. */
 static ebb_status refuse_foreign_sql(ebb_store *s, ebb_error *err)
 {
+    static const char sql[] =
+        "SELECT type, coalesce(name, ''), coalesce(sql, '') FROM sqlite_master WHERE type IN ('view', 'trigger')"
+        " UNION ALL"
+        " SELECT 'table with an expression', name, '' FROM sqlite_master t WHERE type = 'table'"
+        " AND lower(name) IN ('sessions', 'messages') AND (sql LIKE 'CREATE VIRTUAL%' OR sql LIKE '%CHECK%(%'"
+        " OR sql LIKE '%DEFAULT%(%' OR EXISTS (SELECT 1 FROM pragma_table_xinfo(t.name) WHERE hidden > 1))"
+        " UNION ALL"
+        " SELECT 'computed index', name, '' FROM sqlite_master i WHERE type = 'index' AND (sql LIKE '%WHERE%'"
+        " OR EXISTS (SELECT 1 FROM pragma_index_xinfo(i.name) WHERE cid = -2))"
+        " AND lower(tbl_name) IN ('sessions', 'messages')";
     sqlite3_stmt *q;
-    int rc = ebb_store_prepare(s, &q, "SELECT type, coalesce(name, ''), coalesce(sql, '') FROM sqlite_master"
-                                      " WHERE type IN ('view', 'trigger')", "");
+    int rc = ebb_store_prepare(s, &q, sql, "");
     ebb_status st = EBB_OK;
 
     if (rc != SQLITE_OK)

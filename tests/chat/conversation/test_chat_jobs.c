@@ -134,7 +134,7 @@ static void test_closed_in_the_middle(void **state)
     ebb_chat_close(c);
 }
 
-/* The third of three cannot be saved: nor are the others. */
+/* The second of three cannot be saved: nor are the others. */
 static void test_all_or_none(void **state)
 {
     ebb_chat *c = open_ready(NULL);
@@ -144,13 +144,13 @@ static void test_all_or_none(void **state)
     (void)state;
     write_talks(3);
     assert_int_equal(ebb_store_open(db, &s, &err), EBB_OK);
-    assert_int_equal(sqlite3_exec(s->db, "CREATE INDEX no_third ON sessions (CASE title WHEN 'talk 3' THEN "
-                                         "abs(-9223372036854775808) END)", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(s->db, "CREATE UNIQUE INDEX no_second ON sessions (model)", NULL, NULL, NULL),
+                     SQLITE_OK);
     import_begins(c);
     assert_true(fake_wait(c, EBB_EVENT_REFUSED, line, sizeof line));
-    assert_non_null(strstr(line, "integer overflow"));
+    assert_non_null(strstr(line, EBB_STORE_NAME_TAKEN));
     assert_int_equal(n_sessions(c), 0);
-    assert_int_equal(sqlite3_exec(s->db, "DROP INDEX no_third", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(s->db, "DROP INDEX no_second", NULL, NULL, NULL), SQLITE_OK);
     ebb_store_close(s);
     import_begins(c);
     assert_true(fake_wait(c, EBB_EVENT_NOTICE, line, sizeof line));
@@ -200,6 +200,22 @@ static void test_steps(void **state)
     assert_int_equal(ebb_import_keep(s, &set, &p, &err), EBB_CANCELED);
     ebb_import_set_fini(&set);
     ebb_store_close(s);
+}
+
+static void test_too_many(void **state)
+{
+    ebb_import_set set = { 0 };
+    ebb_error err;
+
+    (void)state;
+    write_talks(EBB_IMPORT_SESSIONS);
+    assert_int_equal(ebb_import_read(file, NULL, &set, &err), EBB_OK);
+    ebb_import_set_fini(&set);
+    assert_int_equal(remove(file), 0);
+    write_talks(EBB_IMPORT_SESSIONS + 1);
+    assert_int_equal(ebb_import_read(file, NULL, &set, &err), EBB_LIMIT);
+    assert_int_equal(set.n, 0);
+    assert_non_null(strstr(err.msg, "talks.json: it has more than 50000 conversations"));
 }
 
 /* -- Exports ---------------------------------------------------------------------------------- */
@@ -319,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_all_or_none, setup, teardown),
         cmocka_unit_test_setup_teardown(test_in_memory, setup, teardown),
         cmocka_unit_test_setup_teardown(test_steps, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_too_many, setup, teardown),
         cmocka_unit_test_setup_teardown(test_long_export, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forms, setup, teardown),
         cmocka_unit_test_setup_teardown(test_forms_in_all_characters_are_kept, setup, teardown),

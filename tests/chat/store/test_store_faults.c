@@ -527,6 +527,14 @@ static void test_foreign_sql(void **state)
         "ALTER TABLE sessions RENAME TO s; CREATE VIEW sessions AS WITH RECURSIVE r (x) AS (SELECT 1 UNION ALL"
         " SELECT x + 1 FROM r) SELECT x id, 'n' name, 't' title, 'm' model, 0 pinned_ms, NULL leaf, NULL settings,"
         " 0 created_ms, 0 updated_ms FROM r",
+        "ALTER TABLE sessions DROP COLUMN title;"
+        " ALTER TABLE sessions ADD COLUMN title TEXT AS (hex(zeroblob(400000000)))",
+        "ALTER TABLE messages ADD COLUMN more INTEGER CHECK (length(hex(zeroblob(400000000))) > 1)",
+        "ALTER TABLE messages RENAME TO m; CREATE TABLE Messages (id INTEGER PRIMARY KEY, text TEXT"
+        " DEFAULT (hex(zeroblob(400000000))))",
+        "ALTER TABLE sessions RENAME TO s; CREATE VIRTUAL TABLE sessions USING fts5 (id, name, title)",
+        "CREATE INDEX evil ON messages (hex(zeroblob(400000000)))",
+        "CREATE INDEX evil ON messages (text) WHERE text LIKE '%a%b%c%d%e%f%'",
     };
     char cmd[128];
 
