@@ -77,3 +77,18 @@ void test_hub_last_post(const test_hub *h, char *out, size_t cap)
     if (f)
         fclose(f);
 }
+
+size_t test_hub_n_requests(const test_hub *h)
+{
+    char path[128];
+    size_t n = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "%s/log", h->dir);
+    f = fopen(path, "r");
+    for (int c; f && (c = getc(f)) != EOF;)
+        n += c == '\n';
+    if (f)
+        fclose(f);
+    return n;
+}

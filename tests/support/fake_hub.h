@@ -20,5 +20,6 @@ void test_hub_stop(test_hub *h);                 /* and remove its folder */
 void test_hub_how(const test_hub *h, const char *words);
 /* The last line with a POST of `log` in the script's folder; "": none. */
 void test_hub_last_post(const test_hub *h, char *out, size_t cap);
+size_t test_hub_n_requests(const test_hub *h);   /* since it began */
 
 #endif

@@ -9,6 +9,8 @@ what it does:
     otherport     ... and to another port
     cut=N         a body ends after N bytes, with a broken connection
     hold=N        behind byte N one now and then, until `how` says something else: a download that stands in its middle
+    open          a chunked body has no end: what is behind the file is waited for
+    wait=N        with status: Retry-After
     gone          hangs up without an answer when the rest of a file is asked for
     norange       no ranges; gzip: its bodies are said to be compressed
     chunked       no Content-Length
@@ -158,6 +160,8 @@ class Hub(BaseHTTPRequestHandler):
                 at += n
                 if n == 1:
                     time.sleep(0.1)
+            while "open" in do and how() == do:
+                time.sleep(0.05)
             if "chunked" in do and end == len(data):
                 self.wfile.write(b"0\r\n\r\n")
         except OSError:
@@ -168,7 +172,7 @@ class Hub(BaseHTTPRequestHandler):
     def file(self, name, do):
         path = root + "/files/" + name
         if "status" in do:
-            return self.answer(int(do["status"]), b"no", Retry_After="1")
+            return self.answer(int(do["status"]), b"no", Retry_After=do.get("wait", "1"))
         with lock:
             if state["of"] != do:
                 state.update(busy=int(do.get("busy", 0)), of=dict(do))

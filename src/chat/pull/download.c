@@ -15,6 +15,7 @@
 #define MIN_GAIN      ((uint64_t)64 << 10)   /* bytes that a try has to bring: those of a minute at the lowest speed */
 #define PAUSE_MS      300u       /* before the second try, then twice as long each time */
 #define MAX_PAUSE_MS  30000u
+#define MAX_ASKED_S   120u       /* who is to wait for longer is told so, and may do something else meanwhile */
 
 /* -- Tries ---------------------------------------------------------------------------------- */
 
@@ -52,7 +53,7 @@ static ebb_status end_try(ebb_download *d, const ebb_http_reply *r, unsigned n, 
     if (!why->msg[0])
         EBB_FAIL(why, EBB_IO, r->status == 200 || r->status == 206 ? "%s: the connection was closed early"
                                                                    : "%s answers %d", r->host, r->status);
-    if (n < max_tries(d, r))
+    if (n < max_tries(d, r) && r->retry_after_s <= MAX_ASKED_S)
         return wait_for_next(d, r, n, why, err);
     return ebb_download_may_pass(r->status) ? ebb_hub_refusal(d->env, r, d->request->repo, d->request->name, err)
                                             : EBB_FAIL(err, EBB_IO, "%s; tried %u times", why->msg, n);

@@ -110,6 +110,12 @@ static bool on_reply(void *arg, const ebb_http_reply *r)
     return handle_reply(d, r, &d->callback_error) == EBB_OK && !d->must_restart;
 }
 
+/* A reply that does not end is not waited for where the checksum says whether this is the file. */
+static bool has_all(const ebb_download *d)
+{
+    return d->total != UNKNOWN && d->pos == d->total && d->sha256[0];
+}
+
 static ebb_status handle_body(ebb_download *d, const char *data, size_t n, ebb_error *err)
 {
     ebb_status st;
@@ -127,7 +133,7 @@ static ebb_status handle_body(ebb_download *d, const char *data, size_t n, ebb_e
     ebb_download_report(d, d->pos, false, d->pos == d->total);
     if (d->pos == d->n_part && d->pos >= d->next_look)
         st = ebb_download_check_header(d, err);
-    if (st == EBB_OK && d->has_header && d->request->header_only)
+    if (st == EBB_OK && ((d->has_header && d->request->header_only) || has_all(d)))
         st = EBB_FAIL(err, EBB_CANCELED, "enough");
     return st;
 }
@@ -275,6 +281,8 @@ ebb_status ebb_download_request_rest(ebb_download *d, ebb_http_reply *r, bool *a
         *again = true;
         return EBB_OK;
     }
+    if (st == EBB_CANCELED && has_all(d) && !ebb_download_is_canceled(d))
+        return EBB_OK;
     if (st != EBB_OK)
         return st;
     if (r->status == 416)

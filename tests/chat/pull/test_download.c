@@ -635,6 +635,42 @@ static void test_drips(void **state)
     test_hub_how(&hub, "");
 }
 
+/* All is there, by the listing, but the reply does not end. */
+static void test_reply_without_end(void **state)
+{
+    ebb_download_result got;
+    char sha256[65];
+    size_t n_before;
+
+    (void)state;
+    begin(sha256);
+    test_hub_how(&hub, "chunked open");
+    n_before = test_hub_n_requests(&hub);
+    assert_int_equal(get(N_BYTES, sha256, &got, NULL), EBB_OK);
+    assert_int_equal(test_hub_n_requests(&hub), n_before + 1);
+    assert_true(got.is_verified);
+    assert_whole();
+    test_hub_how(&hub, "");
+}
+
+/* Who is to wait for an hour hears that, and the part stays. */
+static void test_to_wait_for_long(void **state)
+{
+    ebb_download_result got;
+    ebb_error err = { 0 };
+    uint64_t n;
+
+    (void)state;
+    begin(NULL);
+    test_hub_how(&hub, "cut=20000 gone");
+    assert_int_equal(get(UINT64_MAX, "", &got, NULL), EBB_IO);
+    test_hub_how(&hub, "status=429 wait=3000");
+    assert_int_equal(get(UINT64_MAX, "", &got, &err), EBB_IO);
+    assert_non_null(strstr(err.msg, "too many requests from here (429); try again in 50 minutes"));
+    assert_true(is_there(".part", &n) && n == 20000);
+    test_hub_how(&hub, "");
+}
+
 /* A server that refuses the rest of a file that is longer than the part: the part is kept. */
 static void test_rest_refused(void **state)
 {
@@ -730,6 +766,8 @@ int main(void)
         cmocka_unit_test(test_other_version),
         cmocka_unit_test(test_something_else),
         cmocka_unit_test(test_drips),
+        cmocka_unit_test(test_reply_without_end),
+        cmocka_unit_test(test_to_wait_for_long),
         cmocka_unit_test(test_rest_refused),
         cmocka_unit_test(test_others_in_place),
         cmocka_unit_test(test_sidecar_is_plain),
