@@ -130,13 +130,15 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
                            ebb_error *err)
 {
     const char *name = l->entry->name;
-    char words[240], location[121];
+    char words[240], location[121], type[61];
     uint32_t n_ctx;
 
     ebb_answer_error_text(body, n_body, words, &n_ctx);
     ebb_engine_link_hide_secrets(l, words);
     snprintf(location, sizeof location, "%.120s", r->location);
     ebb_engine_link_hide_secrets(l, location);
+    snprintf(type, sizeof type, "%.60s", r->type);
+    ebb_engine_link_hide_secrets(l, type);
     if (r->status == 401 || r->status == 403)
         return EBB_FAIL(err, EBB_IO, "%s: %s (%d)%s%.200s", name, l->key[0]
                         ? "does not take its key" : "wants a key: set key-file, key-variable or key-command",
@@ -160,8 +162,7 @@ ebb_status ebb_reply_error(const ebb_engine_link *l, const ebb_client_reply *r, 
         return EBB_FAIL(err, EBB_FORMAT, "%s: answers with a page for a browser (%d); is its address right?",
                         name, r->status);
     if (r->status == 200)
-        return EBB_FAIL(err, EBB_FORMAT, "%s: answers with something other than a stream of text (%.60s)", name,
-                        r->type);
+        return EBB_FAIL(err, EBB_FORMAT, "%s: answers with something other than a stream of text (%s)", name, type);
     return EBB_FAIL(err, r->status == 404 ? EBB_NOTFOUND : EBB_IO, "%s: answers with status %d", name, r->status);
 }
 
@@ -209,11 +210,21 @@ static uint32_t count_of(const json_t *o, const char *name)
     return v > 0 && v < UINT32_MAX ? (uint32_t)v : 0;
 }
 
-/* A name that is too long cannot be asked for; one with lines would be lines of every text that names it. */
-static bool add_model(ebb_server *s, const char *name)
+static bool has_secret_in(const ebb_engine_link *l, const char name[EBB_PROBE_NAME])
+{
+    char hidden[EBB_PROBE_NAME];
+
+    strcpy(hidden, name);
+    ebb_engine_link_hide_secrets(l, hidden);
+    return strcmp(hidden, name) != 0;
+}
+
+/* A name that is too long cannot be asked for; one with lines would be lines of every text that names it, one with a
+ * key would be saved with the session. */
+static bool add_model(const ebb_engine_link *l, ebb_server *s, const char *name)
 {
     if (!*name || strlen(name) >= EBB_PROBE_NAME || ebb_utf8_has_controls(name) ||
-        s->n_models == EBB_PROBE_MODELS)
+        s->n_models == EBB_PROBE_MODELS || has_secret_in(l, name))
         return true;
     if (!s->models)
         s->models = calloc(EBB_PROBE_MODELS, sizeof *s->models);
@@ -342,7 +353,7 @@ static ebb_status list_models(ebb_engine_link *l, ebb_server *s, bool *may_retry
         st = EBB_FAIL(err, EBB_FORMAT, "%s: has no list of models at /v1/models; is its address right?",
                       l->entry->name);
     json_array_foreach(data, i, m)
-        if (!add_model(s, ebb_json_get_text(m, "id")))
+        if (!add_model(l, s, ebb_json_get_text(m, "id")))
             st = EBB_FAIL(err, EBB_NOMEM, "no memory for a list of models");
     s->kind = l->entry->kind ? ebb_server_kind_parse(l->entry->kind) : EBB_SERVER_ANY;
     if (s->kind == EBB_SERVER_ANY || s->kind == EBB_SERVER_COUNT)
@@ -368,13 +379,19 @@ static json_t *ask_more(ebb_engine_link *l, const char *path)
     return get_json(l, path, MORE_LIMIT_S, &o, &r, NULL) == EBB_OK ? o : NULL;
 }
 
+static void set_version(const ebb_engine_link *l, ebb_server *s, const char *version)
+{
+    snprintf(s->version, sizeof s->version, "%.60s", version);
+    ebb_engine_link_hide_secrets(l, s->version);
+}
+
 static void probe_llama(ebb_engine_link *l, ebb_server *s)
 {
     json_t *o = ask_more(l, "/props");
     uint32_t n = count_of(json_object_get(o, "default_generation_settings"), "n_ctx");
 
     s->n_ctx = n ? n : s->n_ctx;
-    snprintf(s->version, sizeof s->version, "%.60s", ebb_json_get_text(o, "build_info"));
+    set_version(l, s, ebb_json_get_text(o, "build_info"));
     if (s->kind == EBB_SERVER_EBB)
         ebb_figures_get(json_object_get(o, "ebb"), &s->figures);
     json_decref(o);
@@ -384,7 +401,7 @@ static void probe_version(ebb_engine_link *l, ebb_server *s, const char *path)
 {
     json_t *o = ask_more(l, path);
 
-    snprintf(s->version, sizeof s->version, "%.60s", ebb_json_get_text(o, "version"));
+    set_version(l, s, ebb_json_get_text(o, "version"));
     json_decref(o);
 }
 

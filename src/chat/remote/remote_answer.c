@@ -162,10 +162,18 @@ static ebb_status make_body(const ebb_remote *r, bool no_usage, ebb_buf *out, eb
     return ebb_ask_json(&ask, out, err);
 }
 
+/* What the server itself says went wrong. */
+static ebb_status server_error(const turn *t, ebb_status st, ebb_error *why, ebb_error *err)
+{
+    ebb_engine_link_hide_secrets(&t->r->link, why->msg);
+    return EBB_FAIL(err, st, "%s: %s", t->r->entry.name, why->msg);
+}
+
 static ebb_status take_whole(turn *t, const ebb_client_reply *reply, ebb_error *err)
 {
     const char *body = ebb_buf_text(&t->body);
     size_t n_before = t->answer.n_text;
+    ebb_error why = { 0 };
     ebb_status st;
 
     if (!is_whole(reply))
@@ -173,22 +181,21 @@ static ebb_status take_whole(turn *t, const ebb_client_reply *reply, ebb_error *
     if (reply->is_stopped)
         return EBB_FAIL(err, EBB_LIMIT, "%s: answers with more than %d MiB at once, the most that is accepted",
                         t->r->entry.name, MAX_WHOLE >> 20);
-    st = t->events.is_lines ? ebb_answer_add_line(&t->answer, body, t->body.len, err)
-                            : ebb_answer_add_chunk(&t->answer, body, t->body.len, err);
-    if (st != EBB_OK && err)
-        ebb_engine_link_hide_secrets(&t->r->link, err->msg);
+    st = t->events.is_lines ? ebb_answer_add_line(&t->answer, body, t->body.len, &why)
+                            : ebb_answer_add_chunk(&t->answer, body, t->body.len, &why);
     note_times(t, n_before);
-    if (st == EBB_OK && !t->answer.has_message)  /* some report their errors with status 200 */
+    if (st != EBB_OK)
+        return server_error(t, st, &why, err);
+    if (!t->answer.has_message)                  /* some report their errors with status 200 */
         return ebb_reply_error(&t->r->link, reply, body, t->body.len, err);
-    return st;
+    return EBB_OK;
 }
 
-/* What the stream itself says went wrong: there it has ended, too, and there is nothing to read on. */
-static ebb_status server_error(turn *t, ebb_error *err)
+/* There it has ended, too, and there is nothing to read on. */
+static ebb_status stream_error(turn *t, ebb_error *err)
 {
     t->answer.number = 0;
-    ebb_engine_link_hide_secrets(&t->r->link, t->err.msg);
-    return EBB_FAIL(err, t->st, "%s: %s", t->r->entry.name, t->err.msg);
+    return server_error(t, t->st, &t->err, err);
 }
 
 static ebb_status judge_end(turn *t, const ebb_client_reply *reply, ebb_error *err)
@@ -196,13 +203,13 @@ static ebb_status judge_end(turn *t, const ebb_client_reply *reply, ebb_error *e
     const char *name = t->r->entry.name;
 
     if (t->st != EBB_OK)
-        return server_error(t, err);
+        return stream_error(t, err);
     if (!is_stream(t, reply))
         return take_whole(t, reply, err);
     t->st = ebb_event_stream_end(&t->events, on_event, t, &t->err);
     note_times(t, t->answer.n_text);
     if (t->st != EBB_OK)
-        return server_error(t, err);
+        return stream_error(t, err);
     if (t->answer.has_finish || t->answer.is_done)
         return EBB_OK;
     return EBB_FAIL(err, EBB_IO, "%s: the stream ended before the answer did", name);
@@ -413,6 +420,7 @@ static void tell_end(turn *t, ebb_status st, const ebb_error *err)
 
     count_cost(t, &ev.turn_stats);
     if (st == EBB_OK && t->answer.why[0]) {
+        ebb_engine_link_hide_secrets(&t->r->link, t->answer.why);
         snprintf(line, sizeof line, "%s has ended the answer: %s", t->r->entry.name, t->answer.why);
         ebb_remote_emit_text(t->r, EBB_BACKEND_NOTICE, line);
     }

@@ -469,6 +469,8 @@ static ebb_status judge(ebb_client *c, CURLcode code, ebb_error *err)
     if (ebb_curl_proxy_refusal(c->curl, c->easy))
         return EBB_FAIL(err, EBB_IO, "%s: the proxy of this machine refuses the connection (%ld)", c->name,
                         ebb_curl_proxy_refusal(c->curl, c->easy));
+    if (ebb_curl_has_long_headers(c->curl, c->easy, code))
+        return EBB_FAIL(err, EBB_LIMIT, "%s: sends a longer line of headers than libcurl takes", c->name);
     c->r->was_sent = may_have_been_sent(code) && !(code == CURLE_OPERATION_TIMEDOUT && c->n_headers == 0);
     ebb_log("net", "%s: %s", c->name, why);
     if (c->child_err.msg[0])

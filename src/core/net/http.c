@@ -412,6 +412,8 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
     if (c->n_headers > MAX_HEADERS)
         return EBB_FAIL(err, EBB_LIMIT, "%s: sends more than %zu KiB of headers, the most that is accepted", host,
                         MAX_HEADERS >> 10);
+    if (ebb_curl_has_long_headers(c->curl, c->easy, code))
+        return EBB_FAIL(err, EBB_LIMIT, "%s: sends a longer line of headers than libcurl takes", host);
     refusal = ebb_curl_proxy_refusal(c->curl, c->easy);
     if (refusal) {
         c->r->may_retry = refusal >= 500;

@@ -383,6 +383,7 @@ static void test_refusals_are_one_line(void **state)
         { "html", "answers with a page for a browser" }, { "hugebody=text/html", "answers with a page for a browser" },
         { "html=504", "answers with status 504: it is down or too slow; try again later" },
         { "hugebody=application/json", "answers with more than 4 MiB" }, { "headers", "KiB of headers" },
+        { "header", "sends a longer line of headers than libcurl takes" },
         { "status=429 retry=3000", "is overloaded (429)" }, { "parts", "a list of parts" },
     };
     heard h;
@@ -396,7 +397,7 @@ static void test_refusals_are_one_line(void **state)
         assert_int_equal(h.finish, EBB_FINISH_ERROR);
         assert_int_equal(h.n_ends, 1);
         assert_int_equal(h.text.len, 0);
-        if (!strstr(h.why, cases[i].says))
+        if (!strstr(h.why, cases[i].says) || strncmp(h.why, "127.0.0.1", 9) != 0)
             fail_msg("%s: %s", cases[i].how, h.why);
         assert_null(strchr(h.why, '\n'));
         assert_null(strchr(h.why, 27));
