@@ -186,13 +186,13 @@ int ebb_cmd_serve(ebb_args *a)
         fprintf(stderr, "sessions are encrypted: without --unlock FILE no K and V are kept\n");
     if (st == EBB_OK)
         st = read_key(a, key, &err);
-    if (st == EBB_OK)
-        st = open_socket(a, &opts, &path, host, &lock, &err);
     opts.key = a->key_file ? key : NULL;
-    sigaction(SIGINT, &act, NULL);
+    sigaction(SIGINT, &act, NULL);               /* before there is a socket that would be left behind */
     sigaction(SIGTERM, &act, NULL);
     ebb_cli_catch_hangup(on_serve_signal);
     signal(SIGUSR1, SIG_IGN);                    /* it would stop a chat's answer */
+    if (st == EBB_OK)
+        st = open_socket(a, &opts, &path, host, &lock, &err);
     if (st == EBB_OK)
         ebb_cli_take_over(a, a->model, &stop_signal);
     if (st == EBB_OK && !stop_signal) {

@@ -14,6 +14,7 @@ cp models/guide.gguf "$dir/small.gguf"
 answers() { $EBB stat --json | python3 -c 'import json, sys; print(sum(p.get("answers", 0) for p in json.load(sys.stdin)["running"]))'; }
 engines() { $EBB stat --json | python3 -c 'import json, sys; print(sum(p["layers"] > 0 for p in json.load(sys.stdin)["running"]))'; }
 offers() { $EBB stat --json | python3 -c 'import json, sys; print(sum("shares" in p for p in json.load(sys.stdin)["running"]))'; }
+is_heard() { python3 -c 'import glob, socket, sys; [socket.socket(socket.AF_UNIX).connect(p) for p in glob.glob(sys.argv[1])] or sys.exit(1)' "$dir/run/ebb/shared-*.sock" 2>/dev/null; }
 run() { $EBB run -v --greedy -n 30 "$@" </dev/null >"$dir/out" 2>"$dir/err" || fail "run $*: $(cat "$dir/err")"; }
 chat() { name=$1; shift; tm new-session -d -s "$name" -x 100 -y 30 "$EBB --greedy -n 30 $* 2>$dir/$name.err"; }
 look() { eval "screen() { tm capture-pane -p -t $1 2>/dev/null; }"; }
@@ -98,7 +99,7 @@ for who in d e; do
     if [ $who = d ]; then
         screen | tr -d '\n' | grep -q "/engine here" || fail "no way out is named"
         tm send-keys -t d "/engine here" Enter
-        wait_until '! ls "$dir"/run/ebb/shared-*.sock 2>/dev/null'      # nor does the server wait any more that was to have it
+        wait_until '! is_heard'                  # nor does the server wait any more that was to have it
     else
         kill $busy
         wait_for "is in memory once"
