@@ -44,8 +44,13 @@ void ebb_cli_print_name(const char *name)
 
 int ebb_cli_print_json(json_t *root)
 {
-    bool ok = root && json_dumpf(root, stdout, JSON_COMPACT) == 0 && putchar('\n') != EOF;
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    bool ok = text != NULL;
 
+    if (ok)
+        ebb_cli_print(text, strlen(text));
+    ok = ok && putchar('\n') != EOF && !ferror(stdout);
+    free(text);
     json_decref(root);
     return ok ? EBB_EXIT_OK : EBB_EXIT_FAILED;
 }

@@ -32,8 +32,8 @@ void ebb_cli_print_name(const char *name);
 /* The locale is one with UTF-8, or the environment asks for one. */
 bool ebb_cli_has_utf8(void);
 
-/* Print `root` and a newline, and drop the reference to it.  NULL: it could not be built (out of
- * memory).  Returns the exit status. */
+/* Print `root` and a newline as ebb_cli_print does, and drop the reference to it.  NULL: it could
+ * not be built (out of memory).  Returns the exit status. */
 int ebb_cli_print_json(json_t *root);
 
 /* Catch SIGHUP, unless it is ignored, as nohup(1) and `trap '' HUP` have it: then it stays so. */

@@ -423,6 +423,7 @@ int ebb_cmd_stat(ebb_args *a)
 {
     ebb_error err = { 0 };
     ebb_buf dir = { 0 }, silent = { 0 };
+    int status = EBB_EXIT_OK;
     json_t *list;
     size_t n;
 
@@ -441,9 +442,7 @@ int ebb_cmd_stat(ebb_args *a)
             print_process(json_array_get(list, i));
     }
     if (a->json) {
-        char *text = json_dumps(list, JSON_COMPACT);
-        printf("{\"running\":%s}\n", text ? text : "[]");
-        free(text);
+        status = ebb_cli_print_json(json_pack("{s:O}", "running", list));
     } else if (n == 0 && a->n_words) {
         EBB_FAIL(&err, EBB_NOTFOUND, "no ebb runs as process %.40s; `ebb stat` lists those that do", a->words[0]);
     } else if (n == 0) {
@@ -453,5 +452,5 @@ int ebb_cmd_stat(ebb_args *a)
         fail_silent(&silent, &err);
     ebb_buf_fini(&silent);
     json_decref(list);
-    return err.code ? ebb_cli_fail(&err) : EBB_EXIT_OK;
+    return err.code ? ebb_cli_fail(&err) : status;
 }

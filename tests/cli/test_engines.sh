@@ -42,6 +42,15 @@ echo kind=vllm forged > "$dir/a/how"
 says "vLLM 0.11␊wire" $EBB engines test box
 grep -q "^wire" "$dir/out" && { cat "$dir/out"; fail "a server adds lines to what is said of it"; }
 grep -q "models        1" "$dir/out" || fail "a model is listed whose name has two lines"
+echo kind=vllm hides > "$dir/a/how"
+python3 - $EBB engines test box --json <<'P' || fail "what a server says reaches the terminal raw"
+import os, sys
+sys.path.insert(0, "tests/support")
+from terminal import Terminal
+t = Terminal(sys.argv[1:], os.environ)
+t.until(rb"\}\r\n", 0)
+sys.exit(t.end() != 0 or any(x in t.seen for x in (b"\xc2\x9b", b"\xe2\x80\xae", b"\x1b")))
+P
 echo kind=vllm > "$dir/a/how"
 $EBB engines test box --json | python3 -c 'import json,sys; e = json.load(sys.stdin); assert e["context"] == 4096 and e["continues"] is True and e["models"] == ["tiny"]' || fail "test --json"
 $EBB engines add -q gone "$url" || fail "a second engine"
@@ -121,7 +130,7 @@ echo "kind=vllm key=other" > "$dir/a/how"
 says "does not take its key" $EBB run --trace "$dir/trace" -e file hi
 # A server that repeats them: refused, in mid-stream, cut off in the middle of one, in the address of a redirect.
 long=$(printf '%0215d' 0)
-for how in "status=401 words=wrong:_$key" "status=400 words=$key" "status=500 words=$long$key" "error words=$key" "error words=$long$key" "plain status=403 words=$key" "kind=ollama error words=$key"; do
+for how in "status=401 words=wrong:_$key" "status=400 words=$key" "status=500 words=$long$key" "error words=$key" "error words=$long$key" "why=$key" "model=$key" "version=$key" "plain status=403 words=$key" "kind=ollama error words=$key"; do
     echo "kind=vllm $how" > "$dir/a/how"
     for e in file inside; do
         $EBB run -s keys --trace "$dir/trace" -e $e hi >> "$dir/told" 2>&1

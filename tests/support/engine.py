@@ -24,9 +24,10 @@ FOLDER/how is read at each request: words that say what it is and what it does.
     busy=N        so many requests get 429 first
     key=K         requests need it
     forged        its version and a second model's name have lines of their own
+    version=V     its version; hides: one that would turn the text of a terminal around, or begin an escape
     refuses                                   what it says is its message's refusal, and no content
     redirect=A                                to the address A
-    html (=N: with this status), hugebody, drip, headers, hugeline, flood, nested, parts  what no server should do
+    html (=N: with this status), hugebody, drip, headers, header, hugeline, flood, nested, parts  what no server should do
     slow=MS       before each piece
 """
 import http.server, json, os, socket, socketserver, struct, sys, threading, time
@@ -111,6 +112,8 @@ class Engine(http.server.BaseHTTPRequestHandler):
             self.flush_headers()
             while True:
                 self.wfile.write(b"X-More: " + b"x" * 1000 + b"\r\n")
+        elif "header" in h:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 150000 + b"\r\n\r\n")
         elif "hugebody" in h:
             self.begin(200, h.get("hugebody") or "application/json", 1 << 30)
             for _ in range(1 << 14):
@@ -165,7 +168,8 @@ class Engine(http.server.BaseHTTPRequestHandler):
         if kind in ("llama", "ebb"):
             pages["/props"] = {"default_generation_settings": {"n_ctx": ctx}, "build_info": "b1-test"}
         if kind == "vllm":
-            pages["/version"] = {"version": "0.11" + ("\nwire          safe" if "forged" in h else "")}
+            pages["/version"] = {"version": h.get("version", "0.11") + ("\nwire          safe" if "forged" in h else "")
+                                 + ("\u202e\u009b2J" if "hides" in h else "")}
         if kind == "ollama":
             pages["/api/version"] = {"version": "0.12"}
             pages["/api/ps"] = {"models": [{"name": model, "context_length": ctx}] if "loaded" in h else []}
