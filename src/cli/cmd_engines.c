@@ -12,11 +12,6 @@
 #include "remote/engines_file.h"
 #include "remote/probe.h"
 
-static void print_value(const char *text)
-{
-    ebb_cli_print(text, strlen(text));
-}
-
 static const char *key_source(const ebb_engine_entry *e)
 {
     return e->key_file ? "key from a file" : e->key_variable ? "key from a variable" : e->key_command
@@ -56,10 +51,10 @@ static int list_engines(ebb_args *a, ebb_error *err)
             continue;
         }
         printf("%-16s  ", list[i].name);
-        print_value(list[i].address);
+        ebb_cli_print_name(list[i].address);
         if (list[i].model) {
             fputs("  ", stdout);
-            print_value(list[i].model);
+            ebb_cli_print_name(list[i].model);
         }
         printf("%s%s\n", *key_source(&list[i]) ? "  " : "", key_source(&list[i]));
     }

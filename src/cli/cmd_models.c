@@ -69,7 +69,7 @@ static void print_partial_file(const ebb_model_file *f)
     ebb_cli_print_name(f->path);
     if (is_known) {
         fputs("\n            goes on with `", stdout);
-        ebb_cli_print(note.command, strlen(note.command));
+        ebb_cli_print_name(note.command);
         putchar('`');
     }
     putchar('\n');

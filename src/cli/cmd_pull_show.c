@@ -114,11 +114,6 @@ void ebb_pull_line_move(ebb_pull_line *l, const char *name, unsigned i_file, uns
 
 /* -- The list -------------------------------------------------------------------------------- */
 
-static void print_visible(const char *text)
-{
-    ebb_cli_print(text, strlen(text));
-}
-
 static const ebb_pull_variant *find_suiting(const ebb_pull *p)
 {
     for (size_t i = 0; i < p->n_variants; i++)
@@ -139,7 +134,7 @@ static void print_offer(const ebb_pull *p, size_t i)
                ebb_speed_text(o->rating.plan.predicted_decode_tok_s, speed));
     else
         printf("%-18s ", "parts are missing");
-    print_visible(name);
+    ebb_cli_print_name(name);
     if (o->n_parts > 1)
         printf("  (%u files)", o->n_parts);
     putchar('\n');
@@ -163,7 +158,7 @@ void ebb_pull_print_list(const ebb_pull *p)
     ebb_pull_add_command(&command, &p->source, best ? ebb_pull_variant_spec(p->variants, p->n_variants,
                                                                             (size_t)(best - p->variants)) : "TYPE");
     printf(best ? "\n* suits this machine:  " : "\n");
-    print_visible(ebb_buf_text(&command));
+    ebb_cli_print_name(ebb_buf_text(&command));
     putchar('\n');
     ebb_buf_fini(&command);
 }
@@ -281,14 +276,14 @@ int ebb_pull_print_done(const ebb_args *a, const ebb_pull_done *d)
         puts(ebb_buf_text(&d->path));
         return EBB_EXIT_OK;
     }
-    print_visible(ebb_buf_text(&d->path));
+    ebb_cli_print_name(ebb_buf_text(&d->path));
     if (d->was_there)
         printf(" is already here, %s\n", ebb_size_text(d->n_bytes, size));
     else
         printf(": %s in %s%s\n", ebb_size_text(d->n_bytes, size), duration_text(d->seconds, took),
                d->is_verified ? ", SHA-256 matches the server's" : ", of the right size; the server gives no checksum");
     fputs("talk to it:  ebb -m ", stdout);
-    print_visible(name);
+    ebb_cli_print_name(name);
     putchar('\n');
     return EBB_EXIT_OK;
 }

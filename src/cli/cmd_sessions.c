@@ -25,12 +25,6 @@
 #include "store/store.h"
 #include "unlock.h"
 
-/* Text of a session on standard output. */
-static void print_session_text(const char *text)
-{
-    ebb_cli_print(text, strlen(text));
-}
-
 static void date_of(int64_t ms, char out[20])
 {
     time_t t = (time_t)(ms / 1000);
@@ -57,10 +51,10 @@ static void print_rows(const ebb_session_row *rows, size_t n)
         if (is_counted(&rows[i]))
             snprintf(tokens, sizeof tokens, "%u tokens", rows[i].n_tokens);
         printf("%5s  %s  %4u messages %14s  ", rows[i].word, date, rows[i].n_messages, tokens);
-        print_session_text(rows[i].name);
+        ebb_cli_print_name(rows[i].name);
         if (rows[i].model[0]) {
             fputs("  (", stdout);
-            print_session_text(rows[i].model);
+            ebb_cli_print_name(rows[i].model);
             putchar(')');
         }
         putchar('\n');
@@ -141,9 +135,9 @@ static void print_hit(const ebb_store_hit *h)
     date_of(h->created_ms, date);
     plain_snippet(h->snippet, text);
     printf("%5lld  %s  ", (long long)h->session, date);
-    print_session_text(h->name);
+    ebb_cli_print_name(h->name);
     printf("\n       %s: ", ebb_role_name(h->role));
-    print_session_text(text);
+    ebb_cli_print_name(text);
     putchar('\n');
 }
 

@@ -100,7 +100,7 @@ static void print_token(const report *r, int32_t id)
         fputs("the end", stdout);
     else {
         putchar('\'');
-        ebb_cli_print(s, strlen(s));
+        ebb_cli_print_name(s);
         putchar('\'');
     }
     json_decref(j);

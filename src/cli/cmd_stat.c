@@ -241,9 +241,9 @@ static double json_number(json_t *o, const char *name)
 
 static void print_json_text(json_t *o, const char *name)
 {
-    json_t *s = json_object_get(o, name);
+    const char *s = json_string_value(json_object_get(o, name));
 
-    ebb_cli_print(json_is_string(s) ? json_string_value(s) : "-", json_is_string(s) ? json_string_length(s) : 1);
+    ebb_cli_print_name(s ? s : "-");
 }
 
 /* A server's answers are its clients' to end. */
