@@ -183,6 +183,7 @@ ebb_status ebb_serve_submit(ebb_serve *s, ebb_serve_question *q, ebb_served_read
         a->asked_s = s->used_s = ebb_clock_s();
         add_reader(a, reader);
         append_answer(s, a);
+        ebb_serve_join_line(s, a);
         s->n_answers++;
         pthread_cond_broadcast(&s->wake);
         *out = a;

@@ -75,7 +75,7 @@ typedef struct ebb_served {
     bool     is_canceled;
     bool     is_paused;          /* the others need the KV pool */
     size_t   n_older;            /* answers of its client that stand before it and have not ended */
-    size_t   rank;               /* in this turn: n_older; 0 as well for the oldest that has any */
+    uint64_t place;              /* in the line (serve_line.c) */
     ebb_served_reader *readers;
     double   left_s;             /* since when nobody reads, on ebb_clock_s; 0: somebody does */
     ebb_buf  text;               /* so far; it only grows */
@@ -113,6 +113,7 @@ struct ebb_serve {
     ebb_serve_place *large;      /* whose large request is being read, and who waits behind him */
     ebb_serve_place *forms;      /* the same of forms that are compiled */
     pthread_cond_t   large_ended;        /* for those who wait for either */
+    uint64_t         n_places;   /* that were given in the line */
     uint64_t         n_requests, n_refused, n_answers, n_canceled, n_failed;
     uint64_t         n_shared_passes;
     ebb_buf          figures;    /* the event with the engine's, for all streams that want it ... */
@@ -175,6 +176,22 @@ void ebb_served_reader_fini(ebb_served_reader *r);
 /* Under the lock: tell its readers that there is more. */
 void ebb_served_notify(ebb_served *a);
 size_t ebb_served_n_waiting(const ebb_serve *s, size_t *n_running);       /* under the lock */
+
+/* -- The line (serve_line.c) ------------------------------------------------------------------- */
+
+/* Who is admitted before whom.  In the line is the first answer of each client, since it came to be
+ * that: of a client that asks again and again, the next one lines up behind those that waited while
+ * the last was running.  Those that are not first go like one more client, so that new clients do
+ * not keep them waiting for ever: the oldest of them is in the line, too.  Behind it come each
+ * client's second, and so on.  All of these are called with the lock held. */
+
+/* `a` is the last of s->answers, and its n_older is set. */
+void ebb_serve_join_line(ebb_serve *s, ebb_served *a);
+/* `gone` has ended: its client's others have one less before them. */
+void ebb_serve_leave_line(ebb_serve *s, const ebb_served *gone);
+/* Of those that are paused the next one that is admitted, most_of_one of a client at most, and only
+ * such as have a session unless one is free; NULL: none.  It is the server's. */
+ebb_served *ebb_serve_next_in_line(const ebb_serve *s, size_t most_of_one, bool is_session_free);
 
 /* -- The worker (serve_worker.c, serve_turn.c, serve_shared.c) --------------------------------- */
 

@@ -159,53 +159,43 @@ static void free_session(ebb_serve *s, ebb_served *a)
     a->session = NULL;
 }
 
-/* Sets the rank of each answer; the one that was canceled, or NULL.  *n_free: sessions that nobody has.  Of all that
- * stand behind others of their client, the oldest ranks with the first ones: new clients do not keep it waiting. */
-static ebb_served *rank_answers(ebb_serve *s, size_t *n_free)
+/* Pauses each answer; the one that was canceled, or NULL.  *n_free: sessions that nobody has. */
+static ebb_served *pause_answers(ebb_serve *s, size_t *n_free)
 {
-    bool has_oldest = false;
-
     *n_free = most_sessions(s);
     for (ebb_served *a = s->answers; a; a = a->next) {
         if (a->state == SERVED_ENDED)
             continue;
         if (a->is_canceled)
             return a;
-        a->rank = has_oldest ? a->n_older : 0;
-        has_oldest = has_oldest || a->n_older > 0;
         a->is_paused = true;
         *n_free -= a->session && *n_free;
     }
     return NULL;
 }
 
-/* The answer that runs next: of those that fit the KV pool, the one whose last turn is longest ago.  Admitted are each
- * client's oldest, then each one's second, and so on: the many answers of one do not keep out the few of another, for
+/* The answer that runs next: of those that fit the KV pool, the one whose last turn is longest ago.  Admitted is who
+ * stands first in the line, until the pool is full: the many answers of one do not keep out the few of another, for
  * whom a quarter of the sessions is free.  Called with the lock held. */
 static ebb_served *choose_turn(ebb_serve *s)
 {
     size_t most_of_one = most_sessions(s) - most_sessions(s) / 4, n = 0, room = s->n_ctx, n_free;
-    ebb_served *best = rank_answers(s, &n_free);
-    bool is_full = false;
+    ebb_served *best = pause_answers(s, &n_free), *a;
 
     if (best)                                    /* a canceled one ends first */
         return best;
-    for (size_t rank = 0; rank < most_of_one && !is_full; rank++)
-        for (ebb_served *a = s->answers; a && !is_full; a = a->next) {
-            size_t want = a->q.n_ids + MARGIN;
+    while (n < s->n_most && (a = ebb_serve_next_in_line(s, most_of_one, n_free > 0)) != NULL) {
+        size_t want = a->q.n_ids + MARGIN;
 
-            if (a->state == SERVED_ENDED || a->rank != rank || (!a->session && n_free == 0))
-                continue;
-            is_full = n >= s->n_most || (n > 0 && want > room);
-            if (is_full)
-                break;
-            a->is_paused = false;
-            n_free -= !a->session;
-            room -= want < room ? want : room;
-            n++;
-            if (!best || a->turn < best->turn)
-                best = a;
-        }
+        if (n > 0 && want > room)
+            break;
+        a->is_paused = false;
+        n_free -= !a->session;
+        room -= want < room ? want : room;
+        n++;
+        if (!best || a->turn < best->turn)
+            best = a;
+    }
     return best;
 }
 
@@ -240,8 +230,7 @@ void ebb_serve_end(ebb_serve *s, ebb_served *a, ebb_finish finish, const ebb_err
     a->state = SERVED_ENDED;
     ebb_grammar_free(a->q.grammar);              /* it may be kept for long, and be large */
     a->q.grammar = NULL;
-    for (ebb_served *b = a->next; b; b = b->next)
-        b->n_older -= b->q.client == a->q.client;
+    ebb_serve_leave_line(s, a);
     a->ended_s = s->used_s = now_s;
     s->n_prompt_tokens += a->stats.n_computed;
     s->n_reused_tokens += a->stats.n_reused;

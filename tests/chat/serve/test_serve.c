@@ -1,5 +1,6 @@
 /* A server that is closed before its model is there, a large request whose client does not wait for its turn, and
- * answers that are stopped, that sit out, and whose forms are large; and a server that leaves when nobody asks. */
+ * answers that are stopped, that sit out, that wait for room, and whose forms are large; and a server that leaves when
+ * nobody asks. */
 #include "ebb_test.h"
 
 #include <dirent.h>
@@ -455,13 +456,13 @@ static void test_watching_keeps_nothing(void **state)
 
 /* -- Answers whose choices take long ---------------------------------------------------------- */
 
-static int send_body(unsigned short port, const char *text)
+static int send_body(unsigned client, unsigned short port, const char *text)
 {
     ebb_buf body = { 0 };
     int fd;
 
     ebb_buf_adds(&body, text);
-    fd = send_request(1, port, "/completion", &body);
+    fd = send_request(client, port, "/completion", &body);
     ebb_buf_fini(&body);
     return fd;
 }
@@ -488,10 +489,10 @@ static void test_long_choices_wait(void **state)
     pthread_mutex_lock(&s->lock);
     s->n_most = 0;                               /* no turn for anybody yet */
     pthread_mutex_unlock(&s->lock);
-    fds[0] = send_body(port, "{\"prompt\":\"x\",\"n_predict\":4,\"grammar\":\"root ::= [a-z]+\","
-                             "\"ebb\":{\"survives\":true}}");
+    fds[0] = send_body(1, port, "{\"prompt\":\"x\",\"n_predict\":4,\"grammar\":\"root ::= [a-z]+\","
+                                "\"ebb\":{\"survives\":true}}");
     wait_for_answers(s, 1);
-    fds[1] = send_body(port, "{\"prompt\":\"y\",\"n_predict\":40,\"ignore_eos\":true,\"ebb\":{\"survives\":true}}");
+    fds[1] = send_body(1, port, "{\"prompt\":\"y\",\"n_predict\":40,\"ignore_eos\":true,\"ebb\":{\"survives\":true}}");
     wait_for_answers(s, 2);
     pthread_mutex_lock(&s->lock);
     owing = s->answers;
@@ -507,6 +508,46 @@ static void test_long_choices_wait(void **state)
     assert_int_equal(free_one->stats.n_generated, 40);
     assert_true(owing->ended_s > free_one->ended_s);
     pthread_mutex_unlock(&s->lock);
+    ebb_serve_close(s);
+}
+
+/* -- Answers for which there is no room ------------------------------------------------------- */
+
+#define LONG_ANSWER "{\"prompt\":\"x\",\"n_predict\":40,\"ignore_eos\":true,\"ebb\":{\"survives\":true}}"
+#define SHORT_ANSWER "{\"prompt\":\"x\",\"n_predict\":4,\"ignore_eos\":true,\"ebb\":{\"survives\":true}}"
+
+/* There is room for one at first: the other client's comes before all that wait but that one. */
+static void test_many_keep_nobody_out(void **state)
+{
+    enum { MANY = 5 };
+    unsigned short port = 0;
+    uint64_t ends[MANY + 1];
+    int fds[MANY + 1];
+    size_t n = 0;
+    ebb_serve *s;
+
+    (void)state;
+    s = open_server(&port);
+    pthread_mutex_lock(&s->lock);
+    s->n_most = 0;                               /* no turn for anybody yet */
+    pthread_mutex_unlock(&s->lock);
+    for (unsigned i = 0; i <= MANY; i++) {
+        fds[i] = i < MANY ? send_body(2, port, LONG_ANSWER) : send_body(1, port, SHORT_ANSWER);
+        wait_for_answers(s, i + 1);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->n_most = 1;
+    pthread_cond_broadcast(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i <= MANY; i++)
+        read_all(fds[i]);
+    pthread_mutex_lock(&s->lock);
+    for (const ebb_served *a = s->answers; a; a = a->next)
+        ends[n++] = a->turn;                     /* its last; as they were asked for */
+    pthread_mutex_unlock(&s->lock);
+    assert_true(ends[0] < ends[MANY]);
+    for (size_t i = 1; i < MANY; i++)
+        assert_true(ends[MANY] < ends[i]);
     ebb_serve_close(s);
 }
 
@@ -691,6 +732,7 @@ int main(void)
                                         cmocka_unit_test(test_a_request_keeps_it),
                                         cmocka_unit_test(test_watching_keeps_nothing),
                                         cmocka_unit_test(test_long_choices_wait),
+                                        cmocka_unit_test(test_many_keep_nobody_out),
                                         cmocka_unit_test(test_thoughts_of_requests),
                                         cmocka_unit_test(test_an_open_answer_is_rendered),
                                         cmocka_unit_test(test_variables_of_requests),
