@@ -225,7 +225,7 @@ size_t ebb_schema_char_bytes(const char *s)
 {
     uint32_t cp;
 
-    return ebb_utf8_decode(s, strlen(s), &cp);
+    return ebb_utf8_decode(s, strnlen(s, 4), &cp);
 }
 
 int ebb_schema_compare_texts(const void *a, const void *b)

@@ -53,9 +53,10 @@ static bool bound_admits(const ebb_shape *s, const json_t *v)
 static uint64_t count_chars(const json_t *text)
 {
     const char *s = json_string_value(text);
+    size_t n_bytes = json_string_length(text);
     uint64_t n = 0;
 
-    for (size_t i = 0; i < json_string_length(text); i++)
+    for (size_t i = 0; i < n_bytes; i++)
         n += ((unsigned char)s[i] & 0xC0) != 0x80;
     return n;
 }

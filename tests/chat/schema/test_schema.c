@@ -399,6 +399,27 @@ static void test_bombs(void **state)
     ebb_buf_fini(&s);
 }
 
+/* What two values have in common is gone through once (a length taken at each character was most of a minute). */
+static void test_a_beginning_of_megabytes(void **state)
+{
+    enum { N = 1900000 };
+    ebb_buf s = { 0 }, b = { 0 };
+    ebb_error err = { 0 };
+
+    (void)state;
+    assert_true(ebb_buf_reserve(&s, 2 * N + 64));
+    for (int i = 0; i < 2; i++) {
+        ebb_buf_adds(&s, i ? "x\",\"" : "{\"enum\":[\"");
+        memset(s.data + s.len, 'a', N);
+        s.len += N;
+    }
+    ebb_buf_adds(&s, "y\"]}");
+    assert_int_equal(ebb_schema_grammar_of_text(s.data, s.len, &b, &err), EBB_OK);
+    assert_true(b.len > N && b.len < N + 10000);
+    ebb_buf_fini(&b);
+    ebb_buf_fini(&s);
+}
+
 /* -- Random schemas -------------------------------------------------------------------------- */
 
 static uint32_t noise_state;
@@ -820,6 +841,7 @@ int main(void)
         cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
         cmocka_unit_test(test_many_values), cmocka_unit_test(test_many_references),
         cmocka_unit_test(test_equal_choices_beside_an_id), cmocka_unit_test(test_bombs),
+        cmocka_unit_test(test_a_beginning_of_megabytes),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
