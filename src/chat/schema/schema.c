@@ -120,9 +120,9 @@ static void read_draft(ebb_compiler *c)
     c->id = is_oldest ? "id" : "$id";
 }
 
-ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err)
+ebb_status ebb_schema_grammar(const json_t *schema, bool (*stop)(void *arg), void *arg, ebb_buf *out, ebb_error *err)
 {
-    ebb_compiler c = { .root = schema, .out = out, .err = err, .made = json_array() };
+    ebb_compiler c = { .root = schema, .out = out, .err = err, .made = json_array(), .stop = stop, .stop_arg = arg };
 
     read_draft(&c);
     ebb_buf_adds(&c.path, "#");
@@ -149,7 +149,7 @@ ebb_status ebb_schema_grammar_of_text(const char *text, size_t n, ebb_buf *out, 
 
     if (!schema)
         return EBB_FAIL(err, EBB_FORMAT, "the schema is not JSON: line %d, column %d: %s", e.line, e.column, e.text);
-    st = ebb_schema_grammar(schema, out, err);
+    st = ebb_schema_grammar(schema, NULL, NULL, out, err);
     json_decref(schema);
     return st;
 }

@@ -8,18 +8,22 @@
 #ifndef EBB_SCHEMA_SCHEMA_H
 #define EBB_SCHEMA_SCHEMA_H
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/buf.h"
 #include "ebb/status.h"
 
-/* Append the grammar of `schema` to *out, which has no other text.  Errors name the keyword and its
- * place (#/properties/age/minimum): UNSUPPORTED, FORMAT (it is no schema, or nothing is valid under
- * it), LIMIT (too large), NOMEM. */
+/* Append the grammar of `schema` to *out, which has no other text.  `stop` (NULL: nobody stops it)
+ * is asked about every millisecond, on this thread; true: end with CANCELED.  Errors name the
+ * keyword and its place (#/properties/age/minimum): UNSUPPORTED, FORMAT (it is no schema, or
+ * nothing is valid under it), LIMIT (too large), NOMEM, CANCELED. */
 EBB_MUST_CHECK
-ebb_status ebb_schema_grammar(const json_t *schema, ebb_buf *out, ebb_error *err);
-/* The same of a schema's text; FORMAT names line and column of what is not JSON. */
+ebb_status ebb_schema_grammar(const json_t *schema, bool (*stop)(void *arg), void *arg,
+                              ebb_buf *out, ebb_error *err);
+/* The same of a schema's text, which nobody stops; FORMAT names line and column of what is not
+ * JSON. */
 EBB_MUST_CHECK
 ebb_status ebb_schema_grammar_of_text(const char *text, size_t n, ebb_buf *out, ebb_error *err);
 

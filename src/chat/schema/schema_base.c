@@ -33,12 +33,26 @@ bool ebb_schema_fail_no_memory(ebb_compiler *c)
     return false;
 }
 
+static bool is_stopped(ebb_compiler *c)
+{
+    enum { ASK_STEPS = 10000 };          /* about a millisecond */
+
+    if (!c->stop || c->spent < c->ask_at)
+        return false;
+    c->ask_at = c->spent + ASK_STEPS;
+    return c->stop(c->stop_arg);
+}
+
 bool ebb_schema_spend(ebb_compiler *c, uint64_t n)
 {
     enum { MOST = 4000000 };
 
+    if (c->st != EBB_OK)
+        return false;
     c->spent = n < MOST - c->spent ? c->spent + n : MOST;
-    return c->spent < MOST || ebb_schema_fail(c, EBB_LIMIT, "what allOf, oneOf and $ref combine here is too much");
+    if (c->spent >= MOST)
+        return ebb_schema_fail(c, EBB_LIMIT, "what allOf, oneOf and $ref combine here is too much");
+    return !is_stopped(c) || ebb_schema_fail(c, EBB_CANCELED, "stopped before it was compiled");
 }
 
 size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name)

@@ -68,6 +68,9 @@ typedef struct ebb_compiler {
     size_t           n_rules, cap_rules;
     unsigned         depth;
     uint64_t         spent;      /* ebb_schema_spend */
+    uint64_t         ask_at;     /* when so much is spent, `stop` is asked */
+    bool           (*stop)(void *arg);   /* NULL: nobody stops it */
+    void            *stop_arg;
     unsigned         n_objects;  /* whose rules have a number of their own */
     ebb_error       *err;
     ebb_status       st;         /* the first error */
@@ -79,7 +82,7 @@ bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool ebb_schema_fail_no_memory(ebb_compiler *c);
 /* So much work is done next, in comparisons of two values.  false: a schema of any use takes less
- * (references and allOf can double it at each step), and it has failed. */
+ * (references and allOf can double it at each step), or it is stopped; it has failed. */
 bool ebb_schema_spend(ebb_compiler *c, uint64_t n);
 enum { EBB_SCHEMA_STEP = 100 };  /* a schema that is read, two shapes that are merged */
 /* Go down to a part, and come back: the length of the path to give to leave. */

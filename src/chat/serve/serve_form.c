@@ -24,10 +24,10 @@ bool ebb_serve_has_form(const json_t *o)
     return given(o, "grammar") || given(o, "json_schema") || format_of(o);
 }
 
-static ebb_status compile_schema(const json_t *schema, ebb_grammar **out, ebb_error *err)
+static ebb_status compile_schema(ebb_serve_waiting *who, const json_t *schema, ebb_grammar **out, ebb_error *err)
 {
     ebb_buf text = { 0 };
-    ebb_status st = ebb_schema_grammar(schema, &text, err);
+    ebb_status st = ebb_schema_grammar(schema, ebb_serve_stops_waiting, who, &text, err);
 
     if (st == EBB_OK)
         st = ebb_grammar_new(ebb_buf_text(&text), text.len, out, err);
@@ -37,7 +37,7 @@ static ebb_status compile_schema(const json_t *schema, ebb_grammar **out, ebb_er
 
 /* json_object: any object, or with llama-server one of a schema; json_schema: OpenAI's, which has the schema below a
  * name. */
-static ebb_status compile_format(const json_t *format, ebb_grammar **out, ebb_error *err)
+static ebb_status compile_format(ebb_serve_waiting *who, const json_t *format, ebb_grammar **out, ebb_error *err)
 {
     const char *type = json_string_value(json_object_get(format, "type"));
     const json_t *named = json_object_get(json_object_get(format, "json_schema"), "schema");
@@ -46,17 +46,17 @@ static ebb_status compile_format(const json_t *format, ebb_grammar **out, ebb_er
     ebb_status st;
 
     if (type && schema && (strcmp(type, "json_schema") == 0 || strcmp(type, "json_object") == 0))
-        return compile_schema(schema, out, err);
+        return compile_schema(who, schema, out, err);
     if (!type || strcmp(type, "json_object") != 0)
         return EBB_FAIL(err, EBB_USAGE, "response_format must be text, json_object, or json_schema with a schema in "
                         "json_schema.schema");
     object = json_pack("{s:s}", "type", "object");
-    st = object ? compile_schema(object, out, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for a schema");
+    st = object ? compile_schema(who, object, out, err) : EBB_FAIL(err, EBB_NOMEM, "no memory for a schema");
     json_decref(object);
     return st;
 }
 
-static ebb_status compile_form(const json_t *o, ebb_grammar **out, ebb_error *err)
+static ebb_status compile_form(ebb_serve_waiting *who, const json_t *o, ebb_grammar **out, ebb_error *err)
 {
     const json_t *grammar = given(o, "grammar"), *schema = given(o, "json_schema"), *format = format_of(o);
 
@@ -67,8 +67,8 @@ static ebb_status compile_form(const json_t *o, ebb_grammar **out, ebb_error *er
     if (grammar)
         return ebb_grammar_new(json_string_value(grammar), json_string_length(grammar), out, err);
     if (schema)
-        return compile_schema(schema, out, err);
-    return format ? compile_format(format, out, err) : EBB_OK;
+        return compile_schema(who, schema, out, err);
+    return format ? compile_format(who, format, out, err) : EBB_OK;
 }
 
 /* One at a time: a few bytes make many MiB. */
@@ -84,7 +84,7 @@ ebb_status ebb_serve_read_form(ebb_serve_waiting *who, const json_t *o, ebb_gram
     if (ebb_serve_stops_waiting(who))
         st = EBB_FAIL(err, EBB_CANCELED, "stopped before the request was read");
     else
-        st = compile_form(o, out, err);
+        st = compile_form(who, o, out, err);
     ebb_serve_end_form(who->s);
     return st;
 }

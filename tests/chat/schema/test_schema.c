@@ -420,6 +420,53 @@ static void test_a_beginning_of_megabytes(void **state)
     ebb_buf_fini(&s);
 }
 
+typedef struct asker {
+    int n_asked, stop_at;        /* 0: never */
+} asker;
+
+static bool ask(void *arg)
+{
+    asker *a = arg;
+
+    return ++a->n_asked == a->stop_at;
+}
+
+static ebb_status compile_asking(const ebb_buf *text, asker *a, ebb_buf *b, ebb_error *err)
+{
+    json_t *schema = json_loadb(text->data, text->len, 0, NULL);
+    ebb_status st;
+
+    assert_non_null(schema);
+    st = ebb_schema_grammar(schema, ask, a, b, err);
+    json_decref(schema);
+    return st;
+}
+
+/* A thousand parts: it is asked more than once whether to stop, and ends where that is said. */
+static void test_it_can_be_stopped(void **state)
+{
+    ebb_buf s = { 0 }, b = { 0 };
+    ebb_error err = { 0 };
+    asker a = { 0 };
+
+    (void)state;
+    ebb_buf_adds(&s, "{\"type\":\"object\",\"properties\":{\"a\":true");
+    for (int i = 0; i < 1000; i++)
+        ebb_buf_addf(&s, ",\"p%d\":{\"type\":\"string\"}", i);
+    ebb_buf_adds(&s, "}}");
+    if (compile_asking(&s, &a, &b, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    assert_true(a.n_asked > 5);
+    for (int at = 1; at <= 3; at++) {
+        ebb_buf_clear(&b);
+        a = (asker){ .stop_at = at };
+        assert_int_equal(compile_asking(&s, &a, &b, &err), EBB_CANCELED);
+        assert_int_equal(a.n_asked, at);
+    }
+    ebb_buf_fini(&b);
+    ebb_buf_fini(&s);
+}
+
 /* -- Random schemas -------------------------------------------------------------------------- */
 
 static uint32_t noise_state;
@@ -719,7 +766,7 @@ static void test_random_schemas(void **state)
         noise_state = 12345u + 7919u * (uint32_t)(i + n_refused * N);
         schema = random_schema(3);
         json_object_set_new(schema, "$defs", json_pack("{s:o}", "shared", random_schema(0)));
-        if (ebb_schema_grammar(schema, &b, &err) != EBB_OK ||
+        if (ebb_schema_grammar(schema, NULL, NULL, &b, &err) != EBB_OK ||
             ebb_grammar_new(ebb_buf_text(&b), b.len, &g, &err) != EBB_OK) {
             char *shown = json_dumps(schema, JSON_COMPACT);
             if (!strstr(err.msg, "nothing is valid"))        /* all else that is made here is followed */
@@ -771,7 +818,7 @@ static void check_suite_group(const json_t *group, const char *draft, suite_coun
 
     n->n_groups++;
     name_draft(schema, draft);
-    if (ebb_schema_grammar(schema, &b, &err) != EBB_OK ||
+    if (ebb_schema_grammar(schema, NULL, NULL, &b, &err) != EBB_OK ||
         ebb_grammar_new(ebb_buf_text(&b), b.len, &g, &err) != EBB_OK)
         n->n_refused++;
     json_array_foreach(json_object_get(group, "tests"), i, test) {
@@ -841,7 +888,7 @@ int main(void)
         cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
         cmocka_unit_test(test_many_values), cmocka_unit_test(test_many_references),
         cmocka_unit_test(test_equal_choices_beside_an_id), cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_a_beginning_of_megabytes),
+        cmocka_unit_test(test_a_beginning_of_megabytes), cmocka_unit_test(test_it_can_be_stopped),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
