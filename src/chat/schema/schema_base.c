@@ -174,18 +174,29 @@ const json_t *ebb_schema_base_of(const ebb_compiler *c, const json_t *ref)
     return found ? found->base : c->root;
 }
 
+static bool check_ref(ebb_compiler *c, const json_t *ref)
+{
+    enum { MOST_REF = 4096, BYTES_OF_STEP = 16 };    /* a part of it, with its slash, may have two bytes */
+    const char *text = json_string_value(ref);
+
+    if (!text)
+        return ebb_schema_fail(c, EBB_FORMAT, "$ref must be a text");
+    if (json_string_length(ref) > MOST_REF)
+        return ebb_schema_fail(c, EBB_LIMIT, "$ref %.80s...: longer than %d bytes", text, MOST_REF);
+    if (text[0] != '#' || (text[1] && text[1] != '/'))
+        return ebb_schema_fail(c, EBB_UNSUPPORTED, "$ref %.80s: only places of the schema itself are followed (#/...)",
+                               text);
+    return ebb_schema_spend(c, json_string_length(ref) / BYTES_OF_STEP);
+}
+
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref)
 {
     const char *text = json_string_value(ref);
     const json_t *at = ebb_schema_base_of(c, ref);
     char *copy, *part;
 
-    if (!text)
-        return ebb_schema_fail(c, EBB_FORMAT, "$ref must be a text") ? at : NULL;
-    if (text[0] != '#' || (text[1] && text[1] != '/')) {
-        ebb_schema_fail(c, EBB_UNSUPPORTED, "$ref %.80s: only places of the schema itself are followed (#/...)", text);
+    if (!check_ref(c, ref))
         return NULL;
-    }
     copy = part = strdup(text + 1);
     if (!copy)
         return ebb_schema_fail_no_memory(c) ? at : NULL;

@@ -103,7 +103,7 @@ bool ebb_schema_find_bases(ebb_compiler *c);
 /* Where `#` is of the $ref whose value is `ref` itself, not one equal to it. */
 const json_t *ebb_schema_base_of(const ebb_compiler *c, const json_t *ref);
 /* The schema that $ref names: from the part with an $id of its own that it stands in, or from the
- * root.  NULL: it failed. */
+ * root.  NULL: it failed (LIMIT: it has more than 4,096 bytes). */
 const json_t *ebb_schema_find_ref(ebb_compiler *c, const json_t *ref);
 
 /* -- schema.c -- */

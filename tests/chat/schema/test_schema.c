@@ -420,6 +420,28 @@ static void test_a_beginning_of_megabytes(void **state)
     ebb_buf_fini(&s);
 }
 
+static void test_long_reference(void **state)
+{
+    enum { MOST = 4096 };
+    char name[MOST];
+
+    (void)state;
+    for (int longer = 0; longer < 2; longer++) {
+        size_t n = MOST - strlen("#/$defs/") + (size_t)longer;
+        ebb_buf s = { 0 }, b = { 0 };
+        ebb_error err = { 0 };
+
+        memset(name, 'n', n);
+        ebb_buf_addf(&s, "{\"$defs\":{\"%.*s\":{\"type\":\"null\"}},\"$ref\":\"#/$defs/%.*s\"}", (int)n, name, (int)n,
+                     name);
+        assert_int_equal(ebb_schema_grammar_of_text(s.data, s.len, &b, &err), longer ? EBB_LIMIT : EBB_OK);
+        assert_true(!longer || strstr(err.msg, "$ref #/$defs/nnn"));
+        assert_true(!longer || strstr(err.msg, "longer than 4096 bytes"));
+        ebb_buf_fini(&s);
+        ebb_buf_fini(&b);
+    }
+}
+
 typedef struct asker {
     int n_asked, stop_at;        /* 0: never */
 } asker;
@@ -889,6 +911,7 @@ int main(void)
         cmocka_unit_test(test_many_values), cmocka_unit_test(test_many_references),
         cmocka_unit_test(test_equal_choices_beside_an_id), cmocka_unit_test(test_bombs),
         cmocka_unit_test(test_a_beginning_of_megabytes), cmocka_unit_test(test_it_can_be_stopped),
+        cmocka_unit_test(test_long_reference),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
