@@ -365,7 +365,9 @@ static bool read_choice(pattern *p, bool is_whole)
 
 bool ebb_write_pattern(ebb_compiler *c, const char *text, ebb_buf *b)
 {
+    enum { BYTES_OF_STEP = 4 };
     pattern p = { .c = c, .begin = text, .at = text, .b = b };
 
-    return read_choice(&p, true) && (!*p.at || refuse_pattern(&p, ") without ("));
+    return ebb_schema_spend(c, strlen(text) / BYTES_OF_STEP) &&
+           read_choice(&p, true) && (!*p.at || refuse_pattern(&p, ") without ("));
 }

@@ -6,7 +6,7 @@
 #include "json/json_load.h"
 #include "schema/schema_priv.h"
 
-enum { MOST_RULES = 4096, MOST_OUT = 4 << 20 };
+enum { MOST_RULES = 4096 };
 
 /* Rules that all schemas share, with numbers that every reader accepts and bounded white space. */
 static const char prelude[] =
@@ -25,12 +25,8 @@ static const char prelude[] =
 
 /* -- Rules ------------------------------------------------------------------------------- */
 
-static void write_shape(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
+static void write_types(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
 {
-    if (s->values) {
-        ebb_write_values(c, s, b);
-        return;
-    }
     if (s->types & EBB_TYPE_OBJECT)
         ebb_write_object(c, s, b);
     if (s->types & EBB_TYPE_ARRAY)
@@ -49,11 +45,25 @@ static void write_shape(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
     }
 }
 
+/* What is written is spent, too: bodies of rules within rules are held at the same time. */
+static bool write_shape(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
+{
+    size_t before = b->len;
+
+    if (s->values)
+        ebb_write_values(c, s, b);
+    else
+        write_types(c, s, b);
+    return ebb_schema_spend(c, (b->len - before) / EBB_SCHEMA_WRITTEN_BYTES) && ebb_schema_has_room(c, b);
+}
+
 static bool add_rule(ebb_compiler *c, const json_t *schema)
 {
     ebb_schema_rule *p;
 
-    if (c->n_rules >= MOST_RULES || c->out->len > MOST_OUT)
+    if (!ebb_schema_has_room(c, NULL))
+        return false;
+    if (c->n_rules >= MOST_RULES)
         return ebb_schema_fail(c, EBB_LIMIT, "too large: more than %d parts, written out", MOST_RULES);
     p = ebb_grow(c->rules, c->n_rules, &c->cap_rules, sizeof *p);
     if (!p)
@@ -81,11 +91,12 @@ static int close_rule(ebb_compiler *c, int rule, const ebb_buf *body)
 
 int ebb_schema_rule_of(ebb_compiler *c, const json_t *schema)
 {
+    enum { RULES_OF_STEP = 64 };         /* that are looked through */
     ebb_buf body = { 0 };
     ebb_shapes shapes = { 0 };
     int rule;
 
-    if (c->st != EBB_OK)
+    if (!ebb_schema_spend(c, c->n_rules / RULES_OF_STEP))
         return -1;
     for (size_t i = 0; i < c->n_rules; i++)
         if (c->rules[i].schema == schema)
@@ -94,8 +105,8 @@ int ebb_schema_rule_of(ebb_compiler *c, const json_t *schema)
         return -1;
     rule = (int)c->n_rules - 1;
     if (ebb_schema_shapes(c, schema, &shapes))
-        for (size_t i = 0; i < shapes.n && c->st == EBB_OK; i++)
-            write_shape(c, &shapes.list[i], &body);
+        for (size_t i = 0; i < shapes.n && write_shape(c, &shapes.list[i], &body); i++)
+            ;
     ebb_shapes_fini(&shapes);
     rule = close_rule(c, rule, &body);
     ebb_buf_fini(&body);

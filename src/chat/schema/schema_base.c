@@ -45,14 +45,38 @@ static bool is_stopped(ebb_compiler *c)
 
 bool ebb_schema_spend(ebb_compiler *c, uint64_t n)
 {
-    enum { MOST = 4000000 };
+    enum { MOST = 6000000 };
 
     if (c->st != EBB_OK)
         return false;
     c->spent = n < MOST - c->spent ? c->spent + n : MOST;
     if (c->spent >= MOST)
-        return ebb_schema_fail(c, EBB_LIMIT, "what allOf, oneOf and $ref combine here is too much");
+        return ebb_schema_fail(c, EBB_LIMIT, "too much work: long lists, or what allOf, oneOf and $ref combine here");
     return !is_stopped(c) || ebb_schema_fail(c, EBB_CANCELED, "stopped before it was compiled");
+}
+
+bool ebb_schema_spend_name(ebb_compiler *c, const char *name)
+{
+    return ebb_schema_spend(c, EBB_SCHEMA_COPY + strlen(name) / EBB_SCHEMA_COPIED_BYTES);
+}
+
+bool ebb_schema_spend_names(ebb_compiler *c, const json_t *names)
+{
+    const char *name;
+    json_t *v;
+
+    json_object_foreach((json_t *)names, name, v)
+        if (!ebb_schema_spend_name(c, name))
+            return false;
+    return c->st == EBB_OK;
+}
+
+bool ebb_schema_has_room(ebb_compiler *c, const ebb_buf *body)
+{
+    enum { MOST_OUT = 4 << 20 };         /* no grammar is longer */
+
+    return c->out->len + (body ? body->len : 0) <= MOST_OUT ||
+           ebb_schema_fail(c, EBB_LIMIT, "too large: its grammar is more than %d MiB", MOST_OUT >> 20);
 }
 
 size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name)

@@ -82,9 +82,23 @@ bool ebb_schema_fail(ebb_compiler *c, ebb_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 bool ebb_schema_fail_no_memory(ebb_compiler *c);
 /* So much work is done next, in comparisons of two values.  false: a schema of any use takes less
- * (references and allOf can double it at each step), or it is stopped; it has failed. */
+ * (references and allOf can double it at each step), or it is stopped; it has failed.  What grows
+ * with the schema is spent wherever it is done: a few bytes ($ref) do it again. */
 bool ebb_schema_spend(ebb_compiler *c, uint64_t n);
-enum { EBB_SCHEMA_STEP = 100 };  /* a schema that is read, two shapes that are merged */
+enum {
+    EBB_SCHEMA_STEP = 100,               /* a schema that is read, two shapes that are merged */
+    EBB_SCHEMA_ITEM = 4,                 /* an item of a list that is merged or written */
+    EBB_SCHEMA_COPY = 10,                /* a name or a value that is copied or written, and .. */
+    EBB_SCHEMA_COPIED_BYTES = 16,        /* .. 1 for so many bytes of it */
+    EBB_SCHEMA_SEEN_BYTES = 64,          /* 1 for so many that are only looked at */
+    EBB_SCHEMA_WRITTEN_BYTES = 8,        /* 1 for so many of a rule's body */
+};
+/* A name, all names of an object (NULL is fine), that are copied next. */
+bool ebb_schema_spend_name(ebb_compiler *c, const char *name);
+bool ebb_schema_spend_names(ebb_compiler *c, const json_t *names);
+/* Whether the rules, with this body of one (NULL: none), are no longer than a grammar may be; if
+ * not, it has failed.  To be asked in each loop that writes. */
+bool ebb_schema_has_room(ebb_compiler *c, const ebb_buf *body);
 /* Go down to a part, and come back: the length of the path to give to leave. */
 size_t ebb_schema_enter(ebb_compiler *c, const char *keyword, const char *name);
 void ebb_schema_leave(ebb_compiler *c, size_t n_path);
@@ -121,8 +135,10 @@ bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, eb
 bool ebb_shape_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b);
 /* As numbers, exactly: < 0, 0, > 0. */
 int ebb_schema_compare_numbers(const json_t *a, const json_t *b);
+/* Whether a list has a value; 1.0 is 1.  What is compared is spent. */
+bool ebb_schema_has_value(ebb_compiler *c, const json_t *list, const json_t *value);
 /* Whether a value of enum is of the rest of the shape; *is_known false: that cannot be told. */
-bool ebb_shape_admits(const ebb_shape *s, const json_t *value, bool *is_known);
+bool ebb_shape_admits(ebb_compiler *c, const ebb_shape *s, const json_t *value, bool *is_known);
 
 /* -- write_*.c: alternatives of a rule, each behind " | " but for the first -- */
 void ebb_write_number(ebb_compiler *c, const ebb_shape *s, ebb_buf *b);

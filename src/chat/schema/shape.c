@@ -8,6 +8,7 @@
 #include "schema/schema_priv.h"
 
 enum { MOST_DEPTH = 64, MOST_SHAPES = 256 };
+enum { OF_KEYWORD = 2, OF_BRANCH = 10 };         /* ebb_schema_spend, for each, even if it says nothing */
 
 static const struct { const char *name; unsigned types; } type_names[] = {
     { "null", EBB_TYPE_NULL }, { "boolean", EBB_TYPE_BOOLEAN }, { "integer", EBB_TYPE_INTEGER },
@@ -66,6 +67,8 @@ static bool read_type(ebb_compiler *c, const json_t *v, unsigned *types)
     size_t n = json_is_array(v) ? json_array_size(v) : 1;
 
     *types = 0;
+    if (!ebb_schema_spend(c, n))
+        return false;
     for (size_t i = 0; i < n; i++) {
         const char *name = json_string_value(json_is_array(v) ? json_array_get(v, i) : v);
         unsigned type = 0;
@@ -121,7 +124,7 @@ static bool read_keyword_text(ebb_compiler *c, const char *key, const json_t *v,
     *out = json_string_value(v);
     if (!*out || strlen(*out) != json_string_length(v))
         return ebb_schema_fail(c, EBB_FORMAT, "%s is a text", key);
-    return true;
+    return ebb_schema_spend(c, json_string_length(v) / EBB_SCHEMA_SEEN_BYTES);
 }
 
 static bool is_schema(const json_t *v)
@@ -141,6 +144,8 @@ static bool read_schema(ebb_compiler *c, const char *key, json_t *v, json_t **ou
 /* A list of schemas for the first items; what is behind is `items`, or was additionalItems. */
 static bool read_prefix(ebb_compiler *c, const char *key, json_t *v, ebb_shape *s)
 {
+    if (!ebb_schema_spend(c, json_array_size(v)))
+        return false;
     for (size_t i = 0; i < json_array_size(v); i++)
         if (!is_schema(json_array_get(v, i)))
             return ebb_schema_fail(c, EBB_FORMAT, "%s must hold schemas: objects, true or false", key);
@@ -170,6 +175,8 @@ static bool read_properties(ebb_compiler *c, json_t *v, ebb_shape *s)
 
     if (!json_is_object(v))
         return ebb_schema_fail(c, EBB_FORMAT, "properties must be an object of schemas");
+    if (!ebb_schema_spend(c, json_object_size(v)))
+        return false;
     json_object_foreach(v, name, schema)
         if (!is_schema(schema))
             return ebb_schema_fail(c, EBB_FORMAT, "properties/%.60s must be a schema: an object, true or false", name);
@@ -187,6 +194,8 @@ static bool read_required(ebb_compiler *c, const json_t *v, ebb_shape *s)
 
         if (strlen(text) != json_string_length(name))
             return ebb_schema_fail(c, EBB_UNSUPPORTED, "required: a name with \\u0000 in it");
+        if (!ebb_schema_spend_name(c, text))
+            return false;
         if (json_object_set_new(s->required, text, json_true()) != 0 || !json_is_string(name))
             return ebb_schema_fail(c, EBB_FORMAT, "required must be a list of names");
     }
@@ -197,8 +206,8 @@ static bool read_enum(ebb_compiler *c, json_t *v, ebb_shape *s)
 {
     if (!json_is_array(v))
         return ebb_schema_fail(c, EBB_FORMAT, "enum must be a list of values");
-    s->values = json_deep_copy(v);
-    return s->values || ebb_schema_fail_no_memory(c);
+    s->values = json_incref(v);
+    return true;
 }
 
 /* Beside an enum, it leaves that one value or none. */
@@ -206,11 +215,12 @@ static bool read_const(ebb_compiler *c, json_t *v, ebb_shape *s)
 {
     bool is_there = !s->values;
 
-    for (size_t i = 0; i < json_array_size(s->values); i++)
-        is_there = is_there || json_equal(json_array_get(s->values, i), v);
+    if (s->values && ebb_schema_spend(c, json_array_size(s->values)))
+        is_there = ebb_schema_has_value(c, s->values, v);
     json_decref(s->values);
     s->values = json_array();
-    return (s->values && (!is_there || json_array_append(s->values, v) == 0)) || ebb_schema_fail_no_memory(c);
+    return (s->values && (!is_there || json_array_append(s->values, v) == 0) && c->st == EBB_OK) ||
+           ebb_schema_fail_no_memory(c);
 }
 
 static bool is_in(const char *key, const char *const *list, size_t n)
@@ -316,7 +326,7 @@ static bool part_branches(ebb_compiler *c, ebb_shapes *all, const size_t *end, s
 static bool read_branches(ebb_compiler *c, const char *key, const json_t *list, ebb_shapes *l)
 {
     bool is_one = strcmp(key, "oneOf") == 0, ok = true;
-    size_t n = json_array_size(list), *end = calloc(n + 1, sizeof *end);
+    size_t n = json_array_size(list), *end = ebb_schema_spend(c, n * OF_BRANCH) ? calloc(n + 1, sizeof *end) : NULL;
     ebb_shapes all = { 0 };
 
     if (!end)
@@ -345,6 +355,7 @@ static bool read_all_of(ebb_compiler *c, const json_t *list, ebb_shapes *l)
 {
     bool ok = json_array_size(list) > 0 || ebb_schema_fail(c, EBB_FORMAT, "allOf must be a list of one schema or more");
 
+    ok = ok && ebb_schema_spend(c, json_array_size(list) * OF_BRANCH);
     for (size_t i = 0; ok && i < json_array_size(list); i++) {
         size_t path;
         char number[24];
@@ -408,7 +419,7 @@ bool ebb_schema_shapes(ebb_compiler *c, const json_t *schema, ebb_shapes *out)
         return ebb_schema_fail(c, EBB_FORMAT, "a schema must be an object, true or false");
     if (!ok || json_is_false(schema))
         return ok;
-    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP))
+    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP + OF_KEYWORD * json_object_size(schema)))
         return false;
     c->depth++;
     if (json_is_true(schema)) {

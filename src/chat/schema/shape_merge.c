@@ -61,12 +61,12 @@ static uint64_t count_chars(const json_t *text)
     return n;
 }
 
-bool ebb_shape_admits(const ebb_shape *s, const json_t *v, bool *is_known)
+bool ebb_shape_admits(ebb_compiler *c, const ebb_shape *s, const json_t *v, bool *is_known)
 {
     unsigned type = type_of(v);
     uint64_t n;
 
-    if (!(s->types & type))
+    if (!ebb_schema_spend(c, 1 + json_string_length(v) / EBB_SCHEMA_SEEN_BYTES) || !(s->types & type))
         return false;
     if (type == EBB_TYPE_INTEGER || type == EBB_TYPE_FRACTION)
         return bound_admits(s, v);
@@ -88,10 +88,15 @@ bool ebb_shape_admits(const ebb_shape *s, const json_t *v, bool *is_known)
     return true;
 }
 
+/* A name is looked up next. */
+static bool see_name(ebb_compiler *c, const char *name)
+{
+    return ebb_schema_spend(c, 1 + strlen(name) / EBB_SCHEMA_SEEN_BYTES);
+}
+
 /* json_equal, but 1.0 is 1, and what it looks at is spent: the same large parts can be compared again and again. */
 static bool is_equal(ebb_compiler *c, const json_t *a, const json_t *b)
 {
-    enum { BYTES_OF_ONE = 64 };
     const char *name;
     json_t *part;
     size_t i;
@@ -102,10 +107,10 @@ static bool is_equal(ebb_compiler *c, const json_t *a, const json_t *b)
         return ebb_schema_spend(c, 1) && ebb_schema_compare_numbers(a, b) == 0;
     if (!a || !b || json_typeof(a) != json_typeof(b) || json_object_size(a) != json_object_size(b) ||
         json_array_size(a) != json_array_size(b) || json_string_length(a) != json_string_length(b) ||
-        !ebb_schema_spend(c, 1 + json_string_length(a) / BYTES_OF_ONE))
+        !ebb_schema_spend(c, 1 + json_string_length(a) / EBB_SCHEMA_SEEN_BYTES))
         return false;
     json_object_foreach((json_t *)a, name, part)
-        if (!is_equal(c, part, json_object_get(b, name)))
+        if (!see_name(c, name) || !is_equal(c, part, json_object_get(b, name)))
             return false;
     json_array_foreach(a, i, part)
         if (!is_equal(c, part, json_array_get(b, i)))
@@ -113,7 +118,7 @@ static bool is_equal(ebb_compiler *c, const json_t *a, const json_t *b)
     return json_is_object(a) || json_is_array(a) || json_equal(a, b);
 }
 
-static bool has_value(ebb_compiler *c, const json_t *list, const json_t *v)
+bool ebb_schema_has_value(ebb_compiler *c, const json_t *list, const json_t *v)
 {
     for (size_t i = 0; i < json_array_size(list); i++)
         if (is_equal(c, json_array_get(list, i), v))
@@ -155,7 +160,7 @@ static bool is_same_schema(ebb_compiler *c, const json_t *a, const json_t *b)
     return is_equal(c, a, b) && (c->n_bases == 0 || has_same_bases(c, a, b));
 }
 
-/* A schema under which valid is what is valid under both (NULL: anything); held.  NULL with an error: no memory. */
+/* A schema under which valid is what is valid under both (NULL: anything); held.  NULL with an error: it failed. */
 static json_t *both_schemas(ebb_compiler *c, json_t *a, json_t *b)
 {
     json_t *both, *known;
@@ -165,7 +170,8 @@ static json_t *both_schemas(ebb_compiler *c, json_t *a, json_t *b)
         return b ? json_incref(b) : json_incref(a);
     if (!b || json_is_true(b) || json_is_false(a) || is_same_schema(c, a, b))
         return json_incref(a);
-    ebb_schema_spend(c, json_array_size(c->made));
+    if (!ebb_schema_spend(c, json_array_size(c->made)))
+        return NULL;
     json_array_foreach(c->made, i, known) {      /* so that what comes back to itself comes to an end */
         const json_t *of = json_object_get(known, "allOf");
 
@@ -181,23 +187,34 @@ static json_t *both_schemas(ebb_compiler *c, json_t *a, json_t *b)
     return both;
 }
 
-static void put_names(json_t **to, const json_t *from)
+/* A new object; NULL: there are none, or it failed. */
+static json_t *join_names(ebb_compiler *c, json_t *a, json_t *b)
 {
-    if (from && !*to)
-        *to = json_object();
-    if (from)
-        json_object_update(*to, (json_t *)from);
+    json_t *both;
+
+    if ((!a && !b) || !ebb_schema_spend_names(c, a) || !ebb_schema_spend_names(c, b))
+        return NULL;
+    both = json_object();
+    if (!both || (a && json_object_update(both, a) != 0) || (b && json_object_update(both, b) != 0))
+        ebb_schema_fail_no_memory(c);
+    return both;
 }
 
-static json_t *both_values(ebb_compiler *c, const json_t *a, const json_t *b)
+/* Nobody changes them, so they may be those of one side. */
+static json_t *both_required(ebb_compiler *c, json_t *a, json_t *b)
+{
+    return a && b ? join_names(c, a, b) : json_incref(a ? a : b);
+}
+
+static json_t *both_values(ebb_compiler *c, json_t *a, json_t *b)
 {
     json_t *both;
 
     if (!a || !b)
-        return a ? json_deep_copy(a) : b ? json_deep_copy(b) : NULL;
+        return json_incref(a ? a : b);
     both = json_array();
     for (size_t i = 0; i < json_array_size(a); i++)
-        if (has_value(c, b, json_array_get(a, i)))
+        if (ebb_schema_has_value(c, b, json_array_get(a, i)))
             json_array_append(both, json_array_get(a, i));
     return both;
 }
@@ -216,10 +233,11 @@ static ebb_bound both_bounds(ebb_bound a, ebb_bound b, bool is_lower)
 
 static bool both_texts(ebb_compiler *c, const char *key, const char *a, const char *b, const char **out)
 {
-    if (a && b && strcmp(a, b) != 0)
-        return ebb_schema_fail(c, EBB_UNSUPPORTED, "allOf: two different texts for %s", key);
     *out = a ? a : b;
-    return true;
+    if (!a || !b || a == b)
+        return true;
+    return ebb_schema_spend(c, strlen(a) / EBB_SCHEMA_SEEN_BYTES) &&
+           (strcmp(a, b) == 0 || ebb_schema_fail(c, EBB_UNSUPPORTED, "allOf: two different texts for %s", key));
 }
 
 static json_t *item_schema(const ebb_shape *s, size_t i)
@@ -240,7 +258,7 @@ static void merge_items(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b,
     out->items = both_schemas(c, a->items, b->items);
     if (n > 0)
         out->prefix = json_array();
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && ebb_schema_spend(c, EBB_SCHEMA_ITEM); i++)
         append_schema(out->prefix, both_schemas(c, item_schema(a, i), item_schema(b, i)));
 }
 
@@ -262,6 +280,8 @@ static void merge_properties(ebb_compiler *c, const ebb_shape *a, const ebb_shap
         out->properties = json_object();
     for (int i = 0; i < 2; i++)
         json_object_foreach(both[i]->properties, name, schema) {
+            if (!ebb_schema_spend_name(c, name))
+                return;
             if (json_object_get(out->properties, name))
                 continue;
             merged = both_schemas(c, property_schema(a, name), property_schema(b, name));
@@ -276,11 +296,8 @@ static uint64_t pairs_of(const ebb_shape *a, const ebb_shape *b)
 
 bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, ebb_shape *out)
 {
-    enum { PROPERTY = 10 };      /* is found in both, and copied */
-
     *out = (ebb_shape){ 0 };
-    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(a, b) +
-                                 PROPERTY * (json_object_size(a->properties) + json_object_size(b->properties))))
+    if (!ebb_schema_spend(c, EBB_SCHEMA_STEP + pairs_of(a, b)))
         return false;
     *out = (ebb_shape){
         .types = a->types & b->types, .values = both_values(c, a->values, b->values),
@@ -294,10 +311,8 @@ bool ebb_shape_merge(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b, eb
     };
     merge_items(c, a, b, out);
     merge_properties(c, a, b, out);
-    put_names(&out->required, a->required);
-    put_names(&out->required, b->required);
-    put_names(&out->absent, a->absent);
-    put_names(&out->absent, b->absent);
+    out->required = both_required(c, a->required, b->required);
+    out->absent = join_names(c, a->absent, b->absent);       /* of its own: it grows (keep_absent) */
     return both_texts(c, "pattern", a->pattern, b->pattern, &out->pattern) &&
            both_texts(c, "format", a->format, b->format, &out->format) && c->st == EBB_OK;
 }
@@ -311,13 +326,13 @@ static bool values_part(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b)
         const json_t *v = json_array_get(a->values, i);
         bool is_known = true, is_of;
 
-        if (b->values ? !has_value(c, b->values, v) : false)
+        if (b->values ? !ebb_schema_has_value(c, b->values, v) : false)
             continue;
-        is_of = ebb_shape_admits(b, v, &is_known);
+        is_of = ebb_shape_admits(c, b, v, &is_known);
         if (is_of || !is_known)
             return false;
     }
-    return true;
+    return c->st == EBB_OK;
 }
 
 static bool numbers_part(const ebb_shape *a, const ebb_shape *b)
@@ -354,43 +369,50 @@ static bool is_required(const ebb_shape *s, const char *name)
     return json_object_get(s->required, name) != NULL;
 }
 
-/* A name that `a` requires and b does not know; NULL: there is none. */
-static const char *foreign_name(const ebb_shape *a, const ebb_shape *b)
+/* A name that `a` requires and b does not know; NULL: there is none, or it failed. */
+static const char *foreign_name(ebb_compiler *c, const ebb_shape *a, const ebb_shape *b)
 {
     const char *name;
     json_t *v;
 
     json_object_foreach(a->required, name, v)
-        if (!json_object_get(b->properties, name) && !is_required(b, name))
+        if (!see_name(c, name))
+            return NULL;
+        else if (!json_object_get(b->properties, name) && !is_required(b, name))
             return name;
     return NULL;
 }
 
-static void keep_absent(ebb_shape *s, const char *name)
+static bool keep_absent(ebb_compiler *c, ebb_shape *s, const char *name)
 {
+    if (!ebb_schema_spend_name(c, name))
+        return false;
     if (!s->absent)
         s->absent = json_object();
-    json_object_set_new(s->absent, name, json_true());
+    return json_object_set_new(s->absent, name, json_true()) == 0 || ebb_schema_fail_no_memory(c);
 }
 
 static bool objects_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b)
 {
-    const char *name, *of_a = foreign_name(a, b), *of_b = foreign_name(b, a);
+    const char *name, *of_a, *of_b;
     json_t *schema;
 
     json_object_foreach(a->properties, name, schema)
-        if ((is_required(a, name) || is_required(b, name)) &&
-            schemas_part(c, schema, json_object_get(b->properties, name)))
+        if (!see_name(c, name))
+            return false;
+        else if ((is_required(a, name) || is_required(b, name)) &&
+                 schemas_part(c, schema, json_object_get(b->properties, name)))
             return true;
+    of_a = foreign_name(c, a, b);
+    of_b = foreign_name(c, b, a);
     if (c->st != EBB_OK)
         return false;
     if ((of_a && json_is_false(b->additional)) || (of_b && json_is_false(a->additional)))
         return true;
     if (!of_a || !of_b)
         return false;
-    keep_absent(b, of_a);                        /* an object with that name may be valid for a */
-    keep_absent(a, of_b);
-    return true;
+    return keep_absent(c, b, of_a) &&            /* an object with that name may be valid for a */
+           keep_absent(c, a, of_b);
 }
 
 bool ebb_shape_part(ebb_compiler *c, ebb_shape *a, ebb_shape *b)

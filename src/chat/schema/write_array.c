@@ -37,11 +37,11 @@ static void add_item(ebb_buf *b, int rule)
 }
 
 /* The items that must or may follow item i - 1. */
-static void add_rest(ebb_buf *b, const items *l, uint64_t i)
+static void add_rest(ebb_compiler *c, ebb_buf *b, const items *l, uint64_t i)
 {
     uint64_t n_open = 0;
 
-    for (; i < l->n && i < l->most; i++) {
+    for (; i < l->n && i < l->most && ebb_schema_has_room(c, b); i++) {
         bool is_optional = i >= l->least;
         n_open += is_optional;
         ebb_buf_adds(b, is_optional ? " (\",\" ws " : " \",\" ws ");
@@ -59,7 +59,7 @@ static void add_rest(ebb_buf *b, const items *l, uint64_t i)
         ebb_buf_adds(b, ")?");
 }
 
-static void write_items(ebb_buf *b, const items *l)
+static void write_items(ebb_compiler *c, ebb_buf *b, const items *l)
 {
     bool has_first = l->most > 0 && (l->n > 0 || l->behind != NOTHING);
 
@@ -68,7 +68,7 @@ static void write_items(ebb_buf *b, const items *l)
     if (has_first) {
         ebb_buf_adds(b, l->least == 0 ? "(" : "");
         add_item(b, l->n > 0 ? l->rules[0] : l->behind);
-        add_rest(b, l, 1);
+        add_rest(c, b, l, 1);
         ebb_buf_adds(b, l->least == 0 ? ")? " : " ");
     }
     ebb_buf_adds(b, "ws \"]\"");
@@ -89,7 +89,7 @@ void ebb_write_array(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
         ebb_schema_fail(c, EBB_LIMIT, "minItems and maxItems are followed up to %d", MOST_ITEMS);
         return;
     }
-    l.rules = calloc(l.n + 1, sizeof *l.rules);
+    l.rules = ebb_schema_spend(c, l.n * EBB_SCHEMA_ITEM) ? calloc(l.n + 1, sizeof *l.rules) : NULL;
     if (!l.rules) {
         ebb_schema_fail_no_memory(c);
         return;
@@ -103,6 +103,6 @@ void ebb_write_array(ebb_compiler *c, const ebb_shape *s, ebb_buf *b)
     if (l.behind == NOTHING && l.most > l.n)
         l.most = l.n;
     if (c->st == EBB_OK && l.least <= l.most)
-        write_items(b, &l);
+        write_items(c, b, &l);
     free(l.rules);
 }

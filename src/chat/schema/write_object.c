@@ -30,6 +30,12 @@ typedef struct object {
 
 /* -- What there is ------------------------------------------------------------------- */
 
+static bool add_name(ebb_compiler *c, object *o, const char *name)
+{
+    return ebb_schema_spend_name(c, name) &&
+           (json_object_set_new(o->names, name, json_true()) == 0 || ebb_schema_fail_no_memory(c));
+}
+
 static bool add_property(ebb_compiler *c, object *o, const char *name, const json_t *schema, bool is_required)
 {
     property *p = ebb_grow(o->list, o->n, &o->cap, sizeof *p);
@@ -39,7 +45,8 @@ static bool add_property(ebb_compiler *c, object *o, const char *name, const jso
     if (!p)
         return ebb_schema_fail_no_memory(c);
     o->list = p;
-    json_object_set_new(o->names, name, json_true());
+    if (!add_name(c, o, name))
+        return false;
     if (schema && !json_is_true(schema)) {
         path = ebb_schema_enter(c, "properties", name);
         rule = ebb_schema_rule_of(c, schema);
@@ -61,7 +68,8 @@ static bool gather_properties(ebb_compiler *c, const ebb_shape *s, object *o)
     bool ok = true;
 
     json_object_foreach(s->absent, name, schema) {
-        json_object_set_new(o->names, name, json_true());
+        if (!add_name(c, o, name))
+            return false;
         o->is_never = o->is_never || json_object_get(s->required, name) != NULL;
     }
     json_object_foreach(s->properties, name, schema)
@@ -134,9 +142,11 @@ static void add_class_char(ebb_buf *b, const char *s, size_t n)
  * A character with which no name continues, and then anything; one with which some names continue,
  * and then the rule of that node; or the end, if no name ends here.  Further nodes are numbered
  * from *n_nodes on. */
-static void add_other_name(ebb_buf *b, const object *o, const char **names, size_t n, size_t n_read, unsigned node,
-                           unsigned *n_nodes)
+static bool add_other_name(ebb_compiler *c, const object *o, const char **names, size_t n, size_t n_read,
+                           unsigned node, unsigned *n_nodes)
 {
+    ebb_buf *b = c->out;
+    bool ok = true;
     bool is_one = n > 0 && names[0][n_read] == '\0';
     size_t first = is_one ? 1 : 0;               /* the others are longer */
     unsigned next = *n_nodes;
@@ -155,15 +165,18 @@ static void add_other_name(ebb_buf *b, const object *o, const char **names, size
         ebb_buf_adds(b, " | ");
         ebb_schema_add_literal(b, names[i] + n_read, bytes);
         ebb_buf_addf(b, " o%u-n%u", o->number, (*n_nodes)++);
+        if (!ebb_schema_has_room(c, NULL))
+            return false;
     }
     ebb_buf_adds(b, is_one ? ")\n" : ")?\n");
-    for (size_t i = first, end; i < n; i = end) {
+    for (size_t i = first, end; ok && i < n; i = end) {
         size_t bytes = ebb_schema_char_bytes(names[i] + n_read);
 
         for (end = i + 1; end < n && strncmp(names[i] + n_read, names[end] + n_read, bytes) == 0;)
             end++;
-        add_other_name(b, o, names + i, end - i, n_read + bytes, next++, n_nodes);
+        ok = add_other_name(c, o, names + i, end - i, n_read + bytes, next++, n_nodes);
     }
+    return ok;
 }
 
 static bool write_other_names(ebb_compiler *c, const object *o)
@@ -185,7 +198,7 @@ static bool write_other_names(ebb_compiler *c, const object *o)
         ebb_schema_fail(c, EBB_LIMIT, "names of properties are followed up to 128 bytes where others may be there "
                         "(additionalProperties)");
     else
-        add_other_name(c->out, o, names, n, 0, 0, &n_nodes);
+        add_other_name(c, o, names, n, 0, 0, &n_nodes);
     free(names);
     return c->st == EBB_OK;
 }
@@ -210,7 +223,7 @@ static bool add_property_text(ebb_compiler *c, const property *p)
 static bool write_property_rules(ebb_compiler *c, const object *o, size_t i)
 {
     static const char kinds[] = { 'f', 'g' };
-    bool ok = true;
+    bool ok = ebb_schema_has_room(c, NULL);
 
     for (int k = 0; ok && k < 2; k++) {
         ebb_buf_addf(c->out, "o%u-%c%zu ::= ", o->number, kinds[k], i);

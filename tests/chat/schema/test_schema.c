@@ -121,6 +121,7 @@ static const struct { const char *schema, *good[9], *bad[9]; } lists[] = {
     { "{\"type\":\"string\",\"format\":\"uuid\"}", { "\"12345678-90ab-cdef-1234-567890ABCDEF\"" }, { "\"1234\"" } },
     { "{\"enum\":[\"a\",1,null,{\"x\":[1]}]}", { "\"a\"", "1", "null", "{\"x\":[1]}" }, { "\"b\"", "2", "{}" } },
     { "{\"type\":\"string\",\"enum\":[\"a\",1,\"long\"],\"maxLength\":2}", { "\"a\"" }, { "1", "\"long\"" } },
+    { "{\"enum\":[1,2],\"const\":1.0}", { "1.0" }, { "2" } },
     { "{\"type\":[\"string\",\"null\"]}", { "\"a\"", "null" }, { "1", "[]" } },
     { "{\"type\":\"boolean\",\"nullable\":true}", { "true", "false", "null" }, { "0" } },
     { "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"integer\"},\"b\":{\"type\":\"string\"}},"
@@ -355,6 +356,14 @@ static void check_too_much(const ebb_buf *text, const char *says)
     ebb_buf_fini(&b);
 }
 
+/* To a<n> in $defs, from a0: each refers to the next twice. */
+static void add_doublings(ebb_buf *s, int n)
+{
+    for (int i = 0; i < n; i++)
+        ebb_buf_addf(s, ",\"a%d\":{\"allOf\":[{\"$ref\":\"#/$defs/a%d\"},{\"$ref\":\"#/$defs/a%d\"}]}", i, i + 1,
+                     i + 1);
+}
+
 /* Small schemas that double at each step, or compare everything with everything, without a limit for hours. */
 static void test_bombs(void **state)
 {
@@ -362,11 +371,9 @@ static void test_bombs(void **state)
 
     (void)state;
     ebb_buf_adds(&s, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{\"a30\":{\"type\":\"integer\"}");
-    for (int i = 0; i < 30; i++)
-        ebb_buf_addf(&s, ",\"a%d\":{\"allOf\":[{\"$ref\":\"#/$defs/a%d\"},{\"$ref\":\"#/$defs/a%d\"}]}", i, i + 1,
-                     i + 1);
+    add_doublings(&s, 30);
     ebb_buf_adds(&s, "}}");
-    check_too_much(&s, "combine here is too much");
+    check_too_much(&s, "too much work");
     ebb_buf_clear(&s);
     ebb_buf_adds(&s, "{\"allOf\":[{\"enum\":[-1");
     for (int i = 0; i < 100000; i++)
@@ -375,7 +382,7 @@ static void test_bombs(void **state)
     for (int i = 0; i < 100000; i++)
         ebb_buf_addf(&s, ",%d", 2 * i + 1);
     ebb_buf_adds(&s, "]}]}");
-    check_too_much(&s, "combine here is too much");
+    check_too_much(&s, "too much work");
     ebb_buf_clear(&s);
     ebb_buf_adds(&s, "{\"anyOf\":[");           /* one alternative too many, and it comes from an inner list */
     for (int i = 0; i < 2500; i++)
@@ -395,28 +402,163 @@ static void test_bombs(void **state)
     for (int i = 0; i < 1000; i++)
         ebb_buf_addf(&s, ",\"k%d\":{\"allOf\":[{\"$ref\":\"#/$defs/d0\"},{\"$ref\":\"#/$defs/d1\"}]}", i);
     ebb_buf_adds(&s, "}}");
-    check_too_much(&s, "combine here is too much");
+    check_too_much(&s, "too much work");
     ebb_buf_fini(&s);
 }
 
-/* What two values have in common is gone through once (a length taken at each character was most of a minute). */
-static void test_a_beginning_of_megabytes(void **state)
+/* -- Work that a few bytes ask for again and again ------------------------------------------------- */
+
+/* What jansson takes while a schema is compiled, given back or not. */
+static size_t n_taken;
+
+static void *take_counted(size_t n)
 {
-    enum { N = 1900000 };
-    ebb_buf s = { 0 }, b = { 0 };
+    n_taken += n;
+    return malloc(n);
+}
+
+typedef struct asker {
+    int n_asked, stop_at;        /* 0: never */
+} asker;
+
+static bool ask(void *arg)
+{
+    asker *a = arg;
+
+    return ++a->n_asked == a->stop_at;
+}
+
+/* Sets n_taken; *b is the caller's. */
+static ebb_status compile_asking(const ebb_buf *text, asker *a, ebb_buf *b, ebb_error *err)
+{
+    json_t *schema = json_loadb(text->data, text->len, 0, NULL);
+    json_malloc_t take;
+    json_free_t give;
+    ebb_status st;
+
+    assert_non_null(schema);
+    json_get_alloc_funcs(&take, &give);
+    n_taken = 0;
+    json_set_alloc_funcs(take_counted, give);
+    st = ebb_schema_grammar(schema, ask, a, b, err);
+    json_set_alloc_funcs(take, give);
+    json_decref(schema);
+    return st;
+}
+
+/* It ends by the bound of the work, which is asked about at each 10,000 of 6 million steps. */
+static void check_ends(const ebb_buf *text, const char *says)
+{
+    ebb_buf b = { 0 };
     ebb_error err = { 0 };
+    asker a = { 0 };
+
+    if (compile_asking(text, &a, &b, &err) != EBB_LIMIT || !strstr(err.msg, says))
+        fail_msg("%.200s\n%s", text->data, err.msg);
+    assert_true(a.n_asked <= 601);
+    assert_true(n_taken < (size_t)128 << 20);
+    assert_true(b.len < (size_t)5 << 20);
+    ebb_buf_fini(&b);
+}
+
+/* `item` n times, with commas between; a % in it is the number of each. */
+static void add_items(ebb_buf *s, const char *item, int n)
+{
+    size_t n_before = strcspn(item, "%");
+
+    for (int i = 0; i < n; i++) {
+        ebb_buf_adds(s, i ? "," : "");
+        ebb_buf_add(s, item, n_before);
+        if (item[n_before])
+            ebb_buf_addf(s, "%d%s", i, item + n_before + 1);
+    }
+}
+
+/* One large part (before, n items, behind) and 250 references to it. */
+static void check_references_to(const char *before, const char *item, int n, const char *behind)
+{
+    ebb_buf s = { 0 };
+
+    ebb_buf_addf(&s, "{\"$defs\":{\"e\":{%s", before);
+    add_items(&s, item, n);
+    ebb_buf_addf(&s, "%s}},\"anyOf\":[", behind);
+    add_items(&s, "{\"$ref\":\"#/$defs/e\"}", 250);
+    ebb_buf_adds(&s, "]}");
+    check_ends(&s, "too much work");
+    ebb_buf_fini(&s);
+}
+
+/* Each reference reads, merges or writes all of the large part again. */
+static void test_references_to_large_parts(void **state)
+{
+    char set[500] = { 0 };
 
     (void)state;
-    assert_true(ebb_buf_reserve(&s, 2 * N + 64));
-    for (int i = 0; i < 2; i++) {
-        ebb_buf_adds(&s, i ? "x\",\"" : "{\"enum\":[\"");
-        memset(s.data + s.len, 'a', N);
-        s.len += N;
+    check_references_to("\"enum\":[", "1", 100000, "]");
+    check_references_to("\"enum\":[", "[0.1]", 50000, "]");
+    check_references_to("\"const\":7,\"enum\":[", "%", 50000, "]");
+    check_references_to("\"maxLength\":3,\"enum\":[", "\"no value of the shape: %\"", 30000, "]");
+    check_references_to("\"type\":\"object\",\"required\":[", "\"%\"", 10000, "]");
+    check_references_to("\"type\":\"object\",\"required\":[\"z\"],\"properties\":{\"z\":false,", "\"%\":true",
+                        10000, "}");
+    check_references_to("\"prefixItems\":[", "true", 50000, "]");
+    check_references_to("\"type\":[", "\"null\"", 100000, "]");
+    check_references_to("\"anyOf\":[true,", "false", 50000, "]");
+    check_references_to("\"type\":\"null\",", "\"x%\":0", 50000, "");
+    memset(set, 'a', sizeof set - 1);
+    set[0] = '[';
+    set[sizeof set - 2] = ']';
+    check_references_to("\"type\":\"string\",\"pattern\":\"^", set, 500, "$\"");
+}
+
+/* Long names and texts, of which each copy and each look counts. */
+static void test_references_to_long_texts(void **state)
+{
+    enum { N = 1000000 };
+    static const char *const parts[][2] = {
+        { "\"type\":\"object\",\"required\":[\"", "\"]" }, { "\"properties\":{\"", "\":true}" },
+        { "\"type\":\"null\",\"format\":\"", "\"" },
+    };
+    char *text = malloc(N + 1);
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, 'a', N);
+    text[N] = '\0';
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        ebb_buf s = { 0 };
+
+        ebb_buf_addf(&s, "{\"$ref\":\"#/$defs/a0\",\"$defs\":{\"a10\":{%s%s%s}", parts[i][0], text, parts[i][1]);
+        add_doublings(&s, 10);
+        ebb_buf_adds(&s, "}}");
+        check_ends(&s, "too much work");
+        ebb_buf_fini(&s);
     }
-    ebb_buf_adds(&s, "y\"]}");
-    assert_int_equal(ebb_schema_grammar_of_text(s.data, s.len, &b, &err), EBB_OK);
-    assert_true(b.len > N && b.len < N + 10000);
-    ebb_buf_fini(&b);
+    free(text);
+}
+
+/* Each branch is compared with each, and each name of it is looked up then. */
+static void test_branches_of_many_names(void **state)
+{
+    ebb_buf s = { 0 };
+
+    (void)state;
+    ebb_buf_adds(&s, "{\"$defs\":{\"e\":{\"type\":\"object\",\"required\":[");
+    add_items(&s, "\"%\"", 10000);
+    ebb_buf_adds(&s, "]}},\"oneOf\":[");
+    add_items(&s, "{\"properties\":{\"k\":{\"const\":%}},\"required\":[\"k\"],\"allOf\":[{\"$ref\":\"#/$defs/e\"}]}",
+              100);
+    ebb_buf_adds(&s, "]}");
+    check_ends(&s, "too much work");
+    ebb_buf_clear(&s);
+    ebb_buf_adds(&s, "{\"oneOf\":[");          /* nothing tells them apart but these names */
+    for (int i = 0; i < 200; i++) {
+        ebb_buf_addf(&s, "%s{\"type\":\"object\",\"required\":[", i ? "," : "");
+        add_items(&s, "\"%\"", 1000);
+        ebb_buf_addf(&s, ",\"k%d\"]}", i);
+    }
+    ebb_buf_adds(&s, "]}");
+    check_ends(&s, "too much work");
     ebb_buf_fini(&s);
 }
 
@@ -442,26 +584,66 @@ static void test_long_reference(void **state)
     }
 }
 
-typedef struct asker {
-    int n_asked, stop_at;        /* 0: never */
-} asker;
-
-static bool ask(void *arg)
+/* No name of it is another's beginning: each byte is a rule, until the grammar is as long as one may be. */
+static void test_names_of_megabytes(void **state)
 {
-    asker *a = arg;
+    enum { N = 30000, LENGTH = 100 };
+    ebb_buf s = { 0 };
+    uint32_t x = 1;
 
-    return ++a->n_asked == a->stop_at;
+    (void)state;
+    ebb_buf_adds(&s, "{\"type\":\"object\",\"properties\":{");
+    for (int i = 0; i < N; i++) {
+        ebb_buf_adds(&s, i ? ",\"" : "\"");
+        for (int k = 0; k < LENGTH; k++) {
+            x = x * 1664525u + 1013904223u;
+            ebb_buf_addc(&s, (char)('a' + (x >> 24) % 16));
+        }
+        ebb_buf_adds(&s, "\":true");
+    }
+    ebb_buf_adds(&s, "}}");
+    check_ends(&s, "too large: its grammar is more than 4 MiB");
+    ebb_buf_fini(&s);
 }
 
-static ebb_status compile_asking(const ebb_buf *text, asker *a, ebb_buf *b, ebb_error *err)
+/* What two values have in common is gone through once (a length taken at each character was most of a minute). */
+static void test_a_beginning_of_megabytes(void **state)
 {
-    json_t *schema = json_loadb(text->data, text->len, 0, NULL);
-    ebb_status st;
+    enum { N = 1900000 };
+    ebb_buf s = { 0 }, b = { 0 };
+    ebb_error err = { 0 };
 
-    assert_non_null(schema);
-    st = ebb_schema_grammar(schema, ask, a, b, err);
-    json_decref(schema);
-    return st;
+    (void)state;
+    assert_true(ebb_buf_reserve(&s, 2 * N + 64));
+    for (int i = 0; i < 2; i++) {
+        ebb_buf_adds(&s, i ? "x\",\"" : "{\"enum\":[\"");
+        memset(s.data + s.len, 'a', N);
+        s.len += N;
+    }
+    ebb_buf_adds(&s, "y\"]}");
+    assert_int_equal(ebb_schema_grammar_of_text(s.data, s.len, &b, &err), EBB_OK);
+    assert_true(b.len > N && b.len < N + 10000);
+    ebb_buf_fini(&b);
+    ebb_buf_fini(&s);
+}
+
+/* Large, and of use: 40 properties of the same 5,000 values. */
+static void test_many_uses_of_many_values(void **state)
+{
+    ebb_buf s = { 0 }, b = { 0 };
+    ebb_error err = { 0 };
+    asker a = { 0 };
+
+    (void)state;
+    ebb_buf_adds(&s, "{\"$defs\":{\"e\":{\"enum\":[");
+    add_items(&s, "\"%\"", 5000);
+    ebb_buf_adds(&s, "]}},\"type\":\"object\",\"properties\":{");
+    add_items(&s, "\"p%\":{\"$ref\":\"#/$defs/e\"}", 40);
+    ebb_buf_adds(&s, "}}");
+    if (compile_asking(&s, &a, &b, &err) != EBB_OK)
+        fail_msg("%s", err.msg);
+    ebb_buf_fini(&b);
+    ebb_buf_fini(&s);
 }
 
 /* A thousand parts: it is asked more than once whether to stop, and ends where that is said. */
@@ -910,8 +1092,10 @@ int main(void)
         cmocka_unit_test(test_random_schemas), cmocka_unit_test(test_a_pattern_of_megabytes),
         cmocka_unit_test(test_many_values), cmocka_unit_test(test_many_references),
         cmocka_unit_test(test_equal_choices_beside_an_id), cmocka_unit_test(test_bombs),
-        cmocka_unit_test(test_a_beginning_of_megabytes), cmocka_unit_test(test_it_can_be_stopped),
-        cmocka_unit_test(test_long_reference),
+        cmocka_unit_test(test_references_to_large_parts), cmocka_unit_test(test_references_to_long_texts),
+        cmocka_unit_test(test_branches_of_many_names), cmocka_unit_test(test_long_reference),
+        cmocka_unit_test(test_names_of_megabytes), cmocka_unit_test(test_a_beginning_of_megabytes),
+        cmocka_unit_test(test_many_uses_of_many_values), cmocka_unit_test(test_it_can_be_stopped),
     };
 
     return cmocka_run_group_tests_name("schema", tests, NULL, NULL);
