@@ -144,10 +144,10 @@ static tpl_str *interleave(tpl_vm *vm, const tpl_str *s, const tpl_str *by, int6
     ebb_tpl_sb_init(&sb, vm);
     for (size_t at = 0;; at += len) {
         ebb_tpl_step(vm, 1);
-        if (max != 0) {
+        if (max != 0)
             ebb_tpl_sb_add(&sb, by);
+        if (max > 0)
             max--;
-        }
         if (at == s->n)
             break;
         ebb_tpl_str_cp(s, at, &len);
@@ -169,7 +169,8 @@ tpl_str *ebb_tpl_str_replace(tpl_vm *vm, const tpl_str *s, const tpl_str *old, c
         ebb_tpl_sb_part(&sb, s, at, hit);
         ebb_tpl_sb_add(&sb, by);
         at = hit + old->n;
-        max--;
+        if (max > 0)
+            max--;
     }
     ebb_tpl_sb_part(&sb, s, at, s->n);
     return ebb_tpl_sb_finish(&sb);

@@ -464,6 +464,22 @@ static void test_wide_range(void **state)
     json_decref(context);
 }
 
+/* The lowest count there is means "all", as every negative one. */
+static void test_replace_without_bound(void **state)
+{
+    static const char source[] = "{{ 'aba'|replace('a', 'c', -9223372036854775807 - 1) }} "
+                                 "{{ 'ab'.replace('', '-', -9223372036854775807 - 1) }} {{ 'aba'.replace('a', 'c', 1) }} "
+                                 "{{ 'ab'.replace('', '-', 2) }}";
+    json_t *context = json_object();
+    ebb_template_result r;
+
+    (void)state;
+    assert_int_equal(render(source, sizeof source - 1, context, NULL, &r, NULL), EBB_OK);
+    assert_string_equal(ebb_buf_text(&r.text), "cbc -a-b- cba -a-b");
+    ebb_template_result_fini(&r);
+    json_decref(context);
+}
+
 static void survive(const char *source, size_t n, int rounds)
 {
     const ebb_template_opts limits = { .max_steps = 20000, .max_memory_bytes = 4 << 20, .max_output_bytes = 1 << 18,
@@ -562,7 +578,8 @@ int main(void)
         cmocka_unit_test(test_errors_name_the_line), cmocka_unit_test(test_raise_is_verbatim),
         cmocka_unit_test(test_attribution), cmocka_unit_test(test_growing_text), cmocka_unit_test(test_time_is_bounded),
         cmocka_unit_test(test_many_hits_are_cheap),
-        cmocka_unit_test(test_wide_range), cmocka_unit_test(test_mutated_own),
+        cmocka_unit_test(test_wide_range), cmocka_unit_test(test_replace_without_bound),
+        cmocka_unit_test(test_mutated_own),
         cmocka_unit_test(test_mutated_real), cmocka_unit_test(test_out_of_memory),
     };
 
