@@ -226,7 +226,8 @@ ebb_status ebb_prompt_render(const ebb_prompter *p, const ebb_render_job *job, e
     size_t *map = calloc(job->n + 1, sizeof *map);
     json_t *context = map ? context_json(p, job, map) : NULL;
     struct tm now = local_now(job->opts->now_ms);
-    ebb_template_opts o = { .attribute = true, .now = &now, .max_output_bytes = most_output(job) };
+    ebb_template_opts o = { .attribute = true, .now = &now, .max_output_bytes = most_output(job),
+                            .stop = job->opts->stop, .stop_arg = job->opts->stop_arg };
     ebb_template_result r = { 0 };
     ebb_status st;
 

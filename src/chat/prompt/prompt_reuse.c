@@ -101,6 +101,8 @@ ebb_status ebb_prompt_find_reuse_end(ebb_prompt_build *w, size_t k, ebb_error *e
     }
     if (st == EBB_NOMEM)
         return EBB_FAIL(err, EBB_NOMEM, "no memory for the prompt");
+    if (st == EBB_CANCELED)
+        return EBB_FAIL(err, EBB_CANCELED, "stopped while the prompt was rendered");
     if (!agrees) {
         reuse_earlier(w, n_old, same);
         return EBB_OK;

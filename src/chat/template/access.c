@@ -101,9 +101,8 @@ static tpl_val item_at(tpl_vm *vm, tpl_val v, int64_t i)
     if (v.kind == TPL_STR) {
         if (!at_index(i, ebb_tpl_len(vm, v), &at))
             return ebb_tpl_undef(NULL);
-        ebb_tpl_step(vm, v.s->n_cp == v.s->n ? 0 : v.s->n / 64);
-        from = ebb_tpl_str_at(v.s, at);
-        return ebb_tpl_str(ebb_tpl_str_cut(vm, v.s, from, ebb_tpl_str_at(v.s, at + 1)));
+        from = ebb_tpl_str_at(vm, v.s, at);
+        return ebb_tpl_str(ebb_tpl_str_cut(vm, v.s, from, ebb_tpl_str_at(vm, v.s, at + 1)));
     }
     if (v.kind == TPL_LIST || v.kind == TPL_TUPLE)
         return at_index(i, v.list->n, &at) ? v.list->v[at] : ebb_tpl_undef(NULL);
@@ -180,8 +179,7 @@ static tpl_val slice_str(tpl_vm *vm, tpl_str *s, int64_t from, int64_t to, int64
     tpl_list *chars;
 
     if (step == 1) {
-        size_t a = ebb_tpl_str_at(s, (size_t)from), b = from < to ? ebb_tpl_str_at(s, (size_t)to) : a;
-        ebb_tpl_step(vm, s->n_cp == s->n ? 0 : s->n / 64);
+        size_t a = ebb_tpl_str_at(vm, s, (size_t)from), b = from < to ? ebb_tpl_str_at(vm, s, (size_t)to) : a;
         return ebb_tpl_str(ebb_tpl_str_cut(vm, s, a, b));
     }
     chars = ebb_tpl_items(vm, ebb_tpl_str(s));

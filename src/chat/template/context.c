@@ -11,7 +11,7 @@ static tpl_str *key_of(tpl_vm *vm, const char *key)
 {
     tpl_str *s = ebb_tpl_str_new(vm, key, strlen(key), 0);
 
-    ebb_tpl_str_cps(s);
+    ebb_tpl_str_cps(vm, s);
     return s;
 }
 

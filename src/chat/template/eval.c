@@ -110,6 +110,7 @@ static tpl_list *filtered(tpl_vm *vm, const tpl_node *n, tpl_list *items)
     kept = ebb_tpl_list_new(vm, 0);
     ebb_tpl_scope_push(vm, &scope, outer);
     for (size_t i = 0; i < items->n; i++) {
+        ebb_tpl_step(vm, 1);
         assign_target(vm, n->a, items->v[i]);
         if (ebb_tpl_truth(ebb_tpl_eval(vm, n->c)))
             ebb_tpl_list_add(vm, kept, items->v[i]);

@@ -42,6 +42,7 @@ static tpl_val eval_concat(tpl_vm *vm, const tpl_node *n)
     tpl_sb sb;
 
     ebb_tpl_sb_init(&sb, vm);
+    ebb_tpl_step(vm, n->n_kids);
     for (size_t i = 0; i < n->n_kids; i++)
         ebb_tpl_sb_str(&sb, ebb_tpl_eval(vm, n->kids[i]));
     return ebb_tpl_str(ebb_tpl_sb_finish(&sb));
@@ -66,6 +67,7 @@ static tpl_val eval_compare(tpl_vm *vm, const tpl_node *n)
     tpl_val left = ebb_tpl_eval(vm, n->a);
 
     for (size_t i = 0; i < n->n_kids; i++) {
+        ebb_tpl_step(vm, 1);
         tpl_val right = ebb_tpl_eval(vm, n->kids[i]->a);
         if (!compare_values(vm, n->kids[i]->op, left, right))
             return ebb_tpl_bool(false);

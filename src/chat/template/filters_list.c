@@ -112,6 +112,7 @@ static tpl_list *keys_of(tpl_vm *vm, const tpl_list *l, tpl_val path, bool case_
 {
     tpl_list *keys = ebb_tpl_list_new(vm, l->n);
 
+    ebb_tpl_step(vm, l->n);
     for (size_t i = 0; i < l->n; i++)
         keys->v[keys->n++] = fold_value_case(vm, path_or_self(vm, l->v[i], path), case_sensitive);
     return keys;

@@ -60,11 +60,11 @@ FILTER(title)
         size_t from = at, first;
         ebb_tpl_str_cp(s, at, &first);
         while (at < s->n && separates(ebb_tpl_str_cp(s, at, &len)))
-            at += len;
+            at = ebb_tpl_str_next(vm, at, len);
         ebb_tpl_sb_part(&sb, s, from, at);
         from = at;
         while (at < s->n && !separates(ebb_tpl_str_cp(s, at, &len)))
-            at += len;
+            at = ebb_tpl_str_next(vm, at, len);
         if (at == from)
             continue;
         ebb_tpl_str_cp(s, from, &first);
@@ -112,7 +112,7 @@ FILTER(truncate_text)
     tpl_str *s = ebb_tpl_to_str(vm, self), blank = { .p = " ", .n = 1 };
     tpl_str *end = a[2].kind == TPL_ABSENT ? ebb_tpl_text(vm, "...").s : ebb_tpl_want_str(vm, a[2]);
     int64_t length = ebb_tpl_want_int(vm, a[0], 255), leeway = ebb_tpl_given(a[3]) ? ebb_tpl_want_int(vm, a[3], 5) : 5;
-    int64_t n = (int64_t)ebb_tpl_str_cps(s), n_end = (int64_t)ebb_tpl_str_cps(end);
+    int64_t n = (int64_t)ebb_tpl_str_cps(vm, s), n_end = (int64_t)ebb_tpl_str_cps(vm, end);
     size_t cut;
 
     (void)call;
@@ -120,7 +120,7 @@ FILTER(truncate_text)
         ebb_tpl_fail(vm, EBB_FORMAT, "truncate: the length must hold the end text");
     if (n <= length || n - length <= leeway)
         return ebb_tpl_str(s);
-    s = ebb_tpl_str_cut(vm, s, 0, ebb_tpl_str_at(s, (size_t)(length - n_end)));
+    s = ebb_tpl_str_cut(vm, s, 0, ebb_tpl_str_at(vm, s, (size_t)(length - n_end)));
     cut = ebb_tpl_want_bool(a[1], false) ? SIZE_MAX : ebb_tpl_str_rfind(vm, s, &blank, 0, s->n);
     if (cut != SIZE_MAX)
         s = ebb_tpl_str_cut(vm, s, 0, cut);
@@ -135,8 +135,7 @@ FILTER(wordcount)
     size_t len;
 
     UNUSED;
-    ebb_tpl_step(vm, s->n / 8);
-    for (size_t at = 0; at < s->n; at += len) {
+    for (size_t at = 0; at < s->n; at = ebb_tpl_str_next(vm, at, len)) {
         bool word = ebb_tpl_cp_is_word(ebb_tpl_str_cp(s, at, &len));
         n += word && !inside;
         inside = word;
@@ -148,7 +147,7 @@ static void quote(tpl_sb *sb, const tpl_str *s, bool query)
 {
     char hex[4];
 
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i = ebb_tpl_str_next(sb->vm, i, 1)) {
         unsigned char c = (unsigned char)s->p[i];
         bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                      (c && strchr("_.-~", c)) || (c == '/' && !query);
@@ -163,6 +162,7 @@ static void quote(tpl_sb *sb, const tpl_str *s, bool query)
 
 static void quote_pair(tpl_sb *sb, tpl_val key, tpl_val value)
 {
+    ebb_tpl_step(sb->vm, 1);
     if (sb->n)
         ebb_tpl_sb_puts(sb, "&");
     quote(sb, ebb_tpl_to_str(sb->vm, key), true);

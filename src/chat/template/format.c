@@ -22,7 +22,7 @@ static size_t read_number(tpl_vm *vm, const tpl_str *s, size_t at, int64_t *out,
 {
     int64_t v = 0;
 
-    for (; at < s->n && s->p[at] >= '0' && s->p[at] <= '9'; at++) {
+    for (; at < s->n && s->p[at] >= '0' && s->p[at] <= '9'; at = ebb_tpl_str_next(vm, at, 1)) {
         v = v * 10 + (s->p[at] - '0');
         if (v > max)
             ebb_tpl_fail(vm, EBB_LIMIT, "a format asks for more than %lld characters", (long long)max);
@@ -35,7 +35,7 @@ static size_t read_number(tpl_vm *vm, const tpl_str *s, size_t at, int64_t *out,
 
 static void pad_to(tpl_sb *out, tpl_str *text, const spec *f, char align, size_t n_sign)
 {
-    size_t n = ebb_tpl_str_cps(text), pad = f->width > 0 && (uint64_t)f->width > n ? (size_t)f->width - n : 0;
+    size_t n = ebb_tpl_str_cps(out->vm, text), pad = f->width > 0 && (uint64_t)f->width > n ? (size_t)f->width - n : 0;
     size_t left = align == '>' ? pad : align == '^' ? pad / 2 : 0;
     const char *fill = f->fill[0] ? f->fill : " ";
 
@@ -124,7 +124,7 @@ static void put_double(tpl_sb *out, const spec *f, double d)
 static void put_text(tpl_sb *out, const spec *f, tpl_str *s)
 {
     if (f->precision >= 0)
-        s = ebb_tpl_str_cut(out->vm, s, 0, ebb_tpl_str_at(s, (size_t)f->precision));
+        s = ebb_tpl_str_cut(out->vm, s, 0, ebb_tpl_str_at(out->vm, s, (size_t)f->precision));
     pad_to(out, s, f, f->align && f->align != '=' ? f->align : '<', 0);
 }
 
@@ -197,6 +197,7 @@ static tpl_val percent_named(percent *p, size_t *at)
     if (!close || p->args.kind != TPL_DICT)
         ebb_tpl_fail(p->vm, EBB_FORMAT, "the format string wants a dict");
     size_t to = (size_t)(close - p->fmt->p);
+    ebb_tpl_step(p->vm, (to - *at) / 64);
     v = ebb_tpl_dict_find(p->vm, p->args.dict, ebb_tpl_str(ebb_tpl_str_cut(p->vm, p->fmt, *at + 1, to)));
     if (!v)
         ebb_tpl_fail(p->vm, EBB_FORMAT, "the format string names a key that is not there");
@@ -205,9 +206,9 @@ static tpl_val percent_named(percent *p, size_t *at)
     return *v;
 }
 
-static size_t percent_flags(const tpl_str *s, size_t at, spec *f)
+static size_t percent_flags(tpl_vm *vm, const tpl_str *s, size_t at, spec *f)
 {
-    for (; at < s->n && s->p[at] && strchr("-+ #0", s->p[at]); at++) {
+    for (; at < s->n && s->p[at] && strchr("-+ #0", s->p[at]); at = ebb_tpl_str_next(vm, at, 1)) {
         switch (s->p[at]) {
         case '-': f->align = '<'; break;
         case '#': f->alt = true; break;
@@ -225,7 +226,7 @@ static size_t percent_one(percent *p, size_t at, tpl_sb *out)
     bool has_name = at < s->n && s->p[at] == '(';
     tpl_val v = has_name ? percent_named(p, &at) : ebb_tpl_none();
 
-    at = percent_flags(s, at, &f);
+    at = percent_flags(p->vm, s, at, &f);
     at = percent_number(p, at, &f.width, FIELD_MAX);
     if (f.width < 0) {
         f.align = '<';
@@ -294,6 +295,7 @@ static tpl_val braces_root(braces *b, tpl_str *name)
         if (read_number(b->vm, name, 0, &i, FIELD_MAX) != name->n)
             ebb_tpl_fail(b->vm, EBB_FORMAT, "format(): a strange field");
     } else {
+        ebb_tpl_step(b->vm, b->call->n_named / 8);
         for (size_t k = 0; k < b->call->n_named; k++)
             if (ebb_tpl_str_eq(b->call->names[k], name))
                 return b->call->named[k];
@@ -304,10 +306,10 @@ static tpl_val braces_root(braces *b, tpl_str *name)
     return b->call->pos[i];
 }
 
-static size_t field_end(const tpl_str *s, size_t at, size_t to, const char *stops)
+static size_t field_end(tpl_vm *vm, const tpl_str *s, size_t at, size_t to, const char *stops)
 {
     while (at < to && (!s->p[at] || !strchr(stops, s->p[at])))
-        at++;
+        at = ebb_tpl_str_next(vm, at, 1);
     return at;
 }
 
@@ -315,7 +317,7 @@ static size_t field_end(const tpl_str *s, size_t at, size_t to, const char *stop
 static tpl_val braces_value(braces *b, size_t at, size_t to)
 {
     tpl_str *s = b->fmt;
-    size_t end = field_end(s, at, to, ".[");
+    size_t end = field_end(b->vm, s, at, to, ".[");
     tpl_val v = braces_root(b, ebb_tpl_str_cut(b->vm, s, at, end));
 
     while (end < to) {
@@ -323,7 +325,7 @@ static tpl_val braces_value(braces *b, size_t at, size_t to)
         size_t from = end + 1;
         tpl_val key;
         int64_t i;
-        end = field_end(s, from, to, item ? "]" : ".[");
+        end = field_end(b->vm, s, from, to, item ? "]" : ".[");
         key = ebb_tpl_str(ebb_tpl_str_cut(b->vm, s, from, end));
         if (item && key.s->n && key.s->p[0] >= '0' && key.s->p[0] <= '9' && key.s->n < 7) {
             read_number(b->vm, key.s, 0, &i, FIELD_MAX * 10);
@@ -378,7 +380,7 @@ static size_t braces_one(braces *b, size_t at, tpl_sb *out)
     if (!close)
         ebb_tpl_fail(b->vm, EBB_FORMAT, "format(): '{' without '}'");
     to = (size_t)(close - b->fmt->p);
-    end = field_end(b->fmt, at, to, "!:");
+    end = field_end(b->vm, b->fmt, at, to, "!:");
     v = braces_value(b, at, end);
     if (end + 1 < to && b->fmt->p[end] == '!') {
         v = b->fmt->p[end + 1] == 'r' ? repr_of(b->vm, v) : ebb_tpl_str(ebb_tpl_to_str(b->vm, v));
@@ -397,7 +399,7 @@ tpl_str *ebb_tpl_format(tpl_vm *vm, tpl_str *fmt, const tpl_call *call)
 
     ebb_tpl_sb_init(&out, vm);
     for (size_t at = 0; at < fmt->n;) {
-        size_t to = field_end(fmt, at, fmt->n, "{}");
+        size_t to = field_end(vm, fmt, at, fmt->n, "{}");
         bool doubled = to + 1 < fmt->n && fmt->p[to] == fmt->p[to + 1];
         ebb_tpl_sb_part(&out, fmt, at, doubled ? to + 1 : to);
         ebb_tpl_step(vm, 1);

@@ -53,7 +53,7 @@ static bool all_case(tpl_vm *vm, tpl_val v, bool upper)
     bool some = false;
     size_t len;
 
-    for (size_t at = 0; at < s->n; at += len) {
+    for (size_t at = 0; at < s->n; at = ebb_tpl_str_next(vm, at, len)) {
         uint32_t cp = ebb_tpl_str_cp(s, at, &len);
         if (upper ? ebb_tpl_cp_is_lower(cp) : ebb_tpl_cp_is_upper(cp))
             return false;

@@ -55,13 +55,15 @@ METHOD(replace)
                                            ebb_tpl_want_int(vm, a[2], -1)));
 }
 
-static bool starts(const tpl_str *s, const tpl_str *with)
+static bool starts(tpl_vm *vm, const tpl_str *s, const tpl_str *with)
 {
+    ebb_tpl_step(vm, 1 + (s->n >= with->n ? with->n / 64 : 0));
     return s->n >= with->n && memcmp(s->p, with->p, with->n) == 0;
 }
 
-static bool ends(const tpl_str *s, const tpl_str *with)
+static bool ends(tpl_vm *vm, const tpl_str *s, const tpl_str *with)
 {
+    ebb_tpl_step(vm, 1 + (s->n >= with->n ? with->n / 64 : 0));
     return s->n >= with->n && memcmp(s->p + s->n - with->n, with->p, with->n) == 0;
 }
 
@@ -70,7 +72,7 @@ METHOD(removeprefix)
     tpl_str *with = ebb_tpl_want_str(vm, a[0]);
 
     UNUSED;
-    return ebb_tpl_str(ebb_tpl_str_cut(vm, self.s, starts(self.s, with) ? with->n : 0, self.s->n));
+    return ebb_tpl_str(ebb_tpl_str_cut(vm, self.s, starts(vm, self.s, with) ? with->n : 0, self.s->n));
 }
 
 METHOD(removesuffix)
@@ -78,7 +80,7 @@ METHOD(removesuffix)
     tpl_str *with = ebb_tpl_want_str(vm, a[0]);
 
     UNUSED;
-    return ebb_tpl_str(ebb_tpl_str_cut(vm, self.s, 0, self.s->n - (ends(self.s, with) ? with->n : 0)));
+    return ebb_tpl_str(ebb_tpl_str_cut(vm, self.s, 0, self.s->n - (ends(vm, self.s, with) ? with->n : 0)));
 }
 
 METHOD(format) { UNUSED; return ebb_tpl_str(ebb_tpl_format(vm, self.s, call)); }
@@ -144,7 +146,7 @@ METHOD(partition_right) { UNUSED; return partition(vm, self, a[0], true); }
 /* Byte range of the optional arguments start and end; false: an empty range outside of the string. */
 static bool window(tpl_vm *vm, tpl_str *s, const tpl_val *a, size_t *from, size_t *to)
 {
-    int64_t n = (int64_t)ebb_tpl_str_cps(s), part[2] = { 0, n };
+    int64_t n = (int64_t)ebb_tpl_str_cps(vm, s), part[2] = { 0, n };
 
     for (int i = 0; i < 2; i++) {
         if (!ebb_tpl_given(a[i]))
@@ -155,12 +157,13 @@ static bool window(tpl_vm *vm, tpl_str *s, const tpl_val *a, size_t *from, size_
     }
     if (part[0] > n)
         return false;
-    *from = ebb_tpl_str_at(s, (size_t)part[0]);
-    *to = ebb_tpl_str_at(s, (size_t)part[1]);
+    *from = ebb_tpl_str_at(vm, s, (size_t)part[0]);
+    *to = ebb_tpl_str_at(vm, s, (size_t)part[1]);
     return part[0] <= part[1];
 }
 
-static bool affix(tpl_vm *vm, tpl_val self, const tpl_val *a, bool (*has)(const tpl_str *, const tpl_str *))
+static bool affix(tpl_vm *vm, tpl_val self, const tpl_val *a,
+                  bool (*has)(tpl_vm *, const tpl_str *, const tpl_str *))
 {
     size_t from, to;
     tpl_str *s;
@@ -169,9 +172,9 @@ static bool affix(tpl_vm *vm, tpl_val self, const tpl_val *a, bool (*has)(const 
         return false;
     s = ebb_tpl_str_cut(vm, self.s, from, to);
     if (a[0].kind != TPL_TUPLE)
-        return has(s, ebb_tpl_want_str(vm, a[0]));
+        return has(vm, s, ebb_tpl_want_str(vm, a[0]));
     for (size_t i = 0; i < a[0].list->n; i++)
-        if (has(s, ebb_tpl_want_str(vm, a[0].list->v[i])))
+        if (has(vm, s, ebb_tpl_want_str(vm, a[0].list->v[i])))
             return true;
     return false;
 }
@@ -188,7 +191,7 @@ static int64_t find_substring(tpl_vm *vm, tpl_val self, const tpl_val *a, bool l
         at = last ? ebb_tpl_str_rfind(vm, self.s, what, from, to) : ebb_tpl_str_find(vm, self.s, what, from, to);
     if (at == SIZE_MAX && must)
         ebb_tpl_fail(vm, EBB_FORMAT, "index(): not found");
-    return at == SIZE_MAX ? -1 : (int64_t)ebb_tpl_str_to_cp(self.s, at);
+    return at == SIZE_MAX ? -1 : (int64_t)ebb_tpl_str_to_cp(vm, self.s, at);
 }
 
 METHOD(find_first)  { UNUSED; return ebb_tpl_int(find_substring(vm, self, a, false, false)); }
@@ -206,7 +209,7 @@ METHOD(count)
     if (!window(vm, self.s, a + 1, &from, &to))
         return ebb_tpl_int(0);
     if (what->n == 0)
-        return ebb_tpl_int((int64_t)(ebb_tpl_str_to_cp(self.s, to) - ebb_tpl_str_to_cp(self.s, from)) + 1);
+        return ebb_tpl_int((int64_t)(ebb_tpl_str_to_cp(vm, self.s, to) - ebb_tpl_str_to_cp(vm, self.s, from)) + 1);
     for (; (from = ebb_tpl_str_find(vm, self.s, what, from, to)) != SIZE_MAX; from += what->n) {
         ebb_tpl_step(vm, 1);
         n++;
@@ -221,20 +224,20 @@ static bool is_alnum(uint32_t cp)
     return cp != '_' && ebb_tpl_cp_is_word(cp);
 }
 
-static bool all_chars(const tpl_str *s, bool (*is)(uint32_t))
+static bool all_chars(tpl_vm *vm, const tpl_str *s, bool (*is)(uint32_t))
 {
     size_t len;
 
-    for (size_t at = 0; at < s->n; at += len)
+    for (size_t at = 0; at < s->n; at = ebb_tpl_str_next(vm, at, len))
         if (!is(ebb_tpl_str_cp(s, at, &len)))
             return false;
     return s->n > 0;
 }
 
-METHOD(str_isdigit) { UNUSED; return ebb_tpl_bool(all_chars(self.s, ebb_tpl_cp_is_digit)); }
-METHOD(str_isalpha) { UNUSED; return ebb_tpl_bool(all_chars(self.s, ebb_tpl_cp_is_alpha)); }
-METHOD(str_isalnum) { UNUSED; return ebb_tpl_bool(all_chars(self.s, is_alnum)); }
-METHOD(str_isspace) { UNUSED; return ebb_tpl_bool(all_chars(self.s, ebb_tpl_cp_is_space)); }
+METHOD(str_isdigit) { UNUSED; return ebb_tpl_bool(all_chars(vm, self.s, ebb_tpl_cp_is_digit)); }
+METHOD(str_isalpha) { UNUSED; return ebb_tpl_bool(all_chars(vm, self.s, ebb_tpl_cp_is_alpha)); }
+METHOD(str_isalnum) { UNUSED; return ebb_tpl_bool(all_chars(vm, self.s, is_alnum)); }
+METHOD(str_isspace) { UNUSED; return ebb_tpl_bool(all_chars(vm, self.s, ebb_tpl_cp_is_space)); }
 
 static tpl_val call_test(tpl_vm *vm, tpl_val self, const char *test)
 {

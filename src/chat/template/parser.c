@@ -76,7 +76,7 @@ tpl_str *ebb_tpl_expect_name(tpl_parser *p)
     if (p->t->type != TPL_T_NAME)
         ebb_tpl_unexpected(p, "a name");
     s = ebb_tpl_str_new(p->vm, p->t->p, p->t->n, 0);
-    ebb_tpl_str_cps(s);
+    ebb_tpl_str_cps(p->vm, s);
     p->t++;
     return s;
 }

@@ -71,7 +71,7 @@ static tpl_str *string_of(tpl_parser *p, const tpl_token *first, const tpl_token
         }
     }
     s = ebb_tpl_sb_finish(&sb);
-    ebb_tpl_str_cps(s);
+    ebb_tpl_str_cps(p->vm, s);
     return s;
 }
 

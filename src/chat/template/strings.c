@@ -4,6 +4,8 @@
 
 #include "base/utf8.h"
 
+enum { FIND_PIECE = 1 << 16 };                   /* places at which a search looks between two looks at the clock */
+
 /* -- Making ------------------------------------------------------------------------ */
 
 static tpl_taint *taints_new(tpl_vm *vm, size_t n, tpl_taint taint)
@@ -164,6 +166,7 @@ void ebb_tpl_sb_pad(tpl_sb *sb, size_t n, const char *fill)
 {
     if (n > 1000000)
         ebb_tpl_fail(sb->vm, EBB_LIMIT, "a field is wider than a million characters");
+    ebb_tpl_step(sb->vm, n / 8);
     for (; n > 0; n--)
         ebb_tpl_sb_puts(sb, fill);
 }
@@ -195,55 +198,68 @@ int ebb_tpl_str_cmp(const tpl_str *a, const tpl_str *b)
     return c ? c : (a->n > b->n) - (a->n < b->n);
 }
 
-size_t ebb_tpl_str_cps(tpl_str *s)
+size_t ebb_tpl_str_cps(tpl_vm *vm, tpl_str *s)
 {
-    if (s->n_cp == SIZE_MAX) {
-        size_t n = 0;
-        for (size_t i = 0; i < s->n; i++)
-            n += ((unsigned char)s->p[i] & 0xC0) != 0x80;
-        s->n_cp = n;
-    }
+    if (s->n_cp == SIZE_MAX)
+        s->n_cp = ebb_tpl_str_to_cp(vm, s, s->n);
     return s->n_cp;
 }
 
-size_t ebb_tpl_str_at(tpl_str *s, size_t cp)
+size_t ebb_tpl_str_at(tpl_vm *vm, tpl_str *s, size_t cp)
 {
     size_t at = 0;
 
-    if (ebb_tpl_str_cps(s) == s->n || cp >= s->n_cp)
+    if (ebb_tpl_str_cps(vm, s) == s->n || cp >= s->n_cp)
         return cp >= s->n_cp ? s->n : cp;
     for (; at < s->n; at++)
         if (((unsigned char)s->p[at] & 0xC0) != 0x80 && cp-- == 0)
             break;
+    ebb_tpl_step(vm, at / 64);
     return at;
 }
 
-size_t ebb_tpl_str_to_cp(const tpl_str *s, size_t at)
+size_t ebb_tpl_str_to_cp(tpl_vm *vm, const tpl_str *s, size_t at)
 {
     size_t n = 0;
 
+    ebb_tpl_step(vm, at / 64);
     for (size_t i = 0; i < at; i++)
         n += ((unsigned char)s->p[i] & 0xC0) != 0x80;
     return n;
 }
 
+size_t ebb_tpl_str_next(tpl_vm *vm, size_t at, size_t len)
+{
+    size_t to = at + len;
+
+    if (to / 64 != at / 64)
+        ebb_tpl_step(vm, (to / 64 - at / 64) * 8);
+    return to;
+}
+
 size_t ebb_tpl_str_find(tpl_vm *vm, const tpl_str *s, const tpl_str *what, size_t from, size_t to)
 {
-    const char *hit;
-
     if (from > to || what->n > to - from)
         return SIZE_MAX;
     if (what->n == 0)
         return from;
-    hit = memmem(s->p + from, to - from, what->p, what->n);
-    ebb_tpl_step(vm, 1 + (hit ? (size_t)(hit - s->p) - from : to - from) / 64);   /* what was looked at, not the rest */
-    return hit ? (size_t)(hit - s->p) : SIZE_MAX;
+    /* In pieces, as memmem() takes long where the text almost has `what` everywhere; what was looked at counts, `what`
+     * itself included, not the rest of the text. */
+    for (size_t at = from; at + what->n <= to; at += FIND_PIECE) {
+        size_t n = to - at - what->n < FIND_PIECE ? to - at : FIND_PIECE + what->n - 1;
+        const char *hit = memmem(s->p + at, n, what->p, what->n);
+        ebb_tpl_step(vm, 1 + (hit ? (size_t)(hit - s->p) - at + what->n : n) / 64);
+        if (hit)
+            return (size_t)(hit - s->p);
+    }
+    return SIZE_MAX;
 }
 
 size_t ebb_tpl_str_rfind(tpl_vm *vm, const tpl_str *s, const tpl_str *what, size_t from, size_t to)
 {
     if (from > to || what->n > to - from)
         return SIZE_MAX;
+    ebb_tpl_step(vm, 1 + what->n / 64);
     for (size_t at = to - what->n + 1; at-- > from;) {
         if (at % 64 == 0)
             ebb_tpl_step(vm, 1 + what->n / 64);

@@ -28,9 +28,11 @@ bool     ebb_tpl_str_eq(const tpl_str *a, const tpl_str *b);
 bool     ebb_tpl_str_is(const tpl_str *s, const char *text);
 /* By code point. */
 int      ebb_tpl_str_cmp(const tpl_str *a, const tpl_str *b);
-size_t   ebb_tpl_str_cps(tpl_str *s);            /* code points */
-size_t   ebb_tpl_str_at(tpl_str *s, size_t cp);  /* byte position of code point cp <= cps */
-size_t   ebb_tpl_str_to_cp(const tpl_str *s, size_t at);
+/* What walks over a text accounts for it, as do the searches below: 64 bytes are a step. */
+size_t   ebb_tpl_str_cps(tpl_vm *vm, tpl_str *s);        /* code points */
+/* Byte position of code point cp <= cps. */
+size_t   ebb_tpl_str_at(tpl_vm *vm, tpl_str *s, size_t cp);
+size_t   ebb_tpl_str_to_cp(tpl_vm *vm, const tpl_str *s, size_t at);
 /* First (or last) place of `what` in s[from..to); SIZE_MAX: none. */
 size_t   ebb_tpl_str_find(tpl_vm *vm, const tpl_str *s, const tpl_str *what,
                           size_t from, size_t to);
@@ -38,6 +40,9 @@ size_t   ebb_tpl_str_rfind(tpl_vm *vm, const tpl_str *s, const tpl_str *what,
                            size_t from, size_t to);
 /* Decode at a position. */
 uint32_t ebb_tpl_str_cp(const tpl_str *s, size_t at, size_t *len);
+/* at + len, for who looks at each code point of a text: accounts for a step per 8 bytes, in parts,
+ * so that a long text is given up on the way. */
+size_t   ebb_tpl_str_next(tpl_vm *vm, size_t at, size_t len);
 
 /* -- Code points ----------------------------------------------------------------------- */
 bool     ebb_tpl_cp_is_space(uint32_t cp);       /* Python's str.isspace */

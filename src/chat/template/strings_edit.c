@@ -83,8 +83,7 @@ tpl_str *ebb_tpl_str_case(tpl_vm *vm, const tpl_str *s, tpl_case how)
     size_t len;
 
     ebb_tpl_sb_init(&sb, vm);
-    ebb_tpl_step(vm, s->n / 8);
-    for (size_t at = 0; at < s->n; at += len) {
+    for (size_t at = 0; at < s->n; at = ebb_tpl_str_next(vm, at, len)) {
         uint32_t cp = ebb_tpl_str_cp(s, at, &len);
         bool first = how == TPL_TITLE ? !in_word : at == 0;
         bool upper = how == TPL_UPPER || (how == TPL_SWAP && ebb_tpl_cp_is_lower(cp)) ||
@@ -99,13 +98,13 @@ tpl_str *ebb_tpl_str_case(tpl_vm *vm, const tpl_str *s, tpl_case how)
 
 /* -- Stripping --------------------------------------------------------------------------------- */
 
-static bool in_set(const tpl_str *chars, uint32_t cp)
+static bool in_set(tpl_vm *vm, const tpl_str *chars, uint32_t cp)
 {
     size_t len;
 
     if (!chars)
         return ebb_tpl_cp_is_space(cp);
-    for (size_t at = 0; at < chars->n; at += len)
+    for (size_t at = 0; at < chars->n; at = ebb_tpl_str_next(vm, at, len))
         if (ebb_tpl_str_cp(chars, at, &len) == cp)
             return true;
     return false;
@@ -113,22 +112,22 @@ static bool in_set(const tpl_str *chars, uint32_t cp)
 
 tpl_str *ebb_tpl_str_strip(tpl_vm *vm, const tpl_str *s, const tpl_str *chars, unsigned sides)
 {
-    size_t from = 0, to = s->n, len, cost = chars ? 1 + chars->n / 4 : 1;
+    size_t from = 0, to = s->n, len;
 
     while ((sides & TPL_LEFT) && from < to) {
-        if (!in_set(chars, ebb_tpl_str_cp(s, from, &len)))
+        if (!in_set(vm, chars, ebb_tpl_str_cp(s, from, &len)))
             break;
         from += len;
-        ebb_tpl_step(vm, cost);
+        ebb_tpl_step(vm, 1);
     }
     while ((sides & TPL_RIGHT) && to > from) {
         size_t last = to - 1;
         while (last > from && ((unsigned char)s->p[last] & 0xC0) == 0x80)
             last--;
-        if (!in_set(chars, ebb_tpl_str_cp(s, last, &len)))
+        if (!in_set(vm, chars, ebb_tpl_str_cp(s, last, &len)))
             break;
         to = last;
-        ebb_tpl_step(vm, cost);
+        ebb_tpl_step(vm, 1);
     }
     return ebb_tpl_str_cut(vm, s, from, to);
 }
@@ -198,17 +197,16 @@ static tpl_list *split_spaces(tpl_vm *vm, const tpl_str *s, int64_t max)
     tpl_list *l = ebb_tpl_list_new(vm, 0);
     size_t at = 0, len;
 
-    ebb_tpl_step(vm, s->n / 8);
     for (;;) {
         while (at < s->n && ebb_tpl_cp_is_space(ebb_tpl_str_cp(s, at, &len)))
-            at += len;
+            at = ebb_tpl_str_next(vm, at, len);
         if (at == s->n)
             return l;
         if (max >= 0 && l->n == (size_t)max)
             break;
         size_t from = at;
         while (at < s->n && !ebb_tpl_cp_is_space(ebb_tpl_str_cp(s, at, &len)))
-            at += len;
+            at = ebb_tpl_str_next(vm, at, len);
         add_cut(vm, l, s, from, at);
     }
     add_cut(vm, l, s, at, s->n);
@@ -282,11 +280,10 @@ tpl_list *ebb_tpl_str_lines(tpl_vm *vm, const tpl_str *s, bool keep_ends)
     tpl_list *l = ebb_tpl_list_new(vm, 0);
     size_t from = 0, len;
 
-    ebb_tpl_step(vm, s->n / 8);
     for (size_t at = 0; at < s->n;) {
         size_t to = at;
         uint32_t cp = ebb_tpl_str_cp(s, at, &len);
-        at += len;
+        at = ebb_tpl_str_next(vm, at, len);
         if (!ends_line(cp))
             continue;
         if (cp == '\r' && at < s->n && s->p[at] == '\n')
@@ -305,7 +302,7 @@ tpl_str *ebb_tpl_str_justify(tpl_vm *vm, tpl_str *s, int64_t width, const tpl_st
 {
     tpl_sb sb;
     char text[8] = " ";
-    size_t n = ebb_tpl_str_cps(s), pad, left;
+    size_t n = ebb_tpl_str_cps(vm, s), pad, left;
 
     if (width <= 0 || (uint64_t)width <= n)
         return s;
@@ -344,7 +341,7 @@ tpl_str *ebb_tpl_str_escape(tpl_vm *vm, const tpl_str *s)
     tpl_sb sb;
 
     ebb_tpl_sb_init(&sb, vm);
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i = ebb_tpl_str_next(vm, i, 1)) {
         const char *by = NULL;
         for (size_t k = 0; k < sizeof map / sizeof *map; k++)
             if (s->p[i] == map[k].c)

@@ -107,6 +107,8 @@ static void vm_init(tpl_vm *vm, const ebb_template_opts *o)
     vm->heap.max_bytes = o->max_memory_bytes ? o->max_memory_bytes : (size_t)192 << 20;
     vm->max_output_bytes = o->max_output_bytes ? o->max_output_bytes : (size_t)64 << 20;
     vm->tracks_taint = o->attribute;
+    vm->stop = o->stop;
+    vm->stop_arg = o->stop_arg;
     if (o->now)
         vm->now = *o->now;
     else

@@ -43,6 +43,9 @@ typedef struct ebb_template_opts {
                                           * for it */
     size_t       max_memory_bytes;       /* 0: 192 MiB */
     size_t       max_output_bytes;       /* 0: 64 MiB */
+    bool       (*stop)(void *arg);       /* asked every millisecond or so; true: the rendering
+                                          * ends with CANCELED.  NULL: nobody stops it */
+    void        *stop_arg;
 } ebb_template_opts;
 
 /* Bytes [begin, end) of the text came from messages[message]. */
@@ -62,7 +65,7 @@ typedef struct ebb_template_result {
 /* Render with the variables of the JSON object `context` (messages, bos_token,
  * tools ...).  *out is filled anew; ebb_template_result_fini frees it, after
  * failures too.  Errors: UNSUPPORTED with out->raised (the template refused this
- * conversation), FORMAT (rendering failed: line and reason), LIMIT, NOMEM.
+ * conversation), FORMAT (rendering failed: line and reason), LIMIT, CANCELED (opts->stop), NOMEM.
  * Cost: about 0.1 us a step; all memory but the result is given back. */
 EBB_MUST_CHECK
 ebb_status ebb_template_render(const ebb_template *t, const json_t *context,

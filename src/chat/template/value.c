@@ -82,6 +82,8 @@ void ebb_tpl_step(tpl_vm *vm, uint64_t n)
         ebb_tpl_fail(vm, EBB_LIMIT, "more than %llu steps", (unsigned long long)vm->max_steps);
     if (vm->until_ns && vm->steps >= vm->next_look) {
         vm->next_look = vm->steps + TPL_STEPS_PER_LOOK;
+        if (vm->stop && vm->stop(vm->stop_arg))
+            ebb_tpl_fail(vm, EBB_CANCELED, "stopped");
         if (ebb_clock_thread_ns() > vm->until_ns)
             ebb_tpl_fail(vm, EBB_LIMIT, "it computes for too long");
     }
@@ -166,11 +168,12 @@ static void dict_grow(tpl_vm *vm, tpl_dict *d)
     d->cap = cap;
 }
 
-static bool is_hashable(tpl_val v)
+static bool is_hashable(tpl_vm *vm, tpl_val v)
 {
+    ebb_tpl_step(vm, 1);
     if (v.kind == TPL_TUPLE) {
         for (size_t i = 0; i < v.list->n; i++)
-            if (v.list->v[i].kind == TPL_TUPLE || !is_hashable(v.list->v[i]))
+            if (v.list->v[i].kind == TPL_TUPLE || !is_hashable(vm, v.list->v[i]))
                 return false;
         return true;
     }
@@ -181,7 +184,7 @@ void ebb_tpl_dict_set(tpl_vm *vm, tpl_dict *d, tpl_val key, tpl_val val)
 {
     tpl_val *at;
 
-    if (!is_hashable(key))
+    if (!is_hashable(vm, key))
         ebb_tpl_fail(vm, EBB_FORMAT, "a %s cannot be the key of a dict", ebb_tpl_type_name(key));
     at = ebb_tpl_dict_find(vm, d, key);
     if (at) {
@@ -280,8 +283,10 @@ static bool lists_eq(tpl_vm *vm, const tpl_list *a, const tpl_list *b)
     bool same = a->n == b->n;
 
     ebb_tpl_enter(vm);
-    for (size_t i = 0; same && i < a->n; i++)
+    for (size_t i = 0; same && i < a->n; i++) {
+        ebb_tpl_step(vm, 1);
         same = ebb_tpl_eq(vm, a->v[i], b->v[i]);
+    }
     ebb_tpl_leave(vm);
     return same;
 }
@@ -292,6 +297,7 @@ static bool dicts_eq(tpl_vm *vm, const tpl_dict *a, const tpl_dict *b)
 
     ebb_tpl_enter(vm);
     for (size_t i = 0; same && i < a->n; i++) {
+        ebb_tpl_step(vm, 1);
         const tpl_val *other = ebb_tpl_dict_find(vm, b, a->key[i]);
         same = other && ebb_tpl_eq(vm, a->val[i], *other);
     }
@@ -330,9 +336,11 @@ static int lists_cmp(tpl_vm *vm, const tpl_list *a, const tpl_list *b)
     int c = 0;
 
     ebb_tpl_enter(vm);
-    for (size_t i = 0; c == 0 && i < a->n && i < b->n; i++)
+    for (size_t i = 0; c == 0 && i < a->n && i < b->n; i++) {
+        ebb_tpl_step(vm, 1);
         if (!ebb_tpl_eq(vm, a->v[i], b->v[i]))
             c = ebb_tpl_cmp(vm, a->v[i], b->v[i]);
+    }
     ebb_tpl_leave(vm);
     return c ? c : (a->n > b->n) - (a->n < b->n);
 }
@@ -368,9 +376,7 @@ size_t ebb_tpl_len(tpl_vm *vm, tpl_val v)
 {
     switch (v.kind) {
     case TPL_UNDEF: return 0;
-    case TPL_STR:
-        ebb_tpl_step(vm, v.s->n_cp == SIZE_MAX ? v.s->n / 64 : 0);
-        return ebb_tpl_str_cps(v.s);
+    case TPL_STR: return ebb_tpl_str_cps(vm, v.s);
     case TPL_LIST: case TPL_TUPLE: return v.list->n;
     case TPL_DICT: return v.dict->n;
     case TPL_RANGE: return range_len(v.range);
@@ -392,7 +398,7 @@ bool ebb_tpl_is_iterable(tpl_val v)
 
 static tpl_list *chars_of(tpl_vm *vm, tpl_str *s)
 {
-    size_t n = ebb_tpl_str_cps(s), len;
+    size_t n = ebb_tpl_str_cps(vm, s), len;
     tpl_list *l = ebb_tpl_list_new(vm, n);
 
     ebb_tpl_step(vm, n);

@@ -110,6 +110,8 @@ struct tpl_vm {
     uint64_t   steps, max_steps;
     uint64_t   next_look;        /* at the clock: the step after which it is asked again */
     uint64_t   until_ns;         /* of the thread's clock; 0: no limit of time */
+    bool     (*stop)(void *arg); /* asked at each look at the clock; may be NULL */
+    void      *stop_arg;
     size_t     max_output_bytes;
     unsigned   depth;
     bool       tracks_taint;
@@ -134,7 +136,9 @@ void *ebb_tpl_alloc_array(tpl_vm *vm, size_t n, size_t size);
 /* Room for one more element behind the n of a list; returns the list, moved or not, and sets
  * *cap. */
 void *ebb_tpl_grow(tpl_vm *vm, void *list, size_t n, size_t *cap, size_t size);
-void  ebb_tpl_step(tpl_vm *vm, uint64_t n);      /* account for n units of work */
+/* Account for n units of work, each of some 100 ns or less.  Whatever takes longer for longer data
+ * is accounted for where it is done, as the limits of time and the stop are looked at here only. */
+void  ebb_tpl_step(tpl_vm *vm, uint64_t n);
 void  ebb_tpl_enter(tpl_vm *vm);                 /* one level deeper; every recursion does */
 void  ebb_tpl_leave(tpl_vm *vm);
 

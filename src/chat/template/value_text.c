@@ -60,9 +60,8 @@ static void repr_str(tpl_sb *sb, const tpl_str *s)
     char quote = has_single && !has_double ? '"' : '\'';
     size_t len;
 
-    ebb_tpl_step(sb->vm, s->n / 8);
     ebb_tpl_sb_raw(sb, &quote, 1, 0);
-    for (size_t at = 0; at < s->n; at += len) {
+    for (size_t at = 0; at < s->n; at = ebb_tpl_str_next(sb->vm, at, len)) {
         uint32_t cp = ebb_tpl_str_cp(s, at, &len);
         tpl_taint taint = s->taint ? s->taint[at] : 0;
         const char *plain = cp == '\n' ? "\\n" : cp == '\r' ? "\\r" : cp == '\t' ? "\\t" : cp == '\\' ? "\\\\" : NULL;
@@ -192,9 +191,8 @@ static void json_str(tpl_sb *sb, const tpl_str *s, const tpl_json_style *style)
 {
     size_t len;
 
-    ebb_tpl_step(sb->vm, s->n / 8);
     ebb_tpl_sb_puts(sb, "\"");
-    for (size_t at = 0; at < s->n; at += len) {
+    for (size_t at = 0; at < s->n; at = ebb_tpl_str_next(sb->vm, at, len)) {
         uint32_t cp = ebb_tpl_str_cp(s, at, &len);
         if (cp < 0x20 || cp == '"' || cp == '\\' || (cp >= 0x7F && style->ascii))
             json_escape(sb, cp, s->taint ? s->taint[at] : 0);

@@ -447,6 +447,78 @@ static void test_time_is_bounded(void **state)
     json_decref(context);
 }
 
+/* What looks at much data takes steps for it, in whatever it is done: once is little, a thousand times are refused. */
+static void test_work_on_long_data_counts(void **state)
+{
+#define LOOP "{% for i in range(N) %}{% if "
+#define TEXT "{% set s = ('a' * 1000) * 200 %}{% set t = s[:-1] ~ 'b' %}"
+#define UMLAUTS "{% set s = ('\xC3\xA9' * 1000) * 100 %}"
+#define LIST "{% set a = [1] * 9000 %}{% set b = [1] * 9000 %}{% set c = [1] * 8999 + [2] %}"
+    static const char *const sources[] = {
+        TEXT LOOP "s.startswith((t, t))", TEXT LOOP "s.endswith(('b' ~ s[1:], t))", TEXT LOOP "s.removeprefix(t)",
+        TEXT LOOP "s.isalpha()", TEXT LOOP "s.isalnum()", TEXT LOOP "s is lower", TEXT LOOP "s.islower()",
+        TEXT LOOP "s.find(s[:-1])", TEXT LOOP "s.rfind(t[2:], 1)", TEXT LOOP "'b'.strip(t)",
+        UMLAUTS LOOP "s.count('')", UMLAUTS LOOP "s.startswith('x', 99990)", UMLAUTS LOOP "s[99999]",
+        UMLAUTS LOOP "s.find('x', 99990)", UMLAUTS LOOP "s|wordcount",
+        LIST LOOP "a == b", LIST LOOP "[a].count(b)", LIST LOOP "c in [a]", LIST LOOP "a < c", LIST LOOP "[a, b]|sort",
+        LIST LOOP "[a, b]|unique|list", LIST LOOP "a|unique|list", LIST LOOP "{'x': a} == {'x': b}",
+        "{% set a = (1,) * 9000 %}" LOOP "{a: 1}", "{% set a = [(1, 2)] * 9000 %}" LOOP "dict(a)",
+        "{% set a = [('', '')] * 9000 %}" LOOP "a|urlencode", "{% set s = 'a' * 9000 %}" LOOP "s|urlencode",
+        "{% set s = 'a' * 9000 %}" LOOP "s|escape", "{% set s = '%' ~ '-' * 9000 ~ 'd' %}" LOOP "s % 1",
+        "{% set s = '{0[' ~ 'a' * 9000 ~ ']}' %}" LOOP "s.format({})", LOOP "'a'|center(9000)",
+        LIST LOOP "false %}{% endif %}{% for x in a if false %}{% endfor %}{% if 1",
+    };
+    static const struct { const char *times; ebb_status st; } runs[] = { { "1", EBB_OK }, { "1000", EBB_LIMIT } };
+    const ebb_template_opts o = { .max_steps = 150000, .max_ms = 60000, .max_memory_bytes = 512u << 20 };
+    json_t *context = json_object();
+
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof sources / sizeof *sources; i++) {
+        const char *source = sources[i / 2], *n = strchr(source, 'N'), *end = " %}{% endif %}{% endfor %}";
+        ebb_buf b = { 0 };
+        ebb_template_result r;
+        ebb_error err = { 0 };
+
+        ebb_buf_addf(&b, "%.*s%s%s%s", (int)(n - source), source, runs[i % 2].times, n + 1, end);
+        if (render(ebb_buf_text(&b), b.len, context, &o, &r, &err) != runs[i % 2].st)
+            fail_msg("%s: %s", ebb_buf_text(&b), err.msg);
+        if (err.msg[0] && !strstr(err.msg, "steps"))
+            fail_msg("%s: %s", ebb_buf_text(&b), err.msg);
+        ebb_template_result_fini(&r);
+        ebb_buf_fini(&b);
+    }
+    json_decref(context);
+}
+
+static bool stop_at_third_look(void *n_looks)
+{
+    return ++*(int *)n_looks == 3;
+}
+
+/* It is asked in the midst of one long operation, too. */
+static void test_stop_is_asked(void **state)
+{
+    static const char *const sources[] = {
+        "{% for i in range(100000) %}{{ i }}{% endfor %}", "{% set s = ('A' * 1000) * 500 %}{{ s is upper }}",
+        "{{ ([1] * 30000) == ([1] * 30000) }}",
+    };
+    json_t *context = json_object();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        int n_looks = 0;
+        const ebb_template_opts o = { .max_ms = 60000, .stop = stop_at_third_look, .stop_arg = &n_looks };
+        ebb_template_result r;
+        ebb_error err = { 0 };
+
+        assert_int_equal(render(sources[i], strlen(sources[i]), context, &o, &r, &err), EBB_CANCELED);
+        assert_int_equal(n_looks, 3);
+        assert_non_null(strstr(err.msg, "stopped"));
+        ebb_template_result_fini(&r);
+    }
+    json_decref(context);
+}
+
 /* From one end of 64 bits to the other. */
 static void test_wide_range(void **state)
 {
@@ -468,8 +540,8 @@ static void test_wide_range(void **state)
 static void test_replace_without_bound(void **state)
 {
     static const char source[] = "{{ 'aba'|replace('a', 'c', -9223372036854775807 - 1) }} "
-                                 "{{ 'ab'.replace('', '-', -9223372036854775807 - 1) }} {{ 'aba'.replace('a', 'c', 1) }} "
-                                 "{{ 'ab'.replace('', '-', 2) }}";
+                                 "{{ 'ab'.replace('', '-', -9223372036854775807 - 1) }} "
+                                 "{{ 'aba'.replace('a', 'c', 1) }} {{ 'ab'.replace('', '-', 2) }}";
     json_t *context = json_object();
     ebb_template_result r;
 
@@ -577,7 +649,8 @@ int main(void)
         cmocka_unit_test(test_many_names), cmocka_unit_test(test_tree_is_bounded),
         cmocka_unit_test(test_errors_name_the_line), cmocka_unit_test(test_raise_is_verbatim),
         cmocka_unit_test(test_attribution), cmocka_unit_test(test_growing_text), cmocka_unit_test(test_time_is_bounded),
-        cmocka_unit_test(test_many_hits_are_cheap),
+        cmocka_unit_test(test_many_hits_are_cheap), cmocka_unit_test(test_work_on_long_data_counts),
+        cmocka_unit_test(test_stop_is_asked),
         cmocka_unit_test(test_wide_range), cmocka_unit_test(test_replace_without_bound),
         cmocka_unit_test(test_mutated_own),
         cmocka_unit_test(test_mutated_real), cmocka_unit_test(test_out_of_memory),
