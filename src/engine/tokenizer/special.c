@@ -66,18 +66,38 @@ void ebb_tok_special_fini(ebb_tok_special *s)
     memset(s, 0, sizeof *s);
 }
 
+static unsigned byte_of(const ebb_tok_special *s, size_t i, size_t depth)
+{
+    return (unsigned char)s->table->entries[s->ids[i]].ptr[depth];
+}
+
 /* In ids[lo..hi), whose texts agree in their first `depth` bytes and are
  * longer: the first whose next byte is at least `byte`. */
 static size_t lower_bound(const ebb_tok_special *s, size_t lo, size_t hi, size_t depth, unsigned byte)
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if ((unsigned char)s->table->entries[s->ids[mid]].ptr[depth] < byte)
+        if (byte_of(s, mid, depth) < byte)
             lo = mid + 1;
         else
             hi = mid;
     }
     return lo;
+}
+
+/* Of ids[*lo..*hi), which is as lower_bound() wants it: those whose next byte is `byte`; false: there are none.  Where
+ * all have the same one nothing is searched; else there are two searches, of a dozen looks at texts each in a large
+ * vocabulary, and what is spent grows with that. */
+static bool narrow(const ebb_tok_special *s, ebb_tok_search *q, size_t *lo, size_t *hi, size_t depth, unsigned byte)
+{
+    if (*lo == *hi)
+        return false;
+    if (byte_of(s, *lo, depth) == byte_of(s, *hi - 1, depth))
+        return byte_of(s, *lo, depth) == byte;
+    ebb_tok_spend(&q->budget, (uint64_t)(64 - __builtin_clzll(*hi - *lo)));
+    *lo = lower_bound(s, *lo, *hi, depth, byte);
+    *hi = lower_bound(s, *lo, *hi, depth, byte + 1);
+    return *lo < *hi;
 }
 
 /* Which tokens count: in a quoted text the user-defined ones; in another those that elsewhere are, too; all. */
@@ -99,9 +119,7 @@ static ebb_token match_longest(const ebb_tok_special *s, ebb_tok_search *q, size
         unsigned byte = (unsigned char)q->text[at + depth];
         const ebb_tok_entry *e;
 
-        lo = lower_bound(s, lo, hi, depth, byte);
-        hi = lower_bound(s, lo, hi, depth, byte + 1);
-        if (lo == hi)
+        if (!narrow(s, q, &lo, &hi, depth, byte))
             break;
         e = &s->table->entries[s->ids[lo]];
         if (e->len > depth + 1)

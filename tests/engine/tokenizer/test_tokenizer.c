@@ -275,6 +275,42 @@ static void test_special_twins(void **state)
     ebb_tok_table_fini(&table);
 }
 
+/* Of 1000 steps, those that are left when "xaa...", 101 bytes, was searched for tokens that it almost has: "xa...a!" of
+ * `first` letters and more. */
+static uint64_t left_of_search(size_t first)
+{
+    enum { N_TOKENS = 200, N_TEXT = 101 };
+    static char text[N_TOKENS][2 * N_TOKENS + 2];
+    static toy t;
+    ebb_tok_table table;
+    ebb_tok_special special;
+    ebb_tok_search q = { .text = text[N_TOKENS - 1], .n = N_TEXT, .control = true, .budget.left = 1000 };
+    ebb_token id;
+
+    toy_init(&t, "llama", NULL);
+    for (size_t i = 0; i < N_TOKENS; i++) {
+        memset(text[i], 'a', sizeof text[i]);
+        text[i][0] = 'x';
+        text[i][first + i] = '!';
+        toy_add_n(&t, text[i], first + i + 1, EBB_VOCAB_USER, 0);
+    }
+    assert_int_equal(ebb_tok_table_init(&table, &t.v, NULL), EBB_OK);
+    assert_int_equal(ebb_tok_special_init(&special, &table, NULL), EBB_OK);
+    assert_int_equal(ebb_tok_special_next(&special, &q, &id), N_TEXT);
+    assert_int_equal(id, -1);
+    ebb_tok_special_fini(&special);
+    ebb_tok_table_fini(&table);
+    return q.budget.left;
+}
+
+/* A byte at which all tokens go on alike costs a step; one at which they part a search among them. */
+static void test_searches_are_spent(void **state)
+{
+    (void)state;
+    assert_int_equal(left_of_search(101), 1000 - 101);
+    assert_in_range(left_of_search(1), 0, 300);
+}
+
 /* Of a text that somebody wrote, or of one that is free. */
 static size_t count_ids(const ebb_tokenizer *t, const char *text, bool is_quoted)
 {
@@ -592,7 +628,7 @@ int main(void)
         cmocka_unit_test(test_special_texts),
         cmocka_unit_test(test_a_long_special_text),
         cmocka_unit_test(test_tokens_that_grow),
-        cmocka_unit_test(test_special_twins),
+        cmocka_unit_test(test_special_twins), cmocka_unit_test(test_searches_are_spent),
         cmocka_unit_test(test_harmony),
         cmocka_unit_test(test_types_by_their_look), cmocka_unit_test(test_marks_of_thoughts),
         cmocka_unit_test(test_phi3_swallows_space_behind_special),
