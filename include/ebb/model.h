@@ -39,7 +39,8 @@ typedef struct ebb_model_info {
     const char *path;            /* of a split model its first file; the given name if in memory */
     const char *name;            /* general.name, else the file's base name: a line of UTF-8 in
                                     which control characters are made visible, of 200 bytes of it */
-    const char *arch;            /* "llama", "qwen3" ... */
+    const char *arch;            /* "llama", "qwen3" ...: a line of text, of 64 bytes of the file at
+                                  * most; "": the file names none */
     const char *quantization;    /* "Q4_K_M": general.file_type, else the type with most bytes */
     uint32_t    n_layers, n_embd, n_head, n_head_kv, head_dim, n_ff, n_vocab;
     uint32_t    n_ctx_train;     /* longest context the model was trained for, tokens */

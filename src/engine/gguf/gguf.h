@@ -98,7 +98,8 @@ const uint8_t *ebb_gguf_digest(const ebb_gguf *g);
 
 /* -- Metadata (of a split model: the first part's), in the order of the file.
  * A key that begins with '.' is one of the architecture: ".block_count" is
- * "llama.block_count" where general.architecture is "llama". */
+ * "llama.block_count" where general.architecture is "llama"; there are none where that is longer
+ * than 64 bytes. */
 size_t ebb_gguf_n_keys(const ebb_gguf *g);
 const ebb_gguf_kv *ebb_gguf_get_key(const ebb_gguf *g, size_t i);
 const ebb_gguf_kv *ebb_gguf_find(const ebb_gguf *g, const char *key); /* NULL if absent; O(log n) */

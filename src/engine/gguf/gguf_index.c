@@ -6,6 +6,8 @@
 
 #include "gguf/gguf_impl.h"
 
+enum { ARCH_BYTES = 64 };                        /* no architecture has a longer name, nor keys that begin with one */
+
 /* Keys and names both begin their struct, so one comparison serves both. */
 _Static_assert(offsetof(ebb_gguf_kv, key) == 0 && offsetof(ebb_gguf_tensor, name) == 0, "name comes first");
 
@@ -85,6 +87,8 @@ const ebb_gguf_kv *ebb_gguf_find(const ebb_gguf *g, const char *key)
 
     if (key[0] == '.') {
         const char *arch = ebb_gguf_get_string(g, "general.architecture");
+        if (arch && strnlen(arch, ARCH_BYTES + 1) > ARCH_BYTES)
+            return NULL;                         /* one may be as long as the file, and is looked up often */
         int n = snprintf(full, sizeof full, "%s%s", arch ? arch : "", key);
         if (n < 0 || (size_t)n >= sizeof full)
             return NULL;

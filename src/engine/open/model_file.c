@@ -17,6 +17,7 @@
 #define MAX_WIDTH  (1u << 24)    /* rows, tokens: likewise */
 #define MAX_HEADS  (1u << 16)
 #define NAME_BYTES 200u          /* shown of a name */
+#define ARCH_BYTES 64u           /* shown of an architecture */
 
 struct ebb_model {
     ebb_gguf      *gguf;
@@ -24,6 +25,7 @@ struct ebb_model {
     char          *path;         /* FILE@MEMBER, if a member of a llamafile was named */
     char          *base_name;    /* of the file */
     char          *name;         /* general.name or base_name, as a line of text */
+    char          *arch;         /* general.architecture, likewise; NULL: it has none */
     ebb_tokenizer *tokenizer;    /* NULL: no_tokenizer says why */
     ebb_error      no_tokenizer;
     _Atomic(ebb_token_trie *) trie;      /* NULL: nobody has asked for it */
@@ -136,18 +138,31 @@ static ebb_status read_hparams(const ebb_gguf *g, ebb_model_info *info, ebb_erro
     return st;
 }
 
-/* It stands in lines of lists and notices, so it can be none of its own, nor fill a screen. */
-static char *make_name(const ebb_gguf *g, const char *base_name)
+/* Text that stands in lines of lists and notices, so it can be none of its own, nor fill a screen.  NULL: no memory. */
+static char *line_of(const char *text, size_t max_bytes)
 {
-    const char *name = ebb_gguf_get_string(g, "general.name");
     ebb_buf line = { 0 };
 
-    if (!name || !name[0])
-        name = base_name;
-    if (ebb_utf8_add_line(&line, name, ebb_utf8_cut(name, strlen(name), NAME_BYTES), false))
+    if (ebb_utf8_add_line(&line, text, ebb_utf8_cut(text, strlen(text), max_bytes), false))
         return ebb_buf_take(&line);
     ebb_buf_fini(&line);
     return NULL;
+}
+
+/* What is shown of a model. */
+static ebb_status read_names(ebb_model *m, ebb_error *err)
+{
+    const char *name = ebb_gguf_get_string(m->gguf, "general.name");
+    const char *arch = ebb_gguf_get_string(m->gguf, "general.architecture");
+
+    m->name = line_of(name && name[0] ? name : m->base_name, NAME_BYTES);
+    if (arch && arch[0])
+        m->arch = line_of(arch, ARCH_BYTES);
+    if (!m->name || (arch && arch[0] && !m->arch))
+        return EBB_FAIL(err, EBB_NOMEM, "no memory for its name");
+    m->info.name = m->name;
+    m->info.arch = m->arch ? m->arch : "";
+    return EBB_OK;
 }
 
 static ebb_status read_info(ebb_model *m, ebb_error *err)
@@ -157,12 +172,9 @@ static ebb_status read_info(ebb_model *m, ebb_error *err)
     ebb_status st;
 
     info->path = m->path ? m->path : ebb_gguf_get_part(g, 0)->path;
-    info->name = m->name = make_name(g, m->base_name);
-    if (!m->name)
-        return EBB_FAIL(err, EBB_NOMEM, "no memory for its name");
-    info->arch = ebb_gguf_get_string(g, "general.architecture");
-    if (!info->arch)
-        info->arch = "";
+    st = read_names(m, err);
+    if (st != EBB_OK)
+        return st;
     info->quantization = quantization_name(g);
     st = read_hparams(g, info, err);
     if (st != EBB_OK)
@@ -270,6 +282,7 @@ void ebb_model_close(ebb_model *m)
     ebb_gguf_close(m->gguf);
     free(m->base_name);
     free(m->name);
+    free(m->arch);
     free(m->path);
     free(m);
 }

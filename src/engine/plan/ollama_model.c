@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "ebb/experimental/inspect.h"
 #include "ebb/experimental/ollama.h"
 #include "open/model_file.h"
@@ -14,7 +15,8 @@ ebb_status ebb_ollama_model_init(ebb_ollama_model *o, const char *arch, uint64_t
     memset(o, 0, sizeof *o);
     if (n_layers > MAX_LAYERS)
         return EBB_FAIL(err, EBB_FORMAT, "block_count %llu is not plausible", (unsigned long long)n_layers);
-    snprintf(o->arch, sizeof o->arch, "%s", arch ? arch : "unknown");
+    arch = arch ? arch : "unknown";
+    snprintf(o->arch, sizeof o->arch, "%.*s", (int)ebb_utf8_cut(arch, strlen(arch), sizeof o->arch - 1), arch);
     o->n_layers = n_layers;
     o->layer_bytes = calloc(n_layers + 1, sizeof *o->layer_bytes);
     o->has_layer = calloc(n_layers + 1, sizeof *o->has_layer);
@@ -146,11 +148,12 @@ static void read_scalars(ebb_ollama_model *o, const ebb_gguf *g)
 ebb_status ebb_ollama_model_read(ebb_ollama_model *o, const ebb_model *m, ebb_error *err)
 {
     const ebb_gguf *g = ebb_model_gguf(m);
+    const char *arch = ebb_model_get_info(m)->arch;
     uint64_t n_layers = 0;
     ebb_status st;
 
     scalar(g, ".block_count", &n_layers);
-    st = ebb_ollama_model_init(o, ebb_gguf_get_string(g, "general.architecture"), n_layers, err);
+    st = ebb_ollama_model_init(o, arch[0] ? arch : NULL, n_layers, err);
     if (st != EBB_OK)
         return st;
     read_scalars(o, g);

@@ -98,6 +98,32 @@ static void test_name_is_a_line(void **state)
     ebb_buf_fini(&f);
 }
 
+/* One that no model has is no prefix of keys, either. */
+static void test_arch_is_a_short_line(void **state)
+{
+    char large[100];
+    ebb_buf f = { 0 };
+
+    (void)state;
+    gguf_head(&f, 3, 0, 1);
+    gguf_kv_str(&f, "general.architecture", "a\n\x1B[2J");
+    ebb_model *m = open_or_fail(&f);
+    assert_string_equal(ebb_model_get_info(m)->arch, "a\u240A\u241B[2J");
+    ebb_model_close(m);
+    ebb_buf_fini(&f);
+    memset(large, 'a', sizeof large - 1);
+    large[65] = '\0';
+    gguf_head(&f, 3, 0, 2);
+    gguf_kv_str(&f, "general.architecture", large);
+    memcpy(large + 65, ".block_count", 13);
+    gguf_kv_u32(&f, large, 5);
+    m = open_or_fail(&f);
+    assert_int_equal(strlen(ebb_model_get_info(m)->arch), 64);
+    assert_int_equal(ebb_model_get_info(m)->n_layers, 0);
+    ebb_model_close(m);
+    ebb_buf_fini(&f);
+}
+
 /* The metadata counts for the fingerprint, the weights do not. */
 static void test_fingerprint(void **state)
 {
@@ -394,7 +420,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_facts),
-        cmocka_unit_test(test_name_is_a_line),
+        cmocka_unit_test(test_name_is_a_line), cmocka_unit_test(test_arch_is_a_short_line),
         cmocka_unit_test(test_fingerprint),
         cmocka_unit_test(test_unknown_architecture_and_no_tokenizer_open),
         cmocka_unit_test(test_tensors_and_templates),
