@@ -12,11 +12,6 @@
  * on the memory, in one block or in many. */
 enum { LAID_OUT_FREE = 64 << 10, LAID_OUT_PER_BYTE = 32, LAID_OUT_MOST = 64 << 20 };
 
-/* Bytes of a block of prose that are parsed: md4c takes quadratic time for some (definitions of links behind the head
- * of a table: half a second for so many, 18 s for six times as many), and the screen waits.  Longer ones are shown as
- * they were written. */
-enum { PARSED_MOST = 256 << 10 };
-
 static size_t layout_limit(size_t n)
 {
     size_t free = LAID_OUT_FREE + LAID_OUT_PER_BYTE * n;
@@ -50,13 +45,13 @@ static void add_prose(ebb_wrap *w, const char *s, size_t n, size_t limit)
     ebb_renderer r = { .w = w, .limit = limit };
     bool is_too_much;
 
-    if (n <= PARSED_MOST && ebb_render_parse(&r, s, n) != 0 && !ebb_render_check_limit(&r))
+    if (ebb_render_parse(&r, s, n) != 0 && !ebb_render_check_limit(&r))
         w->failed = true;
     is_too_much = ebb_render_check_limit(&r);
     ebb_render_end_line(&r);
     if (is_too_much)
         drop_rendered(w, &before);
-    if (w->visible.len == before.visible.len) {  /* also definitions of links: nothing is lost */
+    if (w->visible.len == before.visible.len) {  /* not parsed, or definitions of links: nothing is lost */
         ebb_renderer source = { .w = w, .html = 1 };
         ebb_render_add(&source, s, n, EBB_FACE_MARKUP);
         ebb_render_end_line(&source);
@@ -83,22 +78,30 @@ static void add_blank(ebb_wrap *w)
     }
 }
 
-/* Blank lines around prose stay, as one.  The whole text may have become `limit` bytes then. */
-static void render_prose(ebb_wrap *w, const char *s, size_t n, size_t limit)
+ebb_text_range ebb_render_inside(const char *s, size_t n)
 {
-    size_t at = 0, end = n;
+    size_t at = 0;
 
     for (const char *nl; (nl = memchr(s + at, '\n', n - at)) != NULL && is_blank_line(s + at, (size_t)(nl - s) - at);)
         at = (size_t)(nl - s) + 1;
-    if (at > 0)
+    while (n > at && is_blank_line(s + n - 1, 1))
+        n--;
+    return (ebb_text_range){ at, n };
+}
+
+/* Blank lines around prose stay, as one.  The whole text may have become `limit` bytes then. */
+static void render_prose(ebb_wrap *w, const char *s, size_t n, size_t limit)
+{
+    ebb_text_range inside = ebb_render_inside(s, n);
+    const char *nl;
+
+    if (inside.begin > 0)
         add_blank(w);
-    if (is_blank_line(s + at, n - at))
+    if (inside.begin == inside.end)
         return;
-    while (s[end - 1] == '\n' || s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t')
-        end--;
-    add_prose(w, s + at, end - at, limit);
-    for (const char *nl = memchr(s + end, '\n', n - end); nl &&
-         memchr(nl + 1, '\n', n - (size_t)(nl + 1 - s)); nl = NULL)
+    add_prose(w, s + inside.begin, inside.end - inside.begin, limit);
+    nl = memchr(s + inside.end, '\n', n - inside.end);
+    if (nl && memchr(nl + 1, '\n', n - (size_t)(nl + 1 - s)))
         add_blank(w);
 }
 

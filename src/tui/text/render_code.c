@@ -4,6 +4,7 @@
 typedef struct hunt {
     unsigned long left;          /* code blocks to pass, the wanted one included */
     bool          is_counted, is_found;
+    size_t        steps;         /* of md4c so far */
     ebb_buf      *out;
 } hunt;
 
@@ -47,8 +48,9 @@ static bool hunt_in_prose(hunt *h, const char *s, size_t n)
 {
     static const MD_PARSER hunter = { .flags = MD_FLAG_TABLES, .enter_block = hunt_enter, .leave_block = hunt_leave,
                                       .enter_span = hunt_span, .leave_span = hunt_span, .text = hunt_text };
+    ebb_text_range inside = ebb_render_inside(s, n);
 
-    ebb_md4c_parse(s, n, &hunter, h);
+    ebb_md4c_parse(s + inside.begin, inside.end - inside.begin, &hunter, h, &h->steps);
     return h->is_found;
 }
 

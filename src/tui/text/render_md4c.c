@@ -4,9 +4,14 @@
 #include <string.h>
 
 #include "text/html_entity.h"
+#include "text/md_cost.h"
 #include "text/render_priv.h"
 
 enum { RULE_COLUMNS = 24 };
+
+/* What is parsed: bytes of a block, as md4c may be slow in a way that is not known yet; and steps (md_cost.h) in all
+ * blocks of a text, half a second.  The screen waits meanwhile. */
+enum { PARSED_MOST = 256 << 10, STEPS_MOST = 64 << 20 };
 
 /* Every event ends here: another value than 0 stops md4c. */
 int ebb_render_check_limit(const ebb_renderer *r)
@@ -238,11 +243,16 @@ static int on_md_text(MD_TEXTTYPE type, const MD_CHAR *s, MD_SIZE n, void *arg)
     return ebb_render_check_limit(r);
 }
 
-int ebb_md4c_parse(const char *s, size_t n, const MD_PARSER *parser, void *arg)
+int ebb_md4c_parse(const char *s, size_t n, const MD_PARSER *parser, void *arg, size_t *steps)
 {
-    char *text = malloc(n + 1);
+    size_t cost = n <= PARSED_MOST ? ebb_md_cost(s, n) : STEPS_MOST;
+    char *text;
     int stopped;
 
+    if (cost >= STEPS_MOST - *steps)
+        return 0;
+    *steps += cost;
+    text = malloc(n + 1);
     if (!text)
         return -1;
     memcpy(text, s, n);
@@ -260,5 +270,5 @@ int ebb_render_parse(ebb_renderer *r, const char *s, size_t n)
         .leave_span = on_md_span_end, .text = on_md_text,
     };
 
-    return ebb_md4c_parse(s, n, &parser, r);
+    return ebb_md4c_parse(s, n, &parser, r, &r->w->md_steps);
 }

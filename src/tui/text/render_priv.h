@@ -9,6 +9,7 @@
 #define EBB_TUI_RENDER_PRIV_H
 #include <md4c.h>
 
+#include "ebb/model.h"
 #include "text/render.h"
 #include "text/render_table.h"
 #include "text/wrap_visible.h"
@@ -51,6 +52,11 @@ typedef struct ebb_renderer {
     size_t        limit;         /* bytes of `visible` and of a table; then md4c is stopped */
 } ebb_renderer;
 
+/* -- render.c --------------------------------------------------------------------------------- */
+
+/* Prose s[0..n) without the blank lines before it, and the blanks behind it. */
+ebb_text_range ebb_render_inside(const char *s, size_t n);
+
 /* -- render_line.c ---------------------------------------------------------------------------- */
 
 extern const char ebb_render_blanks[EBB_CONTAINER_MARK];     /* as many as a mark can take */
@@ -86,9 +92,13 @@ void ebb_render_code_line(ebb_wrap *w, const char *s, size_t n);
 
 /* -- render_md4c.c ---------------------------------------------------------------------------- */
 
-/* md_parse of a copy that ends with NUL: md4c (0.4.8) looks at the byte behind the text, takes a
- * bracket there for the end of a link, and what follows for text.  -1: no memory. */
-int ebb_md4c_parse(const char *s, size_t n, const MD_PARSER *parser, void *arg);
+/* md_parse of a block, s[0..n) as ebb_render_inside returns it, or nothing where it would take too
+ * long: 0 then.  *steps: those that were taken in the text's blocks before (md_cost.h), 0 at first;
+ * the same blocks of a text are parsed whoever asks.  -1: no memory.
+ *
+ * The parser sees a copy that ends with NUL: md4c (0.4.8) looks at the byte behind the text, takes
+ * a bracket there for the end of a link, and what follows for text. */
+int ebb_md4c_parse(const char *s, size_t n, const MD_PARSER *parser, void *arg, size_t *steps);
 /* Sets s[0..n) in type, without ending the last line.  Another value than 0: md4c had no memory, or
  * was stopped at the limit. */
 int ebb_render_parse(ebb_renderer *r, const char *s, size_t n);

@@ -75,6 +75,7 @@ typedef struct ebb_wrap {
     ebb_md_blocks blocks;
     ebb_highlight light;         /* of the code block under way */
     unsigned n_code;             /* code blocks so far */
+    size_t   md_steps;           /* that md4c may have taken for the blocks so far (md_cost.h) */
     ebb_hanging_indent *hangs;
     size_t   n_hangs, cap_hangs;
     ebb_text_link *links;        /* in the order of the text */

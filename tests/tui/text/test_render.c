@@ -2,7 +2,9 @@
 
 #include <ctype.h>
 #include <jansson.h>
+#include <string.h>
 
+#include "text/render.h"
 #include "text/wrap.h"
 
 static ebb_wrap set(const char *text, size_t n, int page)
@@ -218,6 +220,136 @@ static void output_is_bounded(void **state)
             check_is_bounded(&text, pages[i]);
         }
     ebb_buf_fini(&text);
+}
+
+/* -- What md4c would take long for ---------------------------------------------------------- */
+
+/* `before`, n times `open` and n times `close`, `behind`; appended. */
+static void nest(ebb_buf *out, const char *before, const char *open, const char *close, int n, const char *behind)
+{
+    ebb_buf_adds(out, before);
+    repeat(out, open, n);
+    repeat(out, close, n);
+    ebb_buf_adds(out, behind);
+}
+
+static bool is_source(const ebb_buf *text)
+{
+    ebb_wrap w = set(text->data, text->len, 80);
+    bool is = w.visible.len == text->len && memcmp(w.visible.data, text->data, text->len) == 0;
+
+    ebb_wrap_fini(&w);
+    return is;
+}
+
+static void slow_blocks_are_source(void **state)
+{
+    static const struct { const char *before, *open, *close; int n; } slow[] = {
+        { "[a]: b\n", "[", "]", 126000 },
+        { "[a]: b\n", "![", "]:", 63000 },
+        { "[a]: b\n", "[", "`[`]", 30000 },
+        { "[a]: b\n", "[", "\\[]", 30000 },
+        { "[a]: b\n", "[", "<a b='['>]", 20000 },
+        { "[a]: b\n", "[\r\n", "]\r\n", 30000 },
+        { "", "[\n", "]\n", 60000 },
+        { "", "[a]", "\n[a]", 50000 },
+        { "|a|\n|-|\n", "[a]: b\n", "", 37000 },
+        { "", "- ", "x\n\n", 50000 },
+        { "> ", "- ", "x\n>\n>", 40000 },
+        { "", "- ", "\n        - a\n\n", 15000 },
+    };
+    ebb_buf text = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
+        ebb_buf_clear(&text);
+        nest(&text, slow[i].before, slow[i].open, slow[i].close, slow[i].n, "x\n");
+        ebb_wrap w = set(text.data, text.len, 80);
+        assert_false(w.failed);
+        assert_int_equal(w.md_steps, 0);
+        assert_true(w.visible.len > text.len / 2);
+        ebb_wrap_fini(&w);
+    }
+    ebb_buf_clear(&text);
+    nest(&text, "[a]: b\n", "[", "]", 126000, "\n");
+    assert_true(is_source(&text));
+    ebb_buf_fini(&text);
+}
+
+/* Many that are not slow by themselves: once they have taken what a text may, the rest is source. */
+static void slow_blocks_share(void **state)
+{
+    enum { BLOCKS = 40 };
+    ebb_buf text = { 0 };
+    ebb_wrap w;
+
+    (void)state;
+    for (int i = 0; i < BLOCKS; i++)
+        nest(&text, "[a]: b\n", "[", "]", 3000, "**x**\n\n");
+    ebb_buf_adds(&text, "**the end**\n");
+    w = set(text.data, text.len, 80);
+    assert_null(memmem(w.visible.data, w.visible.len / BLOCKS, "**x**", 5));
+    assert_non_null(memmem(w.visible.data, w.visible.len, "**x**", 5));
+    assert_true(w.md_steps > 0 && w.md_steps < 64 << 20);
+    assert_null(strstr(w.visible.data, "**the end**"));          /* which takes no steps */
+    ebb_wrap_fini(&w);
+    ebb_buf_fini(&text);
+}
+
+static void long_prose_is_set(void **state)
+{
+    static const char *const lines[] = {
+        "- [`a`](http://b.c/d) and `arr[i]`, **bold**\n",
+        "1. one\n   - two\n\n     - **three**\n\n       - [x] [four](http://b.c)\n\n",
+        "| [`a`](http://b.c/d) | `arr[i]` |\n",
+        "- **a**\n\n  ```py\n  if a[i]: x[j] = [b[i] for b in c]\n  ```\n",
+        "> - **a** [b][1]\n>\n> [1]: http://b.c\n>\n",
+        "Where \\[x^2\\] is **big** and [1, 2) is open, <b>not</b> closed.\n",
+    };
+    ebb_buf text = { 0 };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        ebb_buf_clear(&text);
+        ebb_buf_adds(&text, i == 2 ? "| **x** | y |\n|---|---|\n" : "");
+        while (text.len < 64 << 10)
+            ebb_buf_adds(&text, lines[i]);
+        ebb_wrap w = set(text.data, text.len, 120);
+        if (memmem(w.visible.data, w.visible.len, "**", 2))
+            fail_msg("as source: %s", lines[i]);
+        ebb_wrap_fini(&w);
+    }
+    ebb_buf_fini(&text);
+}
+
+/* The numbers of code blocks are the margin's, also behind a block that is not parsed. */
+static void copied_is_numbered(void **state)
+{
+    static const char slow_item[] = "- a\n  ```\n  hidden\n  ```\n";
+    ebb_buf text = { 0 }, code = { 0 };
+
+    (void)state;
+    for (int is_long = 0; is_long < 2; is_long++) {
+        ebb_buf_clear(&text);
+        ebb_buf_adds(&text, "- a\n  ```\n  first\n  ```\n\nx\n\n");
+        if (is_long)
+            nest(&text, slow_item, "- word\n", "", 40000, "\nx\n\n");
+        else
+            nest(&text, slow_item, "  [", "]\n", 30000, "\nx\n\n");
+        ebb_buf_adds(&text, "- a\n  ```\n  second\n  ```\n\n```\nthird\n```\n");
+        ebb_wrap w = set(text.data, text.len, 80);
+        assert_int_equal(w.n_code, 3);
+        assert_non_null(strstr(w.visible.data, "/copy 2\n    second"));
+        ebb_wrap_fini(&w);
+        for (unsigned long i = 1; i <= 4; i++) {
+            static const char *const want[] = { "first\n", "second\n", "third\n" };
+            ebb_buf_clear(&code);
+            assert_int_equal(ebb_render_code_block(text.data, text.len, i, &code), i < 4);
+            assert_string_equal(ebb_buf_text(&code), i < 4 ? want[i - 1] : "");
+        }
+    }
+    ebb_buf_fini(&text);
+    ebb_buf_fini(&code);
 }
 
 /* Another width lays tables out anew. */
@@ -476,6 +608,10 @@ int main(void)
         cmocka_unit_test(line_ends_by_number),
         cmocka_unit_test(tables_follow_the_page),
         cmocka_unit_test(output_is_bounded),
+        cmocka_unit_test(slow_blocks_are_source),
+        cmocka_unit_test(slow_blocks_share),
+        cmocka_unit_test(long_prose_is_set),
+        cmocka_unit_test(copied_is_numbered),
         cmocka_unit_test(code),
         cmocka_unit_test(streams),
         cmocka_unit_test(open_blocks_show),
