@@ -189,17 +189,31 @@ static size_t behind_run(const char *s, size_t end, size_t at)
     return next;
 }
 
+enum { SPAN_MARKS = 32 };        /* a run of more begins no code, as on the screen */
+
+/* For each length up to SPAN_MARKS where the last run of that many "`" begins in s[at..end); 0: there is none.  So a
+ * run that nothing closes is not searched for to the line's end. */
+static void find_last_runs(const char *s, size_t end, size_t at, size_t *last)
+{
+    memset(last, 0, (SPAN_MARKS + 1) * sizeof *last);
+    for (size_t next; at < end; at = next) {
+        next = s[at] == '`' ? behind_run(s, end, at) : at + 1;
+        if (s[at] == '`' && next - at <= SPAN_MARKS)
+            last[next - at] = at;
+    }
+}
+
 /* Behind the span of code that begins at `at`, a "`"; where none does, behind what stands there.  Code touches both of
  * its ends: a "`" too many in a thought would else pair with the first of the answer. */
-static size_t behind_span(const char *s, size_t end, size_t at)
+static size_t behind_span(const char *s, size_t end, size_t at, const size_t *last)
 {
-    size_t text = behind_run(s, end, at), next;
+    size_t text = behind_run(s, end, at), n = text - at, next;
 
-    if (text == end || is_one_of(s[text], LINE_BLANKS "\r"))
+    if (n > SPAN_MARKS || last[n] <= at || is_one_of(s[text], LINE_BLANKS "\r"))
         return text;
     for (size_t i = text; i < end; i = next) {
         next = s[i] == '`' ? behind_run(s, end, i) : i + 1;
-        if (s[i] == '`' && next - i == text - at)
+        if (s[i] == '`' && next - i == n)
             return is_one_of(s[i - 1], LINE_BLANKS) ? text : next;
     }
     return text;
@@ -208,11 +222,15 @@ static size_t behind_span(const char *s, size_t end, size_t at)
 /* The first mark in the line's rest from `i` on that is one and no code; its end: there is none. */
 static size_t find_in_line(const char *s, size_t n, const text_line *l, size_t i, bool is_paired, mark_search *m)
 {
-    size_t len = strlen(m->mark);
+    size_t len = strlen(m->mark), last[SPAN_MARKS + 1];
+    bool has_last = false;
 
     while (i < l->end) {
         if (s[i] == '`') {
-            i = behind_span(s, l->end, i);
+            if (!has_last)
+                find_last_runs(s, l->end, i, last);
+            has_last = true;
+            i = behind_span(s, l->end, i, last);
             continue;
         }
         if (is_paired && s[i] == *m->pair && text_begins_with(s + i, l->end - i, m->pair))

@@ -1,6 +1,7 @@
 /* Which part of an answer is a thought: marks that end one, and marks that are spoken of. */
 #include "ebb_test.h"
 
+#include "base/buf.h"
 #include "tree/message.h"
 
 static void assert_body(const char *text, ebb_thought_begin begin, const char *body)
@@ -218,6 +219,27 @@ static void test_many_marks(void **state)
     free(text);
 }
 
+/* Nor do runs of "`", each longer than those before: none closes code, and the mark behind them is one. */
+static void test_many_runs(void **state)
+{
+    enum { N = 4000 };
+    ebb_buf text = { 0 };
+
+    (void)state;
+    ebb_buf_adds(&text, "<think>Hm");
+    for (int n = 1; n < N; n++) {
+        for (int i = 0; i < n; i++)
+            ebb_buf_addc(&text, '`');
+        ebb_buf_addc(&text, 'x');
+    }
+    ebb_buf_adds(&text, ".</think>Yes");
+    assert_body(ebb_buf_text(&text), EBB_THOUGHT_UNSURE, "Yes");
+    ebb_buf_clear(&text);
+    ebb_buf_adds(&text, "<think>``a `b </think> c` d`` ```e </think>\nYes");
+    assert_body(ebb_buf_text(&text), EBB_THOUGHT_UNSURE, "Yes");
+    ebb_buf_fini(&text);
+}
+
 static ebb_message answer_of(const char *text, ebb_finish finish)
 {
     return (ebb_message){ .role = EBB_ROLE_ASSISTANT, .text = (char *)text, .n_text = strlen(text), .finish = finish };
@@ -303,6 +325,7 @@ int main(void)
         cmocka_unit_test(test_other_marks), cmocka_unit_test(test_a_thought_on_marks),
         cmocka_unit_test(test_quoted_in_a_thought), cmocka_unit_test(test_an_example_as_it_comes),
         cmocka_unit_test(test_code_that_names_the_beginning), cmocka_unit_test(test_many_marks),
+        cmocka_unit_test(test_many_runs),
         cmocka_unit_test(test_an_answer_that_has_begun), cmocka_unit_test(test_examples_of_other_marks),
         cmocka_unit_test(test_of_a_message), cmocka_unit_test(test_begin_is_kept),
         cmocka_unit_test(test_behind_a_thought),
