@@ -56,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     ebb_wrap_text(&whole, text, n, true);
     ebb_wrap_rows(&whole, (int)width);
     FUZZ_MUST(whole.visible.len <= (64 << 10) + 40 * n);
+    FUZZ_MUST(ebb_wrap_bytes(&whole) <= (128 << 10) + 80 * n && ebb_wrap_bytes(&streamed) == ebb_wrap_bytes(&whole));
     check_visible(&streamed);
     check_rows(&streamed);
     FUZZ_MUST(streamed.visible.len == whole.visible.len && streamed.n_rows == whole.n_rows &&

@@ -37,6 +37,7 @@ static void drop_rendered(ebb_wrap *w, const ebb_wrap *before)
     w->n_hangs = before->n_hangs;
     w->n_code = before->n_code;
     w->n_links = before->n_links;
+    ebb_buf_remove(&w->addresses, before->addresses.len, w->addresses.len - before->addresses.len);
 }
 
 static void add_prose(ebb_wrap *w, const char *s, size_t n, size_t limit)

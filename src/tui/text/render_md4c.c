@@ -13,10 +13,14 @@ enum { RULE_COLUMNS = 24 };
  * blocks of a text, half a second.  The screen waits meanwhile. */
 enum { PARSED_MOST = 256 << 10, STEPS_MOST = 64 << 20 };
 
-/* Every event ends here: another value than 0 stops md4c. */
+/* Every event ends here: another value than 0 stops md4c.  Rows are made later, for each line one
+ * or more. */
 int ebb_render_check_limit(const ebb_renderer *r)
 {
-    return r->w->visible.len > r->limit || r->table.text.len > r->limit || r->table.n_cells > r->limit / 4;
+    size_t rows = r->w->n_hangs * sizeof(ebb_row);
+
+    return r->w->visible.len > r->limit || r->table.text.len > r->limit ||
+           (ebb_wrap_bytes(r->w) + rows + ebb_table_bytes(&r->table)) / 2 > r->limit;
 }
 
 /* -- Blocks ------------------------------------------------------------------------------------- */
@@ -114,13 +118,21 @@ static void end_item(ebb_renderer *r)
     r->n_containers--;
 }
 
+static bool begin_table_line(void *arg, int hang)
+{
+    if (ebb_render_check_limit(arg))
+        return false;
+    ebb_render_begin_line(arg, hang);
+    return true;
+}
+
 static void end_table(ebb_renderer *r)
 {
     int page = r->w->page > 0 ? r->w->page - ebb_render_lead_columns(r) : 0;
 
     ebb_render_end_line(r);
     ebb_render_add_gap(r);
-    ebb_table_draw(&r->table, r->w, page, r->limit, ebb_render_begin_line, r);
+    ebb_table_draw(&r->table, r->w, page, begin_table_line, r);
     r->w->has_table = true;
     r->w->table_page = r->w->page;
     ebb_table_fini(&r->table);

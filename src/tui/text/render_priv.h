@@ -49,7 +49,8 @@ typedef struct ebb_renderer {
     size_t        n_address[LINKS_MAX];  /* bytes of the address in it */
     size_t        link_at[LINKS_MAX];    /* where the text begins, in `visible` or the table */
     unsigned      n_links;
-    size_t        limit;         /* bytes of `visible` and of a table; then md4c is stopped */
+    size_t        limit;         /* bytes of `visible` and of a table's text, and half of what both
+                                  * take in memory; then md4c is stopped */
 } ebb_renderer;
 
 /* -- render.c --------------------------------------------------------------------------------- */

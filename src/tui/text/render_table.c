@@ -67,6 +67,12 @@ void ebb_table_end_cell(ebb_table *t)
     t->is_open = false;
 }
 
+size_t ebb_table_bytes(const ebb_table *t)
+{
+    return t->text.len + t->addresses.len + t->n_runs * sizeof *t->runs + t->n_cells * sizeof *t->cells +
+           t->n_links * sizeof *t->links;
+}
+
 static int cell_width(const ebb_table *t, const ebb_table_cell *c)
 {
     return ebb_width_text(ebb_buf_text(&t->text) + c->start, c->end - c->start);
@@ -127,28 +133,23 @@ static void add_table_rule(const ebb_table *t, ebb_wrap *w, const int *widths)
     }
 }
 
-static void draw_grid(const ebb_table *t, ebb_wrap *w, const int *widths, size_t limit,
-                      ebb_table_line_fn *begin_line, void *arg)
+static void draw_grid(const ebb_table *t, ebb_wrap *w, const int *widths, ebb_table_line_fn *begin_line, void *arg)
 {
-    for (size_t i = 0; i < t->n_cells && w->visible.len <= limit; i += t->n_columns) {
-        begin_line(arg, 0);
+    for (size_t i = 0; i < t->n_cells && begin_line(arg, 0); i += t->n_columns) {
         add_grid_row(t, w, i, widths);
-        if (i == 0) {
-            begin_line(arg, 0);
+        if (i == 0 && begin_line(arg, 0))
             add_table_rule(t, w, widths);
-        }
     }
 }
 
 /* A line per cell, "header: cell"; a header alone is a line of its own.  A header comes with every row, its links with
  * none: addresses are long. */
-static void draw_records(const ebb_table *t, ebb_wrap *w, size_t limit, ebb_table_line_fn *begin_line, void *arg)
+static void draw_records(const ebb_table *t, ebb_wrap *w, ebb_table_line_fn *begin_line, void *arg)
 {
     bool has_body = t->n_cells > t->n_columns;
 
-    for (size_t i = has_body ? t->n_columns : 0; i < t->n_cells && w->visible.len <= limit; i++) {
+    for (size_t i = has_body ? t->n_columns : 0; i < t->n_cells && begin_line(arg, 4); i++) {
         size_t k = i % t->n_columns;
-        begin_line(arg, 4);
         add_blanks(w, k > 0 ? 2 : 0);
         add_cell(t, w, &t->cells[k], true);
         if (has_body) {
@@ -160,7 +161,7 @@ static void draw_records(const ebb_table *t, ebb_wrap *w, size_t limit, ebb_tabl
     }
 }
 
-void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, size_t limit, ebb_table_line_fn *begin_line, void *arg)
+void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, ebb_table_line_fn *begin_line, void *arg)
 {
     int widths[COLUMNS_MAX] = { 0 }, total = 0;
 
@@ -174,7 +175,7 @@ void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, size_t limit, eb
     for (size_t k = 0; k < t->n_columns && k < COLUMNS_MAX; k++)
         total += widths[k] + (k > 0 ? 3 : 0);
     if (t->n_columns <= COLUMNS_MAX && (width <= 0 || total <= width))
-        draw_grid(t, w, widths, limit, begin_line, arg);
+        draw_grid(t, w, widths, begin_line, arg);
     else
-        draw_records(t, w, limit, begin_line, arg);
+        draw_records(t, w, begin_line, arg);
 }

@@ -37,11 +37,12 @@ void ebb_table_add(ebb_table *t, const char *s, size_t n, ebb_face face, bool as
 void ebb_table_add_link(ebb_table *t, size_t start, const char *address, size_t n);
 void ebb_table_end_cell(ebb_table *t);           /* what comes until the next one belongs to none */
 
-/* Called in front of every line. */
-typedef void ebb_table_line_fn(void *arg, int hang);
-/* Append it to w, for `width` columns (0: any); given up once w->visible has more than `limit`
- * bytes. */
-void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, size_t limit,
-                    ebb_table_line_fn *begin_line, void *arg);
+size_t ebb_table_bytes(const ebb_table *t);      /* of memory */
+
+/* Called in front of every line.  false: the table is given up. */
+typedef bool ebb_table_line_fn(void *arg, int hang);
+/* Append it to w, for `width` columns (0: any). */
+void ebb_table_draw(const ebb_table *t, ebb_wrap *w, int width, ebb_table_line_fn *begin_line,
+                    void *arg);
 
 #endif

@@ -30,6 +30,12 @@ void ebb_wrap_reset(ebb_wrap *w)
     *w = fresh;
 }
 
+size_t ebb_wrap_bytes(const ebb_wrap *w)
+{
+    return w->visible.len + w->addresses.len + w->n_runs * sizeof *w->runs + w->n_hangs * sizeof *w->hangs +
+           w->n_links * sizeof *w->links;
+}
+
 /* -- Rows ------------------------------------------------------------------------ */
 
 enum {

@@ -95,6 +95,8 @@ void ebb_wrap_reset(ebb_wrap *w);
 void ebb_wrap_text(ebb_wrap *w, const char *raw, size_t n, bool is_final);
 /* Rows for `width` columns (>= 1).  The last row is empty after a final \n. */
 void ebb_wrap_rows(ebb_wrap *w, int width);
+/* Bytes of memory that the visible text takes, with its faces, indents and links, but no rows. */
+size_t ebb_wrap_bytes(const ebb_wrap *w);
 /* The row that holds byte `at` of the visible text. */
 size_t ebb_wrap_find(const ebb_wrap *w, uint32_t at);
 /* The run that holds byte `at`. */

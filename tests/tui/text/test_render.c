@@ -162,6 +162,8 @@ static void check_is_bounded(const ebb_buf *text, int page)
     assert_false(w.failed);
     if (w.visible.len > (64u << 10) + 40 * text->len)
         fail_msg("%zu bytes became %zu: %.60s", text->len, w.visible.len, text->data);
+    if (ebb_wrap_bytes(&w) + w.n_hangs * sizeof *w.rows > (128u << 10) + 80 * text->len)
+        fail_msg("%zu bytes take %zu in %zu lines: %.60s", text->len, ebb_wrap_bytes(&w), w.n_hangs, text->data);
     assert_non_null(strstr(ebb_buf_text(&w.visible), "the end"));
     ebb_wrap_fini(&w);
 }
@@ -173,7 +175,7 @@ static void output_is_bounded(void **state)
     ebb_buf text = { 0 };
 
     (void)state;
-    for (size_t kind = 0; kind < 6; kind++)
+    for (size_t kind = 0; kind < 8; kind++)
         for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
             ebb_buf_clear(&text);
             switch (kind) {
@@ -210,6 +212,19 @@ static void output_is_bounded(void **state)
                     repeat(&text, "|a|\n", 150);
                     ebb_buf_adds(&text, "\n");
                 }
+                break;
+            case 5:                              /* records of nothing but headers */
+                for (size_t k = 0; k < 20; k++) {
+                    repeat(&text, "|a", 66);
+                    ebb_buf_adds(&text, "|\n");
+                    repeat(&text, "|-", 66);
+                    ebb_buf_adds(&text, "|\n");
+                    repeat(&text, "||            \n", N / 40);
+                    ebb_buf_adds(&text, "\nz\n\n");
+                }
+                break;
+            case 6:                              /* faces that change with every letter */
+                repeat(&text, "`a`*b*", N);
                 break;
             default:                             /* bars and marks in front of short lines */
                 repeat(&text, "> - ", 40);
