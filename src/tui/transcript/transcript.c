@@ -7,8 +7,8 @@
 #include "base/grow.h"
 #include "transcript/transcript_impl.h"
 
-/* Items that keep their rows while they are out of sight. */
-enum { KEPT_ROWS = 64 };
+/* Items that keep their rows while they are out of sight, and the memory that they have together. */
+enum { KEPT_ITEMS = 64, KEPT_BYTES = 64 << 20 };
 
 void ebb_transcript_init(ebb_transcript *t, const ebb_chat *chat, bool ascii)
 {
@@ -233,15 +233,20 @@ void ebb_transcript_set_width(ebb_transcript *t, int width)
 
 /* -- Drawing ------------------------------------------------------------------------- */
 
-/* Rows of items that are done and out of sight are evicted when there are many. */
-static void drop_rows(ebb_transcript *t, size_t first, size_t last)
+/* Rows of items that are done are evicted where there are many, or large ones; not of those in sight, first to last, nor
+ * of those from `end` on, which say at every frame where the end is. */
+static void drop_rows(ebb_transcript *t, size_t first, size_t last, size_t end)
 {
-    size_t n = 0;
+    size_t n = 0, n_bytes = 0;
 
     for (size_t i = 0; i < t->n_items; i++)
-        n += t->items[i].wrap.n_rows > 0;
-    for (size_t i = 0; i < t->n_items && n > KEPT_ROWS + last - first; i++)
+        if ((i < first || i > last) && i < end && t->items[i].wrap.n_rows > 0) {
+            n++;
+            n_bytes += ebb_item_bytes(&t->items[i]);
+        }
+    for (size_t i = 0; i < t->n_items && i < end && (n > KEPT_ITEMS || n_bytes > KEPT_BYTES); i++)
         if ((i < first || i > last) && t->items[i].is_done && !t->items[i].is_cut && t->items[i].wrap.n_rows > 0) {
+            n_bytes -= ebb_item_bytes(&t->items[i]);
             ebb_item_drop_rows(&t->items[i]);
             n--;
         }
@@ -294,5 +299,5 @@ void ebb_transcript_draw(ebb_transcript *t, ebb_term *term, int row, int height,
         t->top = top_at_bottom(t, last, height);
     }
     p = ebb_transcript_draw_from(t, term, t->top, 0, row, row + height);
-    drop_rows(t, t->top.item, p.item);
+    drop_rows(t, t->top.item, p.item, last.item);
 }

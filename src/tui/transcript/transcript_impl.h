@@ -14,6 +14,8 @@ size_t ebb_item_rows(ebb_transcript *t, size_t i);
  * the blank one.  *from moves on; returns the row after the last that was drawn. */
 int ebb_item_draw(ebb_transcript *t, ebb_item *it, ebb_term *term, size_t *from, uint32_t at,
                   int row, int end);
+/* Bytes of memory that its rows take, with the text that is set in them. */
+size_t ebb_item_bytes(const ebb_item *it);
 /* Evict its rows; they are made anew when they are looked at. */
 void ebb_item_drop_rows(ebb_item *it);
 

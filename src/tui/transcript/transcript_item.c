@@ -27,6 +27,16 @@ void ebb_item_drop_rows(ebb_item *it)
     it->n_scanned = it->body = 0;
 }
 
+size_t ebb_item_bytes(const ebb_item *it)
+{
+    const ebb_wrap *const wraps[] = { &it->wrap, &it->turn_stats, &it->label, &it->thought };
+    size_t n = 0;
+
+    for (size_t i = 0; i < sizeof wraps / sizeof *wraps; i++)
+        n += ebb_wrap_bytes(wraps[i]) + wraps[i]->n_rows * sizeof *wraps[i]->rows;
+    return n;
+}
+
 /* -- Rows -------------------------------------------------------------------------- */
 
 typedef struct item_style {

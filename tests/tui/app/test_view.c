@@ -5,6 +5,7 @@
 #include "app/greeting.h"
 #include "edit/attach.h"
 #include "os/file.h"
+#include "transcript/transcript_impl.h"
 #include "tree/attachment.h"
 #include "tree/thought.h"
 #include "tui/screen.h"
@@ -200,6 +201,49 @@ static void by_message(void **state)
         screen_keys(&s, "\x1b[1;3B");
     assert_true(s.app.view.is_bottom);
     screen_close(&s);
+}
+
+/* Bytes of all items that have rows; *n: how many have. */
+static size_t bytes_of_rows(const ebb_transcript *t, size_t *n)
+{
+    size_t bytes = 0;
+
+    *n = 0;
+    for (size_t i = 0; i < t->n_items; i++) {
+        *n += t->items[i].wrap.n_rows > 0;
+        bytes += ebb_item_bytes(&t->items[i]);
+    }
+    return bytes;
+}
+
+/* Large items out of sight give up their rows, but neither those in sight nor the last ones, whichever way they are
+ * looked at. */
+static void rows_are_evicted(void **state)
+{
+    enum { LINES = 1 << 19, ANSWERS = 9 };
+    char *text = malloc(2 * LINES + 1);
+    screen s;
+    size_t n, one;
+
+    (void)state;
+    for (size_t i = 0; i < LINES; i++)
+        memcpy(text + 2 * i, "x\n", 3);
+    open_ready(&s, 12, 60);
+    for (int i = 0; i < ANSWERS; i++)
+        fake_add(s.chat, EBB_ROLE_ASSISTANT, text);
+    ebb_transcript_sync(&s.app.view);
+    screen_keys(&s, "\x1b[1;3A");
+    one = bytes_of_rows(&s.app.view, &n);
+    assert_int_equal(n, 1);
+    for (int i = 0; i < ANSWERS; i++) {
+        screen_keys(&s, "\x1b[1;3A");
+        assert_true(bytes_of_rows(&s.app.view, &n) <= (64 << 20) + 3 * one);
+        assert_true(s.app.view.items[s.app.view.top.item].wrap.n_rows > 0);
+        assert_true(s.app.view.items[s.app.view.n_items - 1].wrap.n_rows > 0);
+    }
+    assert_true(n > 3 && n < ANSWERS);
+    screen_close(&s);
+    free(text);
 }
 
 /* Its number shows, and a letter does something with it; any other key is typed. */
@@ -884,8 +928,8 @@ int main(void)
         cmocka_unit_test(thoughts_are_folded), cmocka_unit_test(thoughts_spoken_of),
         cmocka_unit_test(find_goes),
         cmocka_unit_test(patterns),
-        cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(finds_nothing),
-        cmocka_unit_test(bell), cmocka_unit_test(notification), cmocka_unit_test(background),
+        cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(rows_are_evicted),
+        cmocka_unit_test(finds_nothing), cmocka_unit_test(bell), cmocka_unit_test(notification), cmocka_unit_test(background),
         cmocka_unit_test(a_command),
         cmocka_unit_test(raw_and_bare),
         cmocka_unit_test(layouts), cmocka_unit_test(layout_of_the_start),
