@@ -87,6 +87,9 @@ static ebb_status app_view(ebb_frontend *f, ebb_view_act act, const char *arg, e
         break;
     case EBB_VIEW_BARE: ebb_app_bare(a); break;
     case EBB_VIEW_FIND:
+        if (strlen(arg) > EBB_PATTERN_MAX)
+            return EBB_FAIL(err, EBB_LIMIT, "/find TEXT: of %zu bytes; at most %d are looked for", strlen(arg),
+                            EBB_PATTERN_MAX);
         if (!ebb_app_find(a, arg, strlen(arg)))
             return EBB_FAIL(err, EBB_NOTFOUND, "'%.100s' is not in this conversation; /search looks in all of them",
                             arg);

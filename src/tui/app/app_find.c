@@ -56,6 +56,8 @@ static bool search_typing_key(ebb_app *a, ebb_key key)
         ebb_app_hint(a, "not found; Esc leaves the search");     /* so that an n is not typed into a message */
     } else if (key.mods == 0 && key.code == EBB_KEY_BACKSPACE) {
         shorten_typed_pattern(a);
+    } else if (key.mods == 0 && key.code < EBB_KEY_UP && a->find.text.len >= EBB_PATTERN_MAX) {
+        ebb_app_hint(a, "at most %d bytes are looked for", EBB_PATTERN_MAX);
     } else if (key.mods == 0 && key.code < EBB_KEY_UP) {
         ebb_buf_add(&a->find.text, bytes, ebb_utf8_encode(key.code, bytes));
         search_typed_pattern(a);

@@ -233,8 +233,8 @@ void ebb_transcript_set_width(ebb_transcript *t, int width)
 
 /* -- Drawing ------------------------------------------------------------------------- */
 
-/* Rows of items that are done are evicted where there are many, or large ones; not of those in sight, first to last, nor
- * of those from `end` on, which say at every frame where the end is. */
+/* Rows of items that are done are evicted where there are many, or large ones; not of those in sight, first to last,
+ * nor of those from `end` on, which say at every frame where the end is. */
 static void drop_rows(ebb_transcript *t, size_t first, size_t last, size_t end)
 {
     size_t n = 0, n_bytes = 0;

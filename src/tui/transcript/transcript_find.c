@@ -70,7 +70,7 @@ bool ebb_transcript_find_next(ebb_transcript *t, int direction, bool anew)
 {
     size_t i, at;
 
-    if (t->n_items == 0 || t->find.text.len == 0)
+    if (t->n_items == 0 || t->find.n == 0)
         return false;
     anew = anew || t->n_hit == 0 || t->hit_item >= t->n_items;
     i = anew ? last_shown(t) : t->hit_item;

@@ -301,9 +301,9 @@ static void highlight_hits(ebb_transcript *t, ebb_term *term, int row, int col, 
 {
     const ebb_wrap *w = &it->wrap;
     const ebb_row *r = &w->rows[i];
-    size_t at = r->line, len, reach = t->find.text.len * 4;
+    size_t at = r->line, len, reach = ebb_pattern_reach(&t->find);
 
-    if (t->find.text.len == 0 || r->start == r->end)
+    if (t->find.n == 0 || r->start == r->end)
         return;
     if (r->start - at > reach)
         at = r->start - reach;

@@ -159,23 +159,26 @@ static void find_goes(void **state)
     screen_close(&s);
 }
 
-static void patterns(void **state)
+static void long_patterns_are_refused(void **state)
 {
-    ebb_pattern p = { 0 };
-    size_t len;
+    char line[EBB_PATTERN_MAX + 40], *end = stpcpy(line, "\x15/find ");
+    screen s;
 
     (void)state;
-    ebb_pattern_set(&p, "stra\u00DFe", 8);
-    (void)len;
-    ebb_pattern_set(&p, "\u00E4b", 3);
-    assert_int_equal(ebb_pattern_find(&p, "x \u00C4B \u00E4b", 9, 0, &len), 2);
-    assert_int_equal(len, 3);
-    assert_int_equal(ebb_pattern_find_last(&p, "x \u00C4B \u00E4b", 9, SIZE_MAX, &len), 6);
-    ebb_pattern_set(&p, "\u00C4b", 3);
-    assert_int_equal(ebb_pattern_find(&p, "x \u00E4b", 5, 0, &len), SIZE_MAX);
-    ebb_pattern_set(&p, "", 0);
-    assert_int_equal(ebb_pattern_find(&p, "x", 1, 0, &len), SIZE_MAX);
-    ebb_pattern_fini(&p);
+    open_ready(&s, 16, 60);
+    add_pages(&s);
+    memset(end, 'a', EBB_PATTERN_MAX + 1);
+    strcpy(end + EBB_PATTERN_MAX + 1, "\r");
+    screen_keys(&s, line);
+    assert_has(&s, "at most 4096 are looked for");
+    line[0] = '\x13';                            /* and none is typed */
+    memset(line + 1, 'a', EBB_PATTERN_MAX);
+    line[EBB_PATTERN_MAX + 1] = '\0';
+    screen_keys(&s, line);
+    assert_int_equal(s.app.find.text.len, EBB_PATTERN_MAX);
+    screen_keys(&s, "a");
+    assert_int_equal(s.app.find.text.len, EBB_PATTERN_MAX);
+    screen_close(&s);
 }
 
 static void by_message(void **state)
@@ -927,9 +930,10 @@ int main(void)
         cmocka_unit_test(thoughts_are_found),
         cmocka_unit_test(thoughts_are_folded), cmocka_unit_test(thoughts_spoken_of),
         cmocka_unit_test(find_goes),
-        cmocka_unit_test(patterns),
+        cmocka_unit_test(long_patterns_are_refused),
         cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(rows_are_evicted),
-        cmocka_unit_test(finds_nothing), cmocka_unit_test(bell), cmocka_unit_test(notification), cmocka_unit_test(background),
+        cmocka_unit_test(finds_nothing),
+        cmocka_unit_test(bell), cmocka_unit_test(notification), cmocka_unit_test(background),
         cmocka_unit_test(a_command),
         cmocka_unit_test(raw_and_bare),
         cmocka_unit_test(layouts), cmocka_unit_test(layout_of_the_start),
