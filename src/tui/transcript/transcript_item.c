@@ -301,13 +301,15 @@ static void highlight_hits(ebb_transcript *t, ebb_term *term, int row, int col, 
 {
     const ebb_wrap *w = &it->wrap;
     const ebb_row *r = &w->rows[i];
-    size_t at = r->line, len, reach = ebb_pattern_reach(&t->find);
+    size_t at = r->line, len, reach = ebb_pattern_reach(&t->find), end = w->n_faced;
 
     if (t->find.n == 0 || r->start == r->end)
         return;
     if (r->start - at > reach)
         at = r->start - reach;
-    while ((at = ebb_pattern_find(&t->find, w->visible.data, w->n_faced, at, &len)) < r->end) {
+    if (r->end + reach < end)                    /* of a long message, only what is near is read for each row */
+        end = r->end + reach;
+    while ((at = ebb_pattern_find(&t->find, w->visible.data, end, at, &len)) < r->end) {
         size_t from = at > r->start ? at : r->start, to = at + len < r->end ? at + len : r->end;
         bool is_it = t->n_hit > 0 && it == &t->items[t->hit_item] && at == t->hit_at;
         if (from < to)

@@ -1,6 +1,7 @@
 #include "ebb_test.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 
 #include "app/greeting.h"
 #include "edit/attach.h"
@@ -157,6 +158,33 @@ static void find_goes(void **state)
     screen_keys(&s, "\x15/find nowhere\r");
     assert_has(&s, "is not in this conversation");
     screen_close(&s);
+}
+
+/* Rows are drawn with what is far from them out of reach: whoever reads there is killed. */
+static void rows_read_what_is_near(void **state)
+{
+    size_t n = 600000, page = 4096;
+    char *text = malloc(n + 1), *visible;
+    screen s;
+
+    (void)state;
+    assert_non_null(text);
+    memset(text, 'a', n);
+    text[0] = 'Q';
+    text[n] = '\0';
+    open_ready(&s, 16, 60);
+    fake_add(s.chat, EBB_ROLE_ASSISTANT, text);
+    ebb_transcript_sync(&s.app.view);
+    screen_keys(&s, "\x13Q\r");
+    assert_has(&s, "n older, N newer");
+    visible = s.app.view.items[s.app.view.hit_item].wrap.visible.data;
+    visible += page - (uintptr_t)visible % page + 8 * page;
+    assert_int_equal(mprotect(visible, 128 * page, PROT_NONE), 0);
+    s.app.frame.is_dirty = true;
+    assert_int_equal(count_face(&s, EBB_FACE_SELECTION, 13, 60), 1);
+    assert_int_equal(mprotect(visible, 128 * page, PROT_READ | PROT_WRITE), 0);
+    screen_close(&s);
+    free(text);
 }
 
 static void long_patterns_are_refused(void **state)
@@ -930,6 +958,7 @@ int main(void)
         cmocka_unit_test(thoughts_are_found),
         cmocka_unit_test(thoughts_are_folded), cmocka_unit_test(thoughts_spoken_of),
         cmocka_unit_test(find_goes),
+        cmocka_unit_test(rows_read_what_is_near),
         cmocka_unit_test(long_patterns_are_refused),
         cmocka_unit_test(by_message), cmocka_unit_test(selected), cmocka_unit_test(rows_are_evicted),
         cmocka_unit_test(finds_nothing),
