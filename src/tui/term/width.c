@@ -6,7 +6,8 @@
 
 #include "base/utf8.h"
 
-enum { ZWJ = 0x200D, TONE_FIRST = 0x1F3FB, TONE_LAST = 0x1F3FF, REGION_A = 0x1F1E6, REGION_Z = 0x1F1FF };
+enum { ZWJ = 0x200D, TONE_FIRST = 0x1F3FB, TONE_LAST = 0x1F3FF, REGION_A = 0x1F1E6, REGION_Z = 0x1F1FF,
+       FAR = 1024 /* bytes: how far back a place is looked for at which a cluster ends */ };
 
 typedef struct range { uint32_t first, last; } range;
 
@@ -139,17 +140,42 @@ bool ebb_is_wide(uint32_t cp)
     return is_region(cp) || code_point_width(cp) == 2;
 }
 
+/* Whether a linker may be among the marks that end at byte `at`: a consonant behind them then goes on with their
+ * cluster. */
+static bool may_link(const char *s, size_t at)
+{
+    uint32_t cp = ZWJ;
+
+    for (size_t begin = at; begin > 0 && at - begin < FAR && is_joining(cp) && !is_linker(cp);) {
+        begin = ebb_utf8_before(s, begin);
+        decode_code_point(s + begin, at - begin, &cp);
+    }
+    return is_joining(cp) || is_linker(cp);
+}
+
+/* Whether a cluster ends at byte `at` > 0, whatever stands in front of the characters that meet there. */
+static bool ends_surely(const char *s, size_t n, size_t at)
+{
+    size_t before = ebb_utf8_before(s, at);
+    utf8proc_int32_t state = 0;
+    uint32_t left, right;
+
+    if (decode_code_point(s + before, n - before, &left) != at - before)
+        return false;
+    decode_code_point(s + at, n - at, &right);
+    if ((left == ZWJ && right >= 0x80) || (is_region(left) && is_region(right)))     /* emoji; flags */
+        return false;
+    return utf8proc_grapheme_break_stateful((utf8proc_int32_t)left, (utf8proc_int32_t)right, &state) &&
+           !(is_consonant(right) && may_link(s, at));
+}
+
 size_t ebb_cluster_prev(const char *s, size_t n, size_t at)
 {
     size_t start = at, last;
 
-    /* Between two ASCII bytes a cluster always ends (but for CR LF): a place to start from. */
     do
-        start--;
-    while (start > 0 && at - start < 1024 &&
-           ((unsigned char)s[start] >= 0x80 || (unsigned char)s[start - 1] >= 0x80 || s[start] == '\n'));
-    while (start > 0 && ((unsigned char)s[start] & 0xC0) == 0x80)
-        start--;
+        start = ebb_utf8_before(s, start);
+    while (start > 0 && at - start < FAR && !ends_surely(s, n, start));
     for (last = start; start < at;) {
         last = start;
         start += ebb_cluster_next(s + start, n - start, NULL);

@@ -1,5 +1,7 @@
 #include "ebb_test.h"
 
+#include <sys/mman.h>
+
 #include "base/utf8.h"
 #include "os/file.h"
 #include "term/width.h"
@@ -147,6 +149,79 @@ static void prev_in_long_runs(void **state)
         assert_int_equal(ebb_cluster_prev(text, len, at), at - 3);
 }
 
+/* Where the cluster in front of `at` begins for whoever measures all the clusters from a kilobyte before. */
+static size_t measured_prev(const char *s, size_t n, size_t at)
+{
+    size_t start = at > 1024 ? at - 1024 : 0, last = 0;
+
+    while (start > 0 && ((unsigned char)s[start] & 0xC0) == 0x80)
+        start--;
+    for (; start < at; start += ebb_cluster_next(s + start, n - start, NULL))
+        last = start;
+    return last;
+}
+
+/* Letters whose clusters depend on one in front of them: flags, emoji that are joined, consonants behind a linker. */
+static size_t random_clusters(char *out, size_t cap)
+{
+    static const char *const letters[] = {
+        "a", "b", " ", "\r", "\n", "\t", "\u0441", "\u6F22", "\u0301", "\u0308", "\u200D", "\uFE0F", "\U0001F468",
+        "\U0001F3FD", "\u00A9", "\U0001F1E9", "\U0001F1EA", "\u0915", "\u0937", "\u094D", "\u093F", "\u0941", "\u09BC",
+        "\u0995", "\u09CD", "\u1000", "\u1039", "\u1B13", "\u1B44", "\u0600", "\u1112", "\u1161", "\u11AB", "\uAC00",
+        "\u0E33", "\uFFFD", "\u0D4E",
+    };
+    size_t n_kinds = sizeof letters / sizeof *letters, n_used = 1 + (size_t)rand() % 6, n = 0;
+    const char *used[6];
+
+    for (size_t i = 0; i < n_used; i++)
+        used[i] = letters[(size_t)rand() % n_kinds];
+    for (size_t left = (size_t)rand() % 400; left > 0; left--) {
+        const char *s = rand() % 40 ? used[(size_t)rand() % n_used] : letters[(size_t)rand() % n_kinds];
+        if (n + strlen(s) > cap)
+            break;
+        memcpy(out + n, s, strlen(s));
+        n += strlen(s);
+    }
+    return n;
+}
+
+static void prev_is_what_is_measured(void **state)
+{
+    char text[2000];
+
+    (void)state;
+    srand(5);
+    for (unsigned i = 0; i < 20000; i += ebb_test_one_in(100)) {
+        size_t n = random_clusters(text, sizeof text);
+        for (int k = 0; k < 20 && n > 0; k++) {
+            size_t at = 1 + (size_t)rand() % n;
+            assert_int_equal(ebb_cluster_prev(text, n, at), measured_prev(text, n, at));
+        }
+    }
+}
+
+/* Behind memory that kills whoever reads it. */
+static void prev_reads_what_is_near(void **state)
+{
+    static const char *const words[] = { "\u0441\u043B\u043E\u0432\u043E", "\u6F22\u5B57", "e\u0301a\u0308",
+                                         "\u0915\u0941\u0916\u0941", "\U0001F600\U0001F600", "word" };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), n;
+    char *text = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_true(text != MAP_FAILED);
+    assert_int_equal(mprotect(text, page, PROT_NONE), 0);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        for (n = 0; n < 100;)
+            n = (size_t)(stpcpy(text + page + n, words[i]) - text) - page;
+        for (size_t at = n, before; at > 32; at = before) {
+            before = ebb_cluster_prev(text, page + n, page + at) - page;
+            assert_in_range(at - before, 1, 6);
+        }
+    }
+    munmap(text, 2 * page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +230,8 @@ int main(void)
         cmocka_unit_test(unicode_break_test),
         cmocka_unit_test(every_emoji),
         cmocka_unit_test(prev_in_long_runs),
+        cmocka_unit_test(prev_is_what_is_measured),
+        cmocka_unit_test(prev_reads_what_is_near),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
