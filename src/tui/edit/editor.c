@@ -64,13 +64,20 @@ static size_t editor_word_end(const ebb_editor *e, size_t at)
     return at;
 }
 
+/* Back over what is a word, or over what is none. */
+static size_t skip_back(const ebb_editor *e, size_t at, bool is_word)
+{
+    for (size_t before; at > 0; at = before) {
+        before = ebb_editor_prev(e, at);
+        if (ebb_editor_is_word(e, before) != is_word)
+            break;
+    }
+    return at;
+}
+
 static size_t editor_word_start(const ebb_editor *e, size_t at)
 {
-    while (at > 0 && !ebb_editor_is_word(e, ebb_editor_prev(e, at)))
-        at = ebb_editor_prev(e, at);
-    while (at > 0 && ebb_editor_is_word(e, ebb_editor_prev(e, at)))
-        at = ebb_editor_prev(e, at);
-    return at;
+    return skip_back(e, skip_back(e, at, false), true);
 }
 
 /* What Ctrl-W takes: back to the blank before the word. */
