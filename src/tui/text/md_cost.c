@@ -16,11 +16,13 @@ typedef struct md_cost {
     size_t bracket;              /* the last one */
     size_t n_open;               /* brackets */
     size_t n_ignored;            /* closing ones that may be code or HTML, and close nothing then */
+    size_t n_marks;              /* of everything but lists and quotes; md4c has room for a link behind a bracket */
     bool   has_span;             /* code or HTML may have begun */
 
     /* Sums */
     size_t labels;               /* bytes of labels, those in other ones counted again */
     size_t lines, n_labels;      /* lines before labels in their paragraphs */
+    size_t strikes;              /* marks before each "~" in its paragraph */
     size_t longest;              /* paragraph: no address is longer */
     size_t blanks;               /* lists that blank lines pass */
     size_t depth;                /* containers open at most */
@@ -31,7 +33,7 @@ static void end_paragraph(md_cost *c, size_t at)
 {
     c->longest = at - c->start > c->longest ? at - c->start : c->longest;
     c->start = at;
-    c->n_lines = c->n_open = c->n_ignored = 0;
+    c->n_lines = c->n_open = c->n_ignored = c->n_marks = 0;
     c->has_span = false;
 }
 
@@ -41,6 +43,7 @@ static void add_bracket(md_cost *c, size_t at)
 {
     c->labels += (c->n_open + c->n_ignored) * (at - c->bracket);
     c->bracket = at;
+    c->n_marks += 3;
     if (c->s[at] == '[') {
         c->n_open++;
         return;
@@ -51,13 +54,22 @@ static void add_bracket(md_cost *c, size_t at)
     c->lines += c->n_lines;
 }
 
+/* Behind a "<". */
+static bool may_be_html(char letter)
+{
+    return isalpha((unsigned char)letter) || letter == '/' || letter == '!' || letter == '?';
+}
+
 static void add_text(md_cost *c, size_t at, size_t end)
 {
     for (const char *s = c->s; at < end; at++)
         switch (s[at]) {
-        case '\\': at++; break;                  /* also in code: what is behind it is no bracket */
-        case '`': c->has_span = true; break;
-        case '<': c->has_span |= at + 1 < end && (isalpha((unsigned char)s[at + 1]) || strchr("/!?", s[at + 1])); break;
+        case '~': c->strikes += c->n_marks++; break;
+        case '*': case '_': case '|': case '!': c->n_marks++; break;
+        case '&': c->n_marks += 2; break;        /* a ";" may be one then */
+        case '\\': c->n_marks++; at++; break;    /* also in code: what is behind it is no bracket */
+        case '`': c->n_marks++; c->has_span = true; break;
+        case '<': c->n_marks += 2; c->has_span |= at + 1 < end && may_be_html(s[at + 1]); break;
         case ']': c->is_defined |= c->has_label && at + 1 < end && s[at + 1] == ':'; add_bracket(c, at); break;
         case '[': add_bracket(c, at); break;
         default: break;
@@ -134,6 +146,6 @@ size_t ebb_md_cost(const char *s, size_t n)
         add_line(&c, at, end);
     }
     end_paragraph(&c, n);
-    cheap = c.labels + c.lines + c.blanks + (c.is_defined ? c.n_labels * c.longest : 0);
+    cheap = c.labels + c.lines + c.strikes + c.blanks + (c.is_defined ? c.n_labels * c.longest : 0);
     return (c.is_defined ? c.labels : 0) + cheap / CHEAP_PER_STEP;
 }
