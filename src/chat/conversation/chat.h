@@ -300,7 +300,7 @@ EBB_MUST_CHECK ebb_status ebb_chat_set_draft(ebb_chat *c, const char *name, ebb_
 const char *ebb_chat_draft(const ebb_chat *c);   /* as it was named; NULL: none was */
 /* The chat template of the session, from the next question on: a family ("chatml"), a file, "none",
  * or "auto", the file's own or what suits; a notice says which it is.  Errors: NOTFOUND (names the
- * families), FORMAT. */
+ * families), FORMAT (for what is no regular file, too). */
 EBB_MUST_CHECK ebb_status ebb_chat_set_template(ebb_chat *c, const char *name, ebb_error *err);
 /* What was chosen; "auto": nothing. */
 const char *ebb_chat_template(const ebb_chat *c);

@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "conversation/chat_priv.h"
+#include "os/file.h"
 #include "os/paths.h"
 #include "template/family.h"
 
@@ -21,6 +22,33 @@ static const char *name_in_force(const ebb_chat *c)
     return has_own(c) ? c->settings.template_name : c->template_name;
 }
 
+static bool is_template_file(const char *name)
+{
+    return strcmp(name, "auto") != 0 && strcmp(name, "none") != 0 && !ebb_template_family_named(name);
+}
+
+/* That of a template is read while keys wait, and again whenever the session is opened: no pipe gives it twice. */
+static ebb_status expect_file(const char *name, ebb_error *err)
+{
+    ebb_buf path = { 0 };
+    ebb_status st = EBB_OK;
+
+    if (is_template_file(name) && ebb_path_expand(name, &path, NULL) == EBB_OK &&
+        ebb_file_expect_regular(path.data, NULL) != EBB_OK)
+        st = EBB_FAIL(err, EBB_FORMAT, "chat template %.150s: is no regular file; copy its text into one", name);
+    ebb_buf_fini(&path);
+    return st;
+}
+
+/* What the command line names may be a pipe: it is read while the model is opened. */
+static ebb_status make_prompter(ebb_chat *c, const char *name, const ebb_model_info **info, ebb_prompter **out,
+                                char notice[256], ebb_error *err)
+{
+    ebb_status st = name == c->template_name ? EBB_OK : expect_file(name, err);
+
+    return st == EBB_OK ? c->ops.ready(c->ops.arg, c->backend, name, info, out, notice, err) : st;
+}
+
 static void report_lost(ebb_chat *c, const ebb_error *why)
 {
     ebb_chat_notice(c, "the chat template of this session: %s; the default is used", why->msg);
@@ -32,11 +60,11 @@ ebb_status ebb_template_choice_ready(ebb_chat *c, char notice[256], ebb_error *e
     ebb_status st;
 
     c->settings.is_template_lost = false;        /* its file may be there by now */
-    st = c->ops.ready(c->ops.arg, c->backend, name_in_force(c), &c->info, &c->prompter, notice, &why);
+    st = make_prompter(c, name_in_force(c), &c->info, &c->prompter, notice, &why);
     if (st != EBB_OK && has_own(c)) {
         c->settings.is_template_lost = true;
         report_lost(c, &why);
-        st = c->ops.ready(c->ops.arg, c->backend, name_in_force(c), &c->info, &c->prompter, notice, &why);
+        st = make_prompter(c, name_in_force(c), &c->info, &c->prompter, notice, &why);
     }
     return st == EBB_OK ? st : EBB_FAIL(err, st, "%s", why.msg);
 }
@@ -47,7 +75,7 @@ static ebb_status take_template(ebb_chat *c, const char *name, bool is_reported,
     const ebb_model_info *info;
     ebb_prompter *p = NULL;
     char notice[256] = "";
-    ebb_status st = c->ops.ready(c->ops.arg, c->backend, name, &info, &p, notice, err);
+    ebb_status st = make_prompter(c, name, &info, &p, notice, err);
 
     if (st != EBB_OK)
         return st;
@@ -80,9 +108,9 @@ void ebb_template_choice_begin(ebb_chat *c)
 /* A file is found again from any folder; what is the name of a template is no file. */
 static bool copy_name(const char *name, char *out, size_t cap)
 {
-    bool is_file = strcmp(name, "auto") != 0 && strcmp(name, "none") != 0 && !ebb_template_family_named(name);
     ebb_buf whole = { 0 };
-    char *path = is_file && ebb_path_expand(name, &whole, NULL) == EBB_OK ? realpath(whole.data, NULL) : NULL;
+    bool is_file = is_template_file(name) && ebb_path_expand(name, &whole, NULL) == EBB_OK;
+    char *path = is_file ? realpath(whole.data, NULL) : NULL;
     int n = snprintf(out, cap, "%s", path ? path : name);
 
     ebb_buf_fini(&whole);

@@ -221,7 +221,7 @@ bool ebb_models_remembered(ebb_buf *out)
 {
     ebb_buf name = { 0 };
     bool ok = ebb_path_in(EBB_DIR_STATE, CHOSEN_FILE, &name, NULL) == EBB_OK &&
-              ebb_file_slurp(name.data, 4096, out, NULL) == EBB_OK && out->len > 0;
+              ebb_file_slurp_kept(name.data, 4096, out, NULL) == EBB_OK && out->len > 0;
 
     ebb_buf_fini(&name);
     return ok;

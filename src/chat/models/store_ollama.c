@@ -57,7 +57,7 @@ static json_t *read_manifest_file(const char *real)
     ebb_buf text = { 0 };
     json_t *o = NULL;
 
-    if (ebb_file_expect_regular(real, NULL) == EBB_OK && ebb_file_slurp(real, MAX_MANIFEST, &text, NULL) == EBB_OK)
+    if (ebb_file_slurp_kept(real, MAX_MANIFEST, &text, NULL) == EBB_OK)
         o = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     ebb_buf_fini(&text);
     return o;

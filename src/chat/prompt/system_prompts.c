@@ -70,7 +70,7 @@ ebb_status ebb_system_prompt_read(const char *dir, const char *name, ebb_buf *ou
     if (!*name || *name == '.' || strchr(name, '/'))
         return EBB_FAIL(err, EBB_USAGE, "a system prompt's name is a word, like brief");
     if (dir && ebb_buf_addf(&path, "%s/%s.txt", dir, name))
-        st = ebb_file_slurp(path.data, MAX_BYTES, out, err);
+        st = ebb_file_slurp_kept(path.data, MAX_BYTES, out, err);
     ebb_buf_fini(&path);
     if (st == EBB_NOTFOUND && s)
         st = ebb_buf_add(out, s->text, (size_t)(s->end - s->text)) ? EBB_OK

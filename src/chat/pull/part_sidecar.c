@@ -45,8 +45,8 @@ bool ebb_pull_sidecar_read(const char *part_path, ebb_pull_sidecar *n)
 
     memset(n, 0, sizeof *n);
     n->n_bytes = UINT64_MAX;
-    if (sidecar_path(part_path, &path, NULL) == EBB_OK && ebb_file_expect_regular(path.data, NULL) == EBB_OK &&
-        ebb_file_slurp(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
+    if (sidecar_path(part_path, &path, NULL) == EBB_OK &&
+        ebb_file_slurp_kept(path.data, MAX_SIDECAR, &text, NULL) == EBB_OK)
         root = ebb_json_load(ebb_buf_text(&text), text.len, 0, NULL);
     read_string(root, "command", n->command, sizeof n->command);
     read_string(root, "sha256", n->sha256, sizeof n->sha256);

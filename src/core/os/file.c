@@ -419,12 +419,18 @@ static bool may_wait(int fd)
     return fstat(fd, &st) == 0 && (!S_ISREG(st.st_mode) || st.st_size == 0);
 }
 
-/* What it gives has no end: disks, /dev/zero, a terminal.  /dev/null is an empty file. */
+/* /dev/null is an empty file. */
+static bool is_null_device(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+/* What it gives has no end: disks, /dev/zero, a terminal. */
 static bool is_device(int fd)
 {
     struct stat st;
 
-    return fstat(fd, &st) == 0 && (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && st.st_rdev != makedev(1, 3)));
+    return fstat(fd, &st) == 0 && (S_ISBLK(st.st_mode) || S_ISCHR(st.st_mode)) && !is_null_device(&st);
 }
 
 static bool wait_for_pipe(int fd, uint64_t until_ns)
@@ -476,6 +482,14 @@ ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error 
     }
     close(fd);
     return st;
+}
+
+ebb_status ebb_file_slurp_kept(const char *path, size_t max, ebb_buf *out, ebb_error *err)
+{
+    struct stat is;
+    ebb_status st = stat(path, &is) == 0 && is_null_device(&is) ? EBB_OK : ebb_file_expect_regular(path, err);
+
+    return st == EBB_OK ? ebb_file_slurp(path, max, out, err) : st;
 }
 
 ebb_status ebb_file_mkdirs(const char *path, ebb_error *err)

@@ -133,6 +133,10 @@ bool ebb_file_signal_holder(int fd, int number);
  * is read; but /dev/null is an empty file. */
 EBB_MUST_CHECK
 ebb_status ebb_file_slurp(const char *path, size_t max, ebb_buf *out, ebb_error *err);
+/* The same where a file is kept: FORMAT at once for a pipe or whatever else is no regular file,
+ * which is not opened; /dev/null is an empty one here, too. */
+EBB_MUST_CHECK
+ebb_status ebb_file_slurp_kept(const char *path, size_t max, ebb_buf *out, ebb_error *err);
 /* Begin a file beside `path`, under a name that nobody can guess or prepare: PATH.<16 hex
  * digits>.new, which is appended to *beside.  Whoever begins it renames or removes it.  Errors: as
  * open, NOMEM. */

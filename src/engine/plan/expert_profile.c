@@ -90,7 +90,7 @@ bool ebb_expert_profile_load(ebb_expert_profile *u, const uint8_t fingerprint[16
 {
     ebb_buf path = { 0 }, data = { 0 };
     bool ok = profile_path(fingerprint, &path, NULL) == EBB_OK &&
-              ebb_file_slurp(path.data, FILE_MAX, &data, NULL) == EBB_OK && !data.failed &&
+              ebb_file_slurp_kept(path.data, FILE_MAX, &data, NULL) == EBB_OK && !data.failed &&
               (u->uses || init_as(u, &data)) && parse_profile(u, data.data, data.len);
 
     ebb_buf_fini(&path);

@@ -58,7 +58,7 @@ static bool read_speeds_file(ebb_buf *text)
 {
     ebb_buf path = { 0 };
     bool ok = ebb_path_in(EBB_DIR_CACHE, "speeds", &path, NULL) == EBB_OK &&
-              ebb_file_slurp(path.data, FILE_MAX, text, NULL) == EBB_OK && !text->failed;
+              ebb_file_slurp_kept(path.data, FILE_MAX, text, NULL) == EBB_OK && !text->failed;
 
     ebb_buf_fini(&path);
     return ok;

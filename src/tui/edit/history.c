@@ -108,7 +108,7 @@ static ebb_status read_history_file(const char *path, ebb_buf *text, bool *is_cu
 {
     uint64_t n_bytes;
     int fd;
-    ebb_status st = ebb_file_slurp(path, FILE_BYTES_MAX, text, err);
+    ebb_status st = ebb_file_slurp_kept(path, FILE_BYTES_MAX, text, err);
 
     *is_cut = st == EBB_LIMIT;
     if (!*is_cut)

@@ -211,7 +211,7 @@ ebb_status ebb_theme_load(const char *config_dir, const char *name, ebb_theme *o
         if (path.failed)
             st = EBB_FAIL(err, EBB_NOMEM, "theme %.60s: no memory", name);
         else
-            st = ebb_file_slurp(path.data, THEME_BYTES_MAX, &text, err);
+            st = ebb_file_slurp_kept(path.data, THEME_BYTES_MAX, &text, err);
         if (st == EBB_OK)
             st = ebb_theme_parse(ebb_buf_text(&text), text.len, path.data, name, out, err);
     }

@@ -1,8 +1,11 @@
 /* A whole chat on a scripted backend: events, ids, branches, stopping, the store. */
 #include "ebb_test.h"
 
+#include <sys/stat.h>
+
 #include "base/clock.h"
 #include "chat/conversation/chat_fixture.h"
+#include "os/file.h"
 #include "store/store_sql.h"
 
 static ebb_phase phase(const ebb_chat *c)
@@ -806,6 +809,36 @@ static void test_a_template_that_is_gone(void **state)
     ebb_chat_close(c);
 }
 
+/* A pipe gives its text once, and may let all keys wait for it: only the command line names one. */
+static void test_a_template_is_no_pipe(void **state)
+{
+    ebb_chat *c = open_ready(&(ebb_chat_opts){ .session_name = "own" });
+    char path[128], text[300];
+    ebb_error err;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/template", ebb_own_dir);
+    assert_int_equal(ebb_file_replace(path, "x", 1, NULL), EBB_OK);
+    say(c, "a");
+    assert_int_equal(ebb_chat_set_template(c, path, &err), EBB_OK);
+    assert_string_equal(script.rendered_with, path);
+    assert_int_equal(unlink(path) + mkfifo(path, 0600), 0);
+    assert_int_equal(ebb_chat_set_template(c, path, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "/template: is no regular file; copy its text into one"));
+    ebb_chat_close(c);
+
+    c = open_chat(&(ebb_chat_opts){ .session_name = "own" });
+    assert_true(fake_wait(c, EBB_EVENT_NOTICE, text, sizeof text));
+    assert_non_null(strstr(text, "/template: is no regular file; copy its text into one; the default is used"));
+    assert_true(fake_wait(c, EBB_EVENT_READY, NULL, 0));
+    ebb_chat_close(c);
+
+    c = open_ready(&(ebb_chat_opts){ .template_name = path });
+    assert_string_equal(script.rendered_with, path);
+    ebb_chat_close(c);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* -- A store that fails --------------------------------------------------------------- */
 
 static void expect_setting(ebb_chat *c, const char *name, const char *value)
@@ -1192,7 +1225,7 @@ int main(void)
         T(test_settings_are_kept_exactly), T(test_large_seeds), T(test_model_advice),
         T(test_advice_that_no_setting_follows),
         T(test_advice_of_an_order), T(test_advice_of_an_unknown_name),
-        T(test_an_option_is_for_its_run), T(test_a_template_that_is_gone),
+        T(test_an_option_is_for_its_run), T(test_a_template_that_is_gone), T(test_a_template_is_no_pipe),
         T(test_garbage_store), T(test_locked_store), T(test_close_saves), T(test_in_memory_is_not_saved),
         T(test_saved_while_under_way), T(test_a_long_answer_is_saved_less_often), T(test_memory),
         T(test_a_budget_stays),

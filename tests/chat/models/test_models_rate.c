@@ -2,6 +2,7 @@
  * weights, and small models that the test writes. */
 #include "models_folder.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "models/models.h"
@@ -174,6 +175,24 @@ static const char *choose(const ebb_engine_opts *o, char why[400])
     return got;
 }
 
+/* What should be ebb's own file, and a path that is in it. */
+static void nothing_is_read_from_a_pipe(void)
+{
+    char path[96], got[8];
+    ebb_buf chosen = { 0 };
+    int fd;
+
+    snprintf(path, sizeof path, "%s/ebb/model", dir);
+    assert_int_equal(unlink(path) + mkfifo(path, 0600), 0);
+    fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "/path", 5), 5);
+    assert_false(ebb_models_remembered(&chosen));
+    assert_int_equal(read(fd, got, sizeof got), 5);
+    assert_int_equal(close(fd) + unlink(path), 0);
+    ebb_buf_fini(&chosen);
+}
+
 /* What the user named is taken again as long as it runs. */
 static void test_chosen(void **state)
 {
@@ -207,6 +226,7 @@ static void test_chosen(void **state)
     assert_int_equal(ebb_models_remember(NULL, &err), EBB_OK);
     assert_false(ebb_models_remembered(&chosen));
     ebb_buf_fini(&chosen);
+    nothing_is_read_from_a_pipe();
 }
 
 /* The one that was chosen last is planned as the engine will: where K and V cannot go to a file, it is not taken on

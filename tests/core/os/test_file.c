@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/inotify.h>
@@ -328,6 +329,35 @@ static void test_a_terminal_is_no_file(void **state)
     ebb_buf_fini(&text);
 }
 
+/* A pipe is refused with all that is in it. */
+static void test_a_kept_file_is_no_pipe(void **state)
+{
+    char path[96], got[8];
+    ebb_buf text = { 0 };
+    ebb_error err;
+    int fd;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/kept", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "text", 4), 4);
+    assert_int_equal(ebb_file_slurp_kept(path, 100, &text, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "/kept is a named pipe, not a file"));
+    assert_int_equal(read(fd, got, sizeof got), 4);
+    assert_int_equal(close(fd) + unlink(path), 0);
+    assert_int_equal(ebb_file_slurp_kept(path, 100, &text, &err), EBB_NOTFOUND);
+    assert_int_equal(ebb_file_slurp_kept("/dev/null", 100, &text, &err), EBB_OK);
+    assert_int_equal(ebb_file_slurp_kept("/dev/zero", 100, &text, &err), EBB_FORMAT);
+    assert_int_equal(text.len, 0);
+    assert_int_equal(ebb_file_replace(path, "text", 4, NULL), EBB_OK);
+    assert_int_equal(ebb_file_slurp_kept(path, 100, &text, &err), EBB_OK);
+    assert_string_equal(text.data, "text");
+    assert_int_equal(unlink(path), 0);
+    ebb_buf_fini(&text);
+}
+
 /* It would fill all the memory that a file may; what has nothing to say is as good as an empty file. */
 static void test_a_device_is_no_file(void **state)
 {
@@ -545,7 +575,7 @@ int main(void)
         cmocka_unit_test(test_only_new), cmocka_unit_test(test_only_new_without_flags),
         cmocka_unit_test(test_no_device_is_replaced),
         cmocka_unit_test(test_short_reads),
-        cmocka_unit_test(test_slurp),
+        cmocka_unit_test(test_slurp), cmocka_unit_test(test_a_kept_file_is_no_pipe),
         cmocka_unit_test(test_trusted),
         cmocka_unit_test(test_reopen),
         cmocka_unit_test(test_links_and_pipes),

@@ -1,5 +1,7 @@
 #include "ebb_test.h"
 
+#include <sys/stat.h>
+
 #include "term/theme.h"
 
 static ebb_status parse(const char *text, ebb_theme *out, ebb_error *err)
@@ -102,6 +104,10 @@ static void user_files_come_first(void **state)
     fclose(f);
     assert_int_equal(ebb_theme_load(dir, "dark", &t, &err), EBB_FORMAT);
     assert_non_null(strstr(err.msg, "dark.theme:2:"));
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0);     /* nobody waits for whoever may write into it */
+    assert_int_equal(ebb_theme_load(dir, "dark", &t, &err), EBB_FORMAT);
+    assert_non_null(strstr(err.msg, "dark.theme is a named pipe, not a file"));
     unlink(path);
     snprintf(path, sizeof path, "%s/themes", dir);
     rmdir(path);
