@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "command/pull_follow.h"
 #include "edit/marked.h"
 #include "os/file.h"
@@ -493,31 +494,49 @@ static bool is_for_outside(const ebb_app *a, ebb_input_kind kind)
            kind != EBB_INPUT_HANGUP;
 }
 
+/* How many bytes of it are kept: what is no text takes three for one, as U+FFFD. */
+static size_t count_kept(const char *s, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t at = 0, len; at < n; at += len) {
+        uint32_t cp;
+
+        len = ebb_utf8_decode(s + at, n - at, &cp);
+        len = len ? len : n - at;
+        kept += cp == EBB_UTF8_BAD || cp == 0 ? 3 : len;
+        if (kept > EBB_PASTE_BYTES)
+            return at;
+    }
+    return n;
+}
+
 /* A paste that begins as an attached file does is none: what is typed of that name goes along all the same.
  * Returns whether it is folded. */
-static bool insert_paste(ebb_app *a, const ebb_input *in)
+static bool insert_paste(ebb_app *a, const char *s, size_t n)
 {
     ebb_buf text = { 0 };
-    bool is_folded, is_added = ebb_attach_add_text(&text, in->text, in->n);
+    bool is_folded, is_added = ebb_attach_add_text(&text, s, n);
 
     is_folded = is_added ? ebb_editor_paste(&a->editor, ebb_buf_text(&text), text.len)
-                         : ebb_editor_paste(&a->editor, in->text, in->n);
+                         : ebb_editor_paste(&a->editor, s, n);
     ebb_buf_fini(&text);
     return is_folded;
 }
 
 static void take_paste(ebb_app *a, const ebb_input *in)
 {
+    size_t n = count_kept(in->text, in->n), n_lost = in->n_lost + in->n - n;
     ebb_error err;
 
     ebb_app_search_end(a);
     ebb_app_find_leave(a);
-    if (!insert_paste(a, in) && memchr(in->text, '@', in->n))
+    if (!insert_paste(a, in->text, n) && memchr(in->text, '@', n))
         a->editor.is_given = true;
-    if (in->n_lost == 0)
+    if (n_lost == 0)
         return;
     EBB_FAIL(&err, EBB_LIMIT, "the paste is cut off after %zu bytes: %zu more are not in it; %u MiB at once are kept",
-             in->n, in->n_lost, EBB_PASTE_BYTES >> 20);
+             n, n_lost, EBB_PASTE_BYTES >> 20);
     ebb_app_say_error(a, &err);
 }
 

@@ -241,6 +241,11 @@ static void what_a_paste_loses_is_said(void **state)
     ebb_term_mem_feed(s.term, paste.data, paste.len);
     screen_keys(&s, "y");
     assert_has(&s, "! the paste is cut off after 16777216 bytes: 5 more are not in it; 16 MiB at once are kept\n");
+    for (size_t i = 6; i < paste.len - 6; i++)
+        paste.data[i] = (char)0xFF;              /* no text: three bytes for each stand in its place */
+    ebb_term_mem_feed(s.term, paste.data, paste.len);
+    screen_keys(&s, "y");
+    assert_has(&s, "! the paste is cut off after 5592405 bytes: 11184816 more are not in it; ");
     ebb_buf_fini(&paste);
     screen_close(&s);
 }
