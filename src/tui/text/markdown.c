@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { HEADING_MOST = 6, INLINE_MOST = 3 };       /* characters of a mark */
+enum { HEADING_MOST = 6, INLINE_MOST = 3, FENCE_MOST = 255 };    /* characters of a mark that count */
 
 /* How often s[0] comes at the beginning of s[0..n), at most `most` times: a line may be nothing else. */
 static size_t run_of(const char *s, size_t n, size_t most)
@@ -55,7 +55,7 @@ static bool scan_fence(ebb_md *md, const char *s, size_t run)
     md->is_fence_line = true;
     md->in_fence = !md->in_fence;
     md->fence = s[0];
-    md->n_fence = (uint8_t)(run < 255 ? run : 255);
+    md->n_fence = (uint8_t)(run < FENCE_MOST ? run : FENCE_MOST);
     return true;
 }
 
@@ -67,7 +67,7 @@ static size_t line_mark(ebb_md *md, const char *s, size_t n, bool is_final)
 
     if (s[0] == '`' || s[0] == '~') {
         run = run_of(s, n, SIZE_MAX);
-        if (run == n && !is_final && run < 16)   /* it may go on */
+        if (run == n && !is_final && run < FENCE_MOST)   /* it may go on */
             return 0;
         return scan_fence(md, s, run) ? run : SIZE_MAX;
     }
