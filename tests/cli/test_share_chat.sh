@@ -81,8 +81,9 @@ cat >"$dir/busy.py" <<'P'
 import json, os, signal, socket, sys
 signal.signal(signal.SIGUSR2, signal.SIG_IGN)
 s = socket.socket(socket.AF_UNIX)
-s.bind(f"{sys.argv[1]}/{os.getpid()}.sock")
+s.bind(f"{sys.argv[1]}/begun")                   # `ebb stat` removes what has its name and hears nobody
 s.listen()
+os.rename(f"{sys.argv[1]}/begun", f"{sys.argv[1]}/{os.getpid()}.sock")
 while True:
     c = s.accept()[0]
     c.sendall(json.dumps({"pid": os.getpid(), "session": None, "shares": sys.argv[2], "state": "decode", "layers": 0}).encode())
