@@ -29,9 +29,7 @@ typedef struct stored_paths {
  * and open everything. */
 static ebb_status follow_key(stored_paths *p, ebb_error *err)
 {
-    struct stat st;
-    bool is_link = lstat(p->key.data, &st) == 0 && S_ISLNK(st.st_mode);
-    char *real = is_link ? realpath(p->key.data, NULL) : NULL;
+    char *real = ebb_file_is_link(p->key.data) ? realpath(p->key.data, NULL) : NULL;
 
     if (!real)
         return EBB_OK;                           /* one that leads nowhere is told of when the key is read */

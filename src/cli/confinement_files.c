@@ -82,13 +82,6 @@ static char *read_link(const char *path)
     return end;
 }
 
-static bool is_link(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
-
 /* The real path of what the link leads to, for free(); also where nothing is there but the folder of that, since a file
  * is made through a link, and through one that leads to another.  NULL: neither is there. */
 static char *find_end(const char *folder, const char *name, link_ends *out)
@@ -98,7 +91,7 @@ static char *find_end(const char *folder, const char *name, link_ends *out)
     char *end = ebb_buf_addf(&first, "%s/%s", folder, name) ? realpath(first.data, NULL) : NULL;
     char *at = ebb_buf_take(&first), *next;
 
-    for (int i = 0; at && is_link(at) && i < MAX_LINKS; i++) {
+    for (int i = 0; at && ebb_file_is_link(at) && i < MAX_LINKS; i++) {
         next = read_link(at);
         if (i > 0 && out->n_passed < sizeof out->passed / sizeof *out->passed)
             out->passed[out->n_passed++] = at;
@@ -106,7 +99,7 @@ static char *find_end(const char *folder, const char *name, link_ends *out)
             free(at);
         at = next;
     }
-    if (!end && at && !is_link(at))
+    if (!end && at && !ebb_file_is_link(at))
         return at;
     free(at);
     return end;

@@ -5,7 +5,6 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "os/file.h"
 #include "os/folder.h"
@@ -14,14 +13,6 @@
 #include "store/store_sql.h"
 
 enum { PAGE = EBB_SEALED_PAGE, MAGIC = 16, LAST_VERSION = 64 };
-
-/* One that leads nowhere is something: what it leads to may be out of reach for now. */
-static bool is_link(const char *path)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-}
 
 /* Whose first bytes cannot be read may be anything. */
 static ebb_status look_into(int fd, const char *path, ebb_stored *how, ebb_error *err)
@@ -45,7 +36,7 @@ ebb_status ebb_stored_look(const char *path, ebb_stored *how, ebb_error *err)
     ebb_status st = ebb_file_open(path, EBB_FILE_READ, &fd, err);
 
     *how = EBB_STORED_UNKNOWN;
-    if (st == EBB_NOTFOUND && is_link(path))
+    if (st == EBB_NOTFOUND && ebb_file_is_link(path))    /* what it leads to may be out of reach for now */
         return EBB_FAIL(err, EBB_IO, "%s is a link that leads nowhere: put back what it leads to, or mount its disk",
                         path);
     if (st == EBB_NOTFOUND) {                    /* a file that is there by now was made meanwhile, by another ebb */
@@ -411,7 +402,7 @@ static ebb_status find_real(const char *path, char **real, ebb_error *err)
 
     *real = st == EBB_OK ? realpath(path, NULL) : NULL;
     failed = errno;
-    if (st != EBB_OK || *real || (failed == ENOENT && !is_link(path)))
+    if (st != EBB_OK || *real || (failed == ENOENT && !ebb_file_is_link(path)))
         return st;
     return EBB_FAIL(err, EBB_IO, "%s: cannot be found: %s", path, strerror(failed));
 }

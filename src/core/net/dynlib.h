@@ -54,15 +54,23 @@ static inline long ebb_curl_proxy_refusal(const ebb_curl *api, CURL *easy)
     return status >= 300 ? status : 0;
 }
 
+/* Whether a request got as far as being sent. */
+static inline bool ebb_curl_has_connected(const ebb_curl *api, CURL *easy)
+{
+    double s = 0;
+
+    api->curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME, &s);
+    return s > 0;
+}
+
 /* Whether a request ended because a line of the reply's headers, or all of them, are longer than
  * libcurl takes: before 8.6 it says that memory is out. */
 static inline bool ebb_curl_has_long_headers(const ebb_curl *api, CURL *easy, CURLcode code)
 {
     enum { TOO_LARGE = 100 };                    /* CURLE_TOO_LARGE, which older headers lack */
-    curl_off_t sent_us = 0;
 
-    api->curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
-    return sent_us > 0 && (code == CURLE_OUT_OF_MEMORY || (int)code == TOO_LARGE);
+    return (code == CURLE_OUT_OF_MEMORY || (int)code == TOO_LARGE) &&
+           ebb_curl_has_connected(api, easy);
 }
 
 /* The same of libmicrohttpd. */

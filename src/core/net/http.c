@@ -325,14 +325,6 @@ static bool is_refused(const call *c, CURLcode code)
     return code == CURLE_GOT_NOTHING || (code == CURLE_COULDNT_CONNECT && why == ECONNREFUSED);
 }
 
-static bool has_connected(const call *c)
-{
-    double s = 0;
-
-    c->curl->curl_easy_getinfo(c->easy, CURLINFO_PRETRANSFER_TIME, &s);
-    return s > 0;
-}
-
 /* Headers of the request; NULL: out of memory. */
 static struct curl_slist *request_headers(const call *c, const char *url, bool *failed)
 {
@@ -431,9 +423,9 @@ static ebb_status perform(call *c, const char *host, ebb_error *err)
         return EBB_FAIL(err, EBB_UNSUPPORTED,
                         is_tls_only(c) ? "%s: redirects away from https, which ebb does not follow"
                                        : "%s: does not speak HTTP, and ebb nothing else", host);
-    if (code == CURLE_OPERATION_TIMEDOUT && has_connected(c) && c->q->limit_s)
+    if (code == CURLE_OPERATION_TIMEDOUT && ebb_curl_has_connected(c->curl, c->easy) && c->q->limit_s)
         return EBB_FAIL(err, EBB_IO, "%s: has not answered in full within %u s", host, c->q->limit_s);
-    if (code == CURLE_OPERATION_TIMEDOUT && has_connected(c))
+    if (code == CURLE_OPERATION_TIMEDOUT && ebb_curl_has_connected(c->curl, c->easy))
         return EBB_FAIL(err, EBB_IO, "%s: sends less than %d KiB/s", host, LOWEST_SPEED >> 10);
     return EBB_FAIL(err, EBB_IO, "%s: %s", host, c->curl->curl_easy_strerror(code));
 }

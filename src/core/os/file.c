@@ -166,6 +166,13 @@ bool ebb_file_is_same(const char *path, const char *other)
     return stat(path, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
+bool ebb_file_is_link(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+}
+
 bool ebb_file_is_at(int fd, const char *path)
 {
     struct stat a, b;

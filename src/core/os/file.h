@@ -111,6 +111,8 @@ EBB_MUST_CHECK
 ebb_status ebb_file_lock_shared(int fd, const char *path, ebb_error *err);
 /* Whether both paths lead to one file; false: one of them leads nowhere, or cannot be looked at. */
 bool ebb_file_is_same(const char *path, const char *other);
+/* Whether a symbolic link stands there, wherever it leads. */
+bool ebb_file_is_link(const char *path);
 /* Whether `path` leads to the open file still; false: it was removed, or replaced. */
 bool ebb_file_is_at(int fd, const char *path);
 /* Whether another program has taken it.  Asking does not take it, and does not hold up others who
